@@ -1,0 +1,70 @@
+/** The configuration after reading: every default filled in, every path absolute, every string expanded. */
+
+/** How to reach a server. Two servers with equal launches are the same process or endpoint. */
+export type Launch =
+  | {
+      readonly kind: 'stdio';
+      /** The executable and its arguments, run without a shell; a shell line becomes `sh -c LINE`. */
+      readonly file: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly cwd: string;
+    }
+  | { readonly kind: 'http'; readonly url: string; readonly headers: Readonly<Record<string, string>> };
+
+export interface ServerConfig {
+  /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly launch: Launch;
+  /** Hash of `launch`: names the offer kept on disk and tells whether a reload has to restart the server. */
+  readonly launchHash: string;
+  readonly description: string;
+  readonly enabled: boolean;
+  readonly required: boolean;
+  readonly start: 'eager' | 'lazy';
+  /** Milliseconds without a call after which the server is stopped; null keeps it running. */
+  readonly idleStop: number | null;
+  /** Milliseconds that one call may take. */
+  readonly timeout: number;
+  /** Milliseconds that start-up and listing may take. */
+  readonly startTimeout: number;
+}
+
+export type Control = 'activate';
+
+export interface HttpConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Accepted values of `Origin` beside the gateway's own. */
+  readonly allowedOrigins: readonly string[];
+  /** Accepted host names of `Host` beside the gateway's own. */
+  readonly allowedHosts: readonly string[];
+  /** Milliseconds after which an unused session is forgotten. */
+  readonly sessionTtl: number;
+  readonly maxSessions: number;
+}
+
+export interface LimitsConfig {
+  /** Bytes of one request. */
+  readonly body: number;
+  /** Nesting of one request. */
+  readonly depth: number;
+  /** Bytes of one message of an upstream server. */
+  readonly message: number;
+}
+
+export interface Config {
+  /** The file it was read from; null for a configuration given in code. */
+  readonly file: string | null;
+  readonly servers: readonly ServerConfig[];
+  /** Patterns over exposed names; null where the configuration has none. */
+  readonly activeToolsets: readonly string[] | null;
+  readonly controls: readonly Control[];
+  readonly startWait: number;
+  readonly dataDir: string;
+  readonly http: HttpConfig;
+  readonly limits: LimitsConfig;
+  /** What the reader should know: keys that were ignored, files that were passed over. */
+  readonly notices: readonly string[];
+}

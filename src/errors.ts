@@ -1,0 +1,90 @@
+/**
+ * Every error Toolgate itself raises, in one table: who reads it, the HTTP status and the JSON-RPC code it travels with.
+ * Errors of upstream servers are not in here; they are relayed as they came.
+ */
+
+interface ErrorKind {
+  /** Status of the HTTP reply when the error ends the exchange itself. */
+  readonly http: number;
+  /** Code of the JSON-RPC error object. */
+  readonly rpc: number;
+}
+
+const kinds = {
+  // Read by the operator.
+  config_invalid: { http: 500, rpc: -32603 },
+  config_missing: { http: 500, rpc: -32603 },
+  usage: { http: 400, rpc: -32602 },
+  listen_refused: { http: 500, rpc: -32603 },
+  // Read by the model.
+  item_unknown: { http: 404, rpc: -32602 },
+  item_inactive: { http: 403, rpc: -32602 },
+  arguments_invalid: { http: 422, rpc: -32602 },
+  source_unavailable: { http: 503, rpc: -32000 },
+  source_timeout: { http: 504, rpc: -32001 },
+  source_broken: { http: 502, rpc: -32000 },
+  source_busy: { http: 503, rpc: -32000 },
+  // Read by the client's author.
+  parse: { http: 400, rpc: -32700 },
+  request_invalid: { http: 400, rpc: -32600 },
+  method_unknown: { http: 404, rpc: -32601 },
+  params_invalid: { http: 400, rpc: -32602 },
+  not_initialized: { http: 400, rpc: -32600 },
+  resource_unknown: { http: 404, rpc: -32002 },
+  session_unknown: { http: 404, rpc: -32001 },
+  session_missing: { http: 400, rpc: -32000 },
+  version_unsupported: { http: 400, rpc: -32000 },
+  not_acceptable: { http: 406, rpc: -32000 },
+  media_unsupported: { http: 415, rpc: -32000 },
+  too_large: { http: 413, rpc: -32000 },
+  method_not_allowed: { http: 405, rpc: -32000 },
+  path_unknown: { http: 404, rpc: -32000 },
+  unauthorized: { http: 401, rpc: -32000 },
+  forbidden: { http: 403, rpc: -32000 },
+  sessions_full: { http: 503, rpc: -32000 },
+  internal: { http: 500, rpc: -32603 },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof kinds;
+
+/** What a caller gets to see of an error: the same object at every door. */
+export interface ErrorBody {
+  readonly success: false;
+  readonly result: null;
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** An error of Toolgate's own. The message says what happened, to what, and what to do about it. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  get httpStatus(): number {
+    return kinds[this.code].http;
+  }
+
+  get rpcCode(): number {
+    return kinds[this.code].rpc;
+  }
+
+  get body(): ErrorBody {
+    return { success: false, result: null, code: this.code, message: this.message };
+  }
+}
+
+/** The text of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Anything thrown, as an error that may be shown: unexpected ones lose their details on the way out. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  return new GatewayError('internal', 'Toolgate failed unexpectedly; its log has the details.', { cause: error });
+}
