@@ -1,0 +1,275 @@
+/**
+ * JSON as bytes: finds where values begin and end without building them, so that results and arguments can be carried
+ * through untouched (parsing and printing again would change 9007199254740993 and 1.0).
+ *
+ * The scanner is strict: what it accepts, JSON.parse accepts. One exception for speed: inside a string longer than
+ * LONG_STRING only quotes, backslashes and line breaks are looked at, so a raw control character may slip through there.
+ */
+
+/** A part of some bytes, end exclusive. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Member extends Span {
+  /** The decoded key; `start` and `end` are those of the value. */
+  readonly key: string;
+}
+
+/** Thrown for bytes that are not JSON, or nest too deeply. */
+export class JsonError extends Error {
+  override readonly name = 'JsonError';
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const LONG_STRING = 512;
+/** Deep enough for any real message; a bound only because stacks and clients have one. */
+export const MAX_DEPTH = 10_000;
+
+export function skipSpace(bytes: Buffer, at: number, end: number): number {
+  while (at < end) {
+    const c = bytes[at]!;
+    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) break;
+    at++;
+  }
+  return at;
+}
+
+/** The end of the string whose opening quote is at `at`. */
+export function skipString(bytes: Buffer, at: number, end: number): number {
+  if (bytes[at] !== QUOTE) fail(at, 'expected a string');
+  let i = at + 1;
+  const near = Math.min(end, i + LONG_STRING);
+  while (i < near) {
+    const c = bytes[i]!;
+    if (c === QUOTE) return i + 1;
+    if (c === BACKSLASH) i = skipEscape(bytes, i, end);
+    else if (c < 0x20) fail(i, 'control character in a string');
+    else i++;
+  }
+  return skipLongString(bytes, i, end);
+}
+
+// The rest of a long string, by native search. Every search is bounded by the next quote: one that ran to the end of the
+// bytes would make many long strings quadratic.
+function skipLongString(bytes: Buffer, at: number, end: number): number {
+  let i = at;
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, i);
+    if (quote < 0 || quote >= end) fail(at, 'string without an end');
+    const part = bytes.subarray(i, quote);
+    if (part.includes(0x0a) || part.includes(0x0d)) fail(i, 'line break in a string');
+    let escape = part.indexOf(BACKSLASH);
+    if (escape < 0) return quote + 1;
+    // Escapes come in runs (quoted JSON, Windows paths), which are walked by hand.
+    while (escape >= 0) {
+      i = skipEscape(bytes, i + escape, end);
+      while (bytes[i] === BACKSLASH) i = skipEscape(bytes, i, end);
+      if (i > quote) break;
+      escape = bytes.subarray(i, quote).indexOf(BACKSLASH);
+    }
+    if (i <= quote) return quote + 1;
+  }
+}
+
+function skipEscape(bytes: Buffer, at: number, end: number): number {
+  const c = bytes[at + 1];
+  switch (c) {
+    case QUOTE:
+    case BACKSLASH:
+    case 0x2f: // slash
+    case 0x62: // b
+    case 0x66: // f
+    case 0x6e: // n
+    case 0x72: // r
+    case 0x74: // t
+      return at + 2;
+    case 0x75: // u
+      for (let i = at + 2; i < at + 6; i++) {
+        if (i >= end || !isHex(bytes[i]!)) fail(at, 'bad \\u escape');
+      }
+      return at + 6;
+    default:
+      return fail(at, 'bad escape');
+  }
+}
+
+function isHex(c: number): boolean {
+  return (c >= 0x30 && c <= 0x39) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66);
+}
+
+function skipNumber(bytes: Buffer, at: number, end: number): number {
+  let i = at;
+  if (bytes[i] === 0x2d) i++;
+  if (bytes[i] === 0x30) i++;
+  else i = skipDigits(bytes, i, end);
+  if (i < end && bytes[i] === 0x2e) i = skipDigits(bytes, i + 1, end);
+  if (i < end && (bytes[i] === 0x65 || bytes[i] === 0x45)) {
+    i++;
+    if (bytes[i] === 0x2b || bytes[i] === 0x2d) i++;
+    i = skipDigits(bytes, i, end);
+  }
+  return i;
+}
+
+function skipDigits(bytes: Buffer, at: number, end: number): number {
+  let i = at;
+  while (i < end && bytes[i]! >= 0x30 && bytes[i]! <= 0x39) i++;
+  if (i === at) fail(at, 'expected a digit');
+  return i;
+}
+
+function skipWord(bytes: Buffer, at: number, end: number, word: string): number {
+  if (at + word.length > end) fail(at, 'unexpected end');
+  for (let i = 0; i < word.length; i++) {
+    if (bytes[at + i] !== word.charCodeAt(i)) fail(at, 'expected a value');
+  }
+  return at + word.length;
+}
+
+function fail(at: number, what: string): never {
+  throw new JsonError(`${what} at byte ${at}`);
+}
+
+/** The end of the value that starts at `at` (no leading space). Walks with a counter of its own, so depth costs no stack. */
+export function skipValue(bytes: Buffer, at: number, end: number, maxDepth = MAX_DEPTH): number {
+  const c = bytes[at];
+  if (c === QUOTE) return skipString(bytes, at, end);
+  if (c !== 0x7b && c !== 0x5b) return skipScalar(bytes, at, end);
+  return skipNested(bytes, at, end, maxDepth);
+}
+
+function skipScalar(bytes: Buffer, at: number, end: number): number {
+  if (at >= end) fail(at, 'unexpected end');
+  switch (bytes[at]) {
+    case 0x74:
+      return skipWord(bytes, at, end, 'true');
+    case 0x66:
+      return skipWord(bytes, at, end, 'false');
+    case 0x6e:
+      return skipWord(bytes, at, end, 'null');
+    default:
+      return skipNumber(bytes, at, end);
+  }
+}
+
+// Objects and arrays: `open` remembers, one entry a level, whether the level is an object.
+function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): number {
+  const open: boolean[] = [];
+  let i = at;
+  for (;;) {
+    // Here a value begins.
+    const c = bytes[i];
+    if (c === 0x7b || c === 0x5b) {
+      if (i >= end) fail(i, 'unexpected end');
+      if (open.length >= maxDepth) fail(i, `nested deeper than ${maxDepth} levels`);
+      const object = c === 0x7b;
+      i = skipSpace(bytes, i + 1, end);
+      if (i < end && bytes[i] === (object ? 0x7d : 0x5d)) {
+        i++;
+      } else {
+        open.push(object);
+        if (object) i = skipKey(bytes, i, end);
+        continue;
+      }
+    } else {
+      i = c === QUOTE ? skipString(bytes, i, end) : skipScalar(bytes, i, end);
+    }
+    // Here a value has ended: close what ends with it, then go on to the next one.
+    for (;;) {
+      const depth = open.length;
+      if (depth === 0) return i;
+      const object = open[depth - 1]!;
+      i = skipSpace(bytes, i, end);
+      if (i >= end) fail(i, 'unexpected end');
+      const d = bytes[i]!;
+      if (d === 0x2c) {
+        i = skipSpace(bytes, i + 1, end);
+        if (object) i = skipKey(bytes, i, end);
+        break;
+      }
+      if (d !== (object ? 0x7d : 0x5d)) fail(i, 'expected a comma or the end');
+      open.pop();
+      i++;
+    }
+  }
+}
+
+// Past `"key" :` to the start of its value.
+function skipKey(bytes: Buffer, at: number, end: number): number {
+  let i = skipSpace(bytes, skipString(bytes, at, end), end);
+  if (i >= end || bytes[i] !== 0x3a) fail(i, 'expected a colon');
+  i = skipSpace(bytes, i + 1, end);
+  return i;
+}
+
+/** The text of the JSON string at `start`..`end`, quotes included in the span. */
+export function decodeString(bytes: Buffer, start: number, end: number): string {
+  let plain = start + 1;
+  while (plain < end && bytes[plain] !== BACKSLASH) plain++;
+  if (plain >= end) return bytes.toString('utf8', start + 1, end - 1);
+  return JSON.parse(bytes.toString('utf8', start, end)) as string;
+}
+
+/** The members of the object at `at`, in order, duplicates included. Null where there is no object. */
+export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): Member[] | null {
+  let i = skipSpace(bytes, at, end);
+  if (bytes[i] !== 0x7b) return null;
+  const members: Member[] = [];
+  i = skipSpace(bytes, i + 1, end);
+  if (bytes[i] === 0x7d) return members;
+  for (;;) {
+    const keyEnd = skipString(bytes, i, end);
+    const key = decodeString(bytes, i, keyEnd);
+    const start = skipKey(bytes, i, end);
+    const stop = skipValue(bytes, start, end, maxDepth);
+    members.push({ key, start, end: stop });
+    i = skipSpace(bytes, stop, end);
+    if (i < end && bytes[i] === 0x7d) return members;
+    if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');
+    i = skipSpace(bytes, i + 1, end);
+  }
+}
+
+export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.length): Member | null {
+  return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
+}
+
+/** The elements of the array at `at`. Null where there is no array. */
+export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
+  let i = skipSpace(bytes, at, end);
+  if (bytes[i] !== 0x5b) return null;
+  const elements: Span[] = [];
+  i = skipSpace(bytes, i + 1, end);
+  if (bytes[i] === 0x5d) return elements;
+  for (;;) {
+    const stop = skipValue(bytes, i, end);
+    elements.push({ start: i, end: stop });
+    i = skipSpace(bytes, stop, end);
+    if (i < end && bytes[i] === 0x5d) return elements;
+    if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');
+    i = skipSpace(bytes, i + 1, end);
+  }
+}
+
+/** The same bytes with one part replaced. */
+export function splice(bytes: Buffer, span: Span, replacement: Buffer): Buffer {
+  return Buffer.concat([bytes.subarray(0, span.start), replacement, bytes.subarray(span.end)]);
+}
+
+/** Valid JSON on one line: line breaks can only stand between tokens, where a space means the same. */
+export function oneLine(bytes: Buffer): Buffer {
+  if (!bytes.includes(0x0a) && !bytes.includes(0x0d)) return bytes;
+  const copy = Buffer.from(bytes);
+  for (let i = 0; i < copy.length; i++) {
+    if (copy[i] === 0x0a || copy[i] === 0x0d) copy[i] = 0x20;
+  }
+  return copy;
+}
+
+/** A value as JSON bytes. */
+export function toBytes(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}

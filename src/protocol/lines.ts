@@ -1,0 +1,61 @@
+/** Newline-delimited framing: bytes in, whole lines out. A line over the limit is dropped whole and reported once. */
+
+export interface LineSink {
+  line(bytes: Buffer): void;
+  tooLong(limit: number): void;
+}
+
+export interface LineReader {
+  push(chunk: Buffer): void;
+}
+
+export function createLineReader(limit: number, sink: LineSink): LineReader {
+  let parts: Buffer[] = [];
+  let size = 0;
+  let dropping = false;
+
+  const finish = (tail: Buffer) => {
+    if (dropping) {
+      dropping = false;
+      return;
+    }
+    if (size + tail.length > limit) {
+      parts = [];
+      size = 0;
+      sink.tooLong(limit);
+      return;
+    }
+    let line = tail;
+    if (size > 0) {
+      parts.push(tail);
+      line = Buffer.concat(parts, size + tail.length);
+      parts = [];
+      size = 0;
+    }
+    if (line.length > 0 && line[line.length - 1] === 0x0d) line = line.subarray(0, line.length - 1);
+    if (line.length > 0) sink.line(line);
+  };
+
+  return {
+    push(chunk) {
+      let start = 0;
+      for (;;) {
+        const newline = chunk.indexOf(0x0a, start);
+        if (newline < 0) break;
+        finish(chunk.subarray(start, newline));
+        start = newline + 1;
+      }
+      if (start === chunk.length || dropping) return;
+      const rest = start === 0 ? chunk : chunk.subarray(start);
+      if (size + rest.length > limit) {
+        parts = [];
+        size = 0;
+        dropping = true;
+        sink.tooLong(limit);
+        return;
+      }
+      parts.push(rest);
+      size += rest.length;
+    },
+  };
+}

@@ -1,0 +1,211 @@
+/**
+ * One JSON-RPC message as the bytes it came in, with the places of the few parts a gateway has to see: id, method, the
+ * name or uri inside the parameters, the progress token. Everything else stays unparsed.
+ *
+ * Keys that only look like the ones we route by (`Name`, `ſ` for s, a key twice) are refused: an upstream with a laxer
+ * parser could otherwise be made to act on another name than the one that was checked here.
+ */
+import { isUtf8 } from 'node:buffer';
+import { GatewayError } from '../errors.ts';
+import { decodeString, JsonError, MAX_DEPTH, skipSpace, skipString, skipValue } from './json.ts';
+
+export interface Message {
+  readonly bytes: Buffer;
+  /** Empty for a response. */
+  readonly method: string;
+  /** Positions; -1 where the part is absent. */
+  readonly idStart: number;
+  readonly idEnd: number;
+  readonly paramsStart: number;
+  readonly paramsEnd: number;
+  readonly nameStart: number;
+  readonly nameEnd: number;
+  readonly uriStart: number;
+  readonly uriEnd: number;
+  readonly tokenStart: number;
+  readonly tokenEnd: number;
+  readonly resultStart: number;
+  readonly resultEnd: number;
+  readonly errorStart: number;
+  readonly errorEnd: number;
+}
+
+type Found = { -readonly [K in keyof Message]: Message[K] };
+
+/** Reads one message. Throws a GatewayError `parse` or `request_invalid` that may be shown to the sender. */
+export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
+  try {
+    if (!isUtf8(bytes)) throw new JsonError('not UTF-8');
+    return scan(bytes, maxDepth);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
+  }
+}
+
+function scan(bytes: Buffer, maxDepth: number): Message {
+  const found: Found = {
+    bytes,
+    method: '',
+    idStart: -1,
+    idEnd: -1,
+    paramsStart: -1,
+    paramsEnd: -1,
+    nameStart: -1,
+    nameEnd: -1,
+    uriStart: -1,
+    uriEnd: -1,
+    tokenStart: -1,
+    tokenEnd: -1,
+    resultStart: -1,
+    resultEnd: -1,
+    errorStart: -1,
+    errorEnd: -1,
+  };
+  const end = bytes.length;
+  const at = skipSpace(bytes, 0, end);
+  if (bytes[at] === 0x5b) invalid('a batch is not accepted here');
+  if (bytes[at] !== 0x7b) {
+    if (skipSpace(bytes, skipValue(bytes, at, end), end) !== end) throw new JsonError('text after the value');
+    invalid('a JSON-RPC message is an object');
+  }
+  const stop = scanObject(bytes, at, end, maxDepth, found, topLevel);
+  if (skipSpace(bytes, stop, end) !== end) throw new JsonError(`text after the message at byte ${stop}`);
+  return found;
+}
+
+/** Handles one member whose value starts at `start`; returns where the value ends. */
+type Visit = (bytes: Buffer, key: string, start: number, end: number, maxDepth: number, found: Found) => number;
+
+function scanObject(bytes: Buffer, at: number, end: number, maxDepth: number, found: Found, visit: Visit): number {
+  let i = skipSpace(bytes, at + 1, end);
+  if (bytes[i] === 0x7d) return i + 1;
+  for (;;) {
+    const keyEnd = skipString(bytes, i, end);
+    const key = decodeString(bytes, i, keyEnd);
+    i = skipSpace(bytes, keyEnd, end);
+    if (i >= end || bytes[i] !== 0x3a) throw new JsonError(`expected a colon at byte ${i}`);
+    i = skipSpace(bytes, i + 1, end);
+    i = skipSpace(bytes, visit(bytes, key, i, end, maxDepth, found), end);
+    if (i < end && bytes[i] === 0x7d) return i + 1;
+    if (i >= end || bytes[i] !== 0x2c) throw new JsonError(`expected a comma or the end at byte ${i}`);
+    i = skipSpace(bytes, i + 1, end);
+  }
+}
+
+const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
+  if (key === 'params' && bytes[start] === 0x7b) {
+    once(found.paramsStart, key);
+    found.paramsStart = start;
+    found.paramsEnd = scanObject(bytes, start, end, maxDepth, found, inParams);
+    return found.paramsEnd;
+  }
+  const stop = skipValue(bytes, start, end, maxDepth - 1);
+  switch (key) {
+    case 'jsonrpc':
+      if (stop - start !== 5 || bytes.toString('latin1', start, stop) !== '"2.0"') invalid('"jsonrpc" must be "2.0"');
+      return stop;
+    case 'id':
+      once(found.idStart, key);
+      found.idStart = start;
+      found.idEnd = stop;
+      return stop;
+    case 'method':
+      if (found.method !== '') invalid('"method" stands there twice');
+      if (bytes[start] !== 0x22) invalid('"method" must be a string');
+      found.method = decodeString(bytes, start, stop);
+      return stop;
+    case 'params':
+      once(found.paramsStart, key);
+      found.paramsStart = start;
+      found.paramsEnd = stop;
+      return stop;
+    case 'result':
+      once(found.resultStart, key);
+      found.resultStart = start;
+      found.resultEnd = stop;
+      return stop;
+    case 'error':
+      once(found.errorStart, key);
+      found.errorStart = start;
+      found.errorEnd = stop;
+      return stop;
+    default:
+      refuseLookalike(key, 'JSONRPC', 'ID', 'METHOD', 'PARAMS', 'RESULT', 'ERROR');
+      return stop;
+  }
+};
+
+const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
+  if (key === '_meta' && bytes[start] === 0x7b) {
+    return scanObject(bytes, start, end, maxDepth - 1, found, inMeta);
+  }
+  const stop = skipValue(bytes, start, end, maxDepth - 2);
+  switch (key) {
+    case 'name':
+      once(found.nameStart, key);
+      found.nameStart = start;
+      found.nameEnd = stop;
+      return stop;
+    case 'uri':
+      once(found.uriStart, key);
+      found.uriStart = start;
+      found.uriEnd = stop;
+      return stop;
+    case 'arguments':
+    case '_meta':
+      return stop;
+    default:
+      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META');
+      return stop;
+  }
+};
+
+const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
+  const stop = skipValue(bytes, start, end, maxDepth - 2);
+  if (key === 'progressToken') {
+    once(found.tokenStart, key);
+    found.tokenStart = start;
+    found.tokenEnd = stop;
+  }
+  return stop;
+};
+
+function once(position: number, key: string): void {
+  if (position >= 0) invalid(`"${key}" stands there twice`);
+}
+
+function refuseLookalike(key: string, ...known: string[]): void {
+  const folded = key.toLowerCase().toUpperCase();
+  if (known.includes(folded)) invalid(`the key ${JSON.stringify(key)} could be taken for "${folded.toLowerCase()}"`);
+}
+
+function invalid(what: string): never {
+  throw new GatewayError('request_invalid', `Not a valid JSON-RPC message: ${what}.`);
+}
+
+/** A response has no method. */
+export function isResponse(message: Message): boolean {
+  return message.method === '';
+}
+
+/** A request carries an id; a notification does not. */
+export function isRequest(message: Message): boolean {
+  return message.method !== '' && message.idStart >= 0;
+}
+
+/** The id exactly as it was written: `7` and `"7"` are different ids. */
+export function idText(message: Message): string {
+  return message.bytes.toString('latin1', message.idStart, message.idEnd);
+}
+
+export function paramsOf(message: Message): Buffer | null {
+  return message.paramsStart < 0 ? null : message.bytes.subarray(message.paramsStart, message.paramsEnd);
+}
+
+/** The decoded parameters, for the methods that are not on the path of a call. */
+export function parseParams(message: Message): Record<string, unknown> {
+  const params = paramsOf(message);
+  const value: unknown = params === null ? {} : JSON.parse(params.toString());
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}

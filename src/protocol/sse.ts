@@ -1,0 +1,77 @@
+/** Server-sent events, read from and written to bytes. */
+import { oneLine } from './json.ts';
+
+const DATA = Buffer.from('event: message\ndata: ');
+const END = Buffer.from('\n\n');
+
+/** One message as an event. */
+export function sseEvent(message: Buffer): Buffer {
+  return Buffer.concat([DATA, oneLine(message), END]);
+}
+
+/** A comment, to keep an idle connection open. */
+export const SSE_KEEPALIVE = Buffer.from(': keepalive\n\n');
+
+export interface SseReader {
+  push(chunk: Buffer): void;
+}
+
+/** Calls `event` with the data of every event. Lines end in LF, CR or CRLF; everything but `data` is passed over. */
+export function createSseReader(limit: number, event: (data: Buffer) => void, tooLong: () => void): SseReader {
+  let pending: Buffer[] = [];
+  let data: Buffer[] = [];
+  let size = 0;
+  let afterCarriage = false;
+  let first = true;
+
+  const line = (tail: Buffer) => {
+    let bytes = tail;
+    if (pending.length > 0) {
+      pending.push(tail);
+      bytes = Buffer.concat(pending);
+      pending = [];
+    }
+    if (first) {
+      first = false;
+      if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) bytes = bytes.subarray(3);
+    }
+    if (bytes.length === 0) {
+      const whole = data.length === 1 ? data[0]! : Buffer.concat(data);
+      const seen = data.length > 0;
+      data = [];
+      size = 0;
+      if (seen) event(whole);
+      return;
+    }
+    if (bytes.length < 5 || bytes.toString('latin1', 0, 5) !== 'data:') return;
+    if (data.length > 0) data.push(NEWLINE);
+    data.push(bytes.subarray(bytes[5] === 0x20 ? 6 : 5));
+  };
+
+  return {
+    push(chunk) {
+      size += chunk.length;
+      let start = 0;
+      if (afterCarriage && chunk[0] === 0x0a) start = 1;
+      afterCarriage = false;
+      // Two native searches, each repeated only when passed: servers end lines one way, so one of them is done once a chunk.
+      let newline = chunk.indexOf(0x0a, start);
+      let carriage = chunk.indexOf(0x0d, start);
+      while (newline >= 0 || carriage >= 0) {
+        const at = newline < 0 ? carriage : carriage < 0 ? newline : Math.min(newline, carriage);
+        line(chunk.subarray(start, at));
+        start = at + 1;
+        if (at === carriage) {
+          if (start === chunk.length) afterCarriage = true;
+          else if (chunk[start] === 0x0a) start++;
+          carriage = chunk.indexOf(0x0d, start);
+        }
+        if (newline >= 0 && newline < start) newline = chunk.indexOf(0x0a, start);
+      }
+      if (start < chunk.length) pending.push(start === 0 ? chunk : chunk.subarray(start));
+      if (size > limit && (pending.length > 0 || data.length > 0)) tooLong();
+    },
+  };
+}
+
+const NEWLINE = Buffer.from('\n');
