@@ -34,7 +34,10 @@ describe('lines', () => {
     const long = 'x'.repeat(50);
     for (const size of [1, 7, 200]) {
       const bytes = Buffer.from(`a\n${long}\nb\n`);
-      const parts = chunks(bytes, Array.from({ length: 60 }, (_, i) => i * size));
+      const parts = chunks(
+        bytes,
+        Array.from({ length: 60 }, (_, i) => i * size),
+      );
       expect(readLines(parts, 20)).toEqual(['a', 'TOO LONG', 'b']);
     }
   });
@@ -45,9 +48,15 @@ describe('server-sent events', () => {
     const data = fc.string({ unit: fc.constantFrom('a', 'é', ':', ' ', '{') }).filter((text) => text.length > 0);
     fc.assert(
       fc.property(fc.array(data), fc.array(fc.nat()), fc.constantFrom('\n', '\r\n', '\r'), (events, cuts, end) => {
-        const text = events.map((one) => `: note${end}id: 1${end}event: message${end}data: ${one}${end}${end}`).join('');
+        const text = events
+          .map((one) => `: note${end}id: 1${end}event: message${end}data: ${one}${end}${end}`)
+          .join('');
         const seen: string[] = [];
-        const reader = createSseReader(10_000, (bytes) => seen.push(bytes.toString()), () => seen.push('TOO LONG'));
+        const reader = createSseReader(
+          10_000,
+          (bytes) => seen.push(bytes.toString()),
+          () => seen.push('TOO LONG'),
+        );
         for (const part of chunks(Buffer.from(text), cuts)) reader.push(part);
         expect(seen).toEqual(events);
       }),
@@ -56,7 +65,11 @@ describe('server-sent events', () => {
 
   it('join several data lines with a line break', () => {
     const seen: string[] = [];
-    createSseReader(100, (bytes) => seen.push(bytes.toString()), () => {}).push(Buffer.from('data: {\ndata: }\n\n'));
+    createSseReader(
+      100,
+      (bytes) => seen.push(bytes.toString()),
+      () => {},
+    ).push(Buffer.from('data: {\ndata: }\n\n'));
     expect(seen).toEqual(['{\n}']);
   });
 

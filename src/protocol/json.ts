@@ -61,14 +61,14 @@ function skipLongString(bytes: Buffer, at: number, end: number): number {
     if (quote < 0 || quote >= end) fail(at, 'string without an end');
     const part = bytes.subarray(i, quote);
     if (part.includes(0x0a) || part.includes(0x0d)) fail(i, 'line break in a string');
-    let escape = part.indexOf(BACKSLASH);
-    if (escape < 0) return quote + 1;
+    let slash = part.indexOf(BACKSLASH);
+    if (slash < 0) return quote + 1;
     // Escapes come in runs (quoted JSON, Windows paths), which are walked by hand.
-    while (escape >= 0) {
-      i = skipEscape(bytes, i + escape, end);
+    while (slash >= 0) {
+      i = skipEscape(bytes, i + slash, end);
       while (bytes[i] === BACKSLASH) i = skipEscape(bytes, i, end);
       if (i > quote) break;
-      escape = bytes.subarray(i, quote).indexOf(BACKSLASH);
+      slash = bytes.subarray(i, quote).indexOf(BACKSLASH);
     }
     if (i <= quote) return quote + 1;
   }

@@ -71,7 +71,14 @@ function scan(bytes: Buffer, maxDepth: number): Message {
   }
   const stop = scanObject(bytes, at, end, maxDepth, found, topLevel);
   if (skipSpace(bytes, stop, end) !== end) throw new JsonError(`text after the message at byte ${stop}`);
+  if (found.method !== '' && found.idStart >= 0 && !isId(bytes[found.idStart]!))
+    invalid('"id" must be a string or a number');
   return found;
+}
+
+/** A string, or a number with or without a sign. */
+function isId(first: number): boolean {
+  return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
 }
 
 /** Handles one member whose value starts at `start`; returns where the value ends. */

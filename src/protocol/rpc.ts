@@ -37,13 +37,12 @@ export function errorObject(error: GatewayError): Buffer {
   return toBytes({ code: error.rpcCode, message: error.message, data: error.body });
 }
 
-/** The `tools/call` result of an error of Toolgate's own: the model reads it, so it is a result and not a protocol error. */
+/**
+ * The `tools/call` result of an error of Toolgate's own: the model reads it, so it is a result and not a protocol error.
+ * The object travels as text, because clients check `structuredContent` against the tool's own output schema, errors too.
+ */
 export function errorResult(error: GatewayError): Buffer {
-  return toBytes({
-    content: [{ type: 'text', text: error.message }],
-    structuredContent: error.body,
-    isError: true,
-  });
+  return toBytes({ content: [{ type: 'text', text: JSON.stringify(error.body) }], isError: true });
 }
 
 /** A short text as a `tools/call` result. */

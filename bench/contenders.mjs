@@ -1,0 +1,110 @@
+// Who is compared: each function starts one contender in front of the given upstreams and returns how to reach it.
+//   url, paths, tool(upstream, name)   for the load generator
+//   pid                                the gateway process; direct has none
+
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { descendants, freePort, lastWords, portOf, scratch, start, stop } from './processes.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const TOOLGATE = here('../bin/toolgate.mjs');
+const START_PATIENCE_MS = 60_000;
+
+/** Why Toolgate cannot be measured, or undefined. */
+export function whyNoToolgate() {
+  for (const file of [TOOLGATE, here('../dist/cli/main.js')]) {
+    if (!existsSync(file)) return `${file} does not exist yet: run npm run build`;
+  }
+  return undefined;
+}
+
+/** `count` upstreams on stdio: nothing is started, the gateways do that. */
+export function stdioUpstreams({ count = 1, flags = [], script = here('./upstream-stdio.mjs') } = {}) {
+  return Array.from({ length: count }, (_, index) => ({
+    namespace: count === 1 ? 'up' : `up${index}`,
+    command: process.execPath,
+    args: [script, ...flags],
+  }));
+}
+
+/** One upstream over HTTP, started here: all contenders share it, one after the other. */
+export async function httpUpstream() {
+  const server = start(process.execPath, [here('./upstream-http.mjs')]);
+  return { server, upstreams: [{ namespace: 'up', url: `http://127.0.0.1:${await portOf(server)}/mcp` }] };
+}
+
+export const CONTENDERS = {
+  direct: async ([upstream]) => ({ ...upstream, paths: ['/mcp'], tool: (_, name) => name, stop: async () => 0 }),
+
+  async bare(upstreams) {
+    const [{ url, command, args }] = upstreams;
+    const server = url
+      ? start(process.execPath, [here('./bare-http.mjs'), url])
+      : start(process.execPath, [here('./bare-stdio.mjs'), String(upstreams.length), command, ...args]);
+    const paths = upstreams.length === 1 ? ['/mcp'] : upstreams.map((_, index) => `/mcp/${index}`);
+    return contender(server, await portOf(server), { paths, tool: (_, name) => name });
+  },
+
+  async sdk(upstreams) {
+    const server = start(process.execPath, [here('./sdk-gateway.mjs'), JSON.stringify(upstreams)]);
+    return contender(server, await portOf(server));
+  },
+
+  async toolgate(upstreams) {
+    const port = await freePort();
+    const [command, ...args] = toolgateCommand('serve', upstreams);
+    const server = start(command, [...args, '--host', '127.0.0.1', '--port', String(port)], { reads: false });
+    try {
+      await ready(server, `http://127.0.0.1:${port}/ready`);
+    } catch (error) {
+      await stop(server);
+      throw error;
+    }
+    return contender(server, port);
+  },
+};
+
+function contender(server, port, { paths = ['/mcp'], tool = ({ namespace }, name) => `${namespace}_${name}` } = {}) {
+  return { url: `http://127.0.0.1:${port}/mcp`, paths, tool, pid: server.pid, server, stop: () => stop(server) };
+}
+
+/** Processes of a gateway beside its own, such as a watchdog; the upstreams that it started are not among them. */
+export function helpersOf(pid) {
+  return descendants(pid).filter(({ command }) => !/upstream-stdio\.mjs|server-everything/.test(command));
+}
+
+let nextConfig = 1;
+
+/** The command line of Toolgate with a configuration for these upstreams in a folder of its own. */
+export function toolgateCommand(door, upstreams) {
+  const folder = join(scratch, `toolgate-${nextConfig++}`);
+  mkdirSync(folder);
+  const file = join(folder, 'toolgate.toml');
+  const servers = upstreams.map(({ namespace, url, command, args }) => {
+    const where = url ? { url } : { command, args };
+    const lines = Object.entries({ namespace, ...where }).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+    return `[[servers]]\n${lines.join('\n')}\n`;
+  });
+  writeFileSync(file, `controls = []\n${servers.join('\n')}`);
+  return [process.execPath, TOOLGATE, door, '--config', file];
+}
+
+async function ready(server, url) {
+  let ended = false;
+  server.gone.then(() => {
+    ended = true;
+  });
+  let last = 'nothing';
+  for (const until = Date.now() + START_PATIENCE_MS; Date.now() < until && !ended; await sleep(50)) {
+    try {
+      const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
+      if (response.status === 200) return;
+      last = String(response.status);
+    } catch {
+      // not listening yet
+    }
+  }
+  throw new Error(`${ended ? 'It ended' : `It was not ready (${last})`}: ${lastWords(server)}`);
+}

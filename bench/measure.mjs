@@ -1,0 +1,114 @@
+// Contenders side by side: short runs in turn, round after round, so that what else the machine does hits all of them alike.
+
+import { CONTENDERS, helpersOf, whyNoToolgate } from './contenders.mjs';
+import { cpuOf, memoryOf, stop } from './processes.mjs';
+
+/**
+ * Starts contenders and connects the load generator. `entries` say who stands in front of what:
+ * `{ key, contender, upstreams, sessions, streams }`. One that does not start is left out with a note.
+ */
+export async function openField({ load, note, progress }, entries) {
+  const field = [];
+  for (const { key, contender, upstreams, sessions = 32, streams = false } of entries) {
+    if (contender === 'toolgate' && whyNoToolgate()) continue;
+    progress(`starting ${key}`);
+    try {
+      const started = await CONTENDERS[contender](upstreams);
+      const { url, paths, command, args, pid } = started;
+      const target = await load.open({ url, paths, command, args, sessions, streams });
+      const helpers = pid === undefined ? [] : helpersOf(pid);
+      field.push({ ...started, key, contender, upstreams, target, helpers });
+    } catch (error) {
+      note(`${key} could not be measured: ${error.message}`);
+    }
+  }
+  return field;
+}
+
+export async function closeField({ load, note }, field) {
+  for (const { key, target, ...contender } of field) {
+    await load.close({ target });
+    const left = await contender.stop();
+    if (left > 0) note(`${key} left ${left} processes behind when it was stopped; the harness ended them`);
+  }
+}
+
+/** Runs `use` with a field and, if given, an upstream of its own, and ends both whatever happens. */
+export async function withField(bench, entries, use, upstream) {
+  let field = [];
+  try {
+    field = await openField(bench, entries);
+    return await use(field);
+  } finally {
+    await closeField(bench, field);
+    if (upstream) await stop(upstream);
+  }
+}
+
+/**
+ * After a warm-up (`warm.ms`, `warm.atLeast` calls), `rounds` runs of each contender in turn. Returns
+ * `{ key: [sample, …] }`, one sample for each round: samples with the same index were taken within the same seconds.
+ * A contender that answers wrongly is left out from then on, with a note.
+ */
+export async function measure({ load, note, progress }, field, { label, kind, callers, ms, rounds, warm, atLeast }) {
+  const samples = Object.fromEntries(field.map(({ key }) => [key, []]));
+  const failed = new Set();
+  for (let round = -1; round < rounds; round++) {
+    const length = round < 0 ? warm : { ms, atLeast };
+    progress(`${label}: ${round < 0 ? 'warming up' : `round ${round + 1} of ${rounds}`}`);
+    for (let turn = 0; turn < field.length; turn++) {
+      // Another one goes first in each round: no one always runs behind the same neighbour.
+      const contender = field[(turn + Math.max(round, 0)) % field.length];
+      if (failed.has(contender.key)) continue;
+      const { key, target, upstreams, tool } = contender;
+      const names = kind === 'list' ? [''] : upstreams.map((upstream) => tool(upstream, kind));
+      try {
+        await load.prepare({ target, kind, names, callers });
+        const read = cpuMeter(contender);
+        const run = await load.run({ target, kind, names, callers, ...length });
+        if (round >= 0) samples[key].push({ ...run, ...read(run.calls) });
+      } catch (error) {
+        failed.add(key);
+        delete samples[key];
+        note(`${key} failed in "${label}": ${error.message}`);
+      }
+    }
+  }
+  return samples;
+}
+
+/** CPU per call of the gateway process, and apart from it of its helpers; its upstreams are not counted. */
+function cpuMeter({ pid, helpers }) {
+  if (pid === undefined) return () => ({});
+  const own = cpuOf(pid);
+  const others = helpers.map((helper) => cpuOf(helper.pid));
+  return (calls) => ({
+    cpu: (cpuOf(pid) - own) / calls,
+    helperCpu: helpers.reduce((sum, helper, index) => sum + Math.max(0, cpuOf(helper.pid) - others[index]), 0) / calls,
+  });
+}
+
+/** Resident memory of each gateway process in bytes. */
+export function memories(field) {
+  const gateways = field.filter(({ pid }) => pid !== undefined);
+  return Object.fromEntries(gateways.map(({ key, pid }) => [key, memoryOf(pid)]));
+}
+
+export function median(values) {
+  if (values.length === 0) return undefined;
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The median of a figure over the rounds. */
+export function middle(samples, figure) {
+  const values = samples?.map((sample) => sample[figure]).filter((value) => value !== undefined);
+  return values && median(values);
+}
+
+/** The median over the rounds of one contender's figure divided by another's in the same round. */
+export function ratio(samples, base, figure) {
+  if (!samples || !base) return undefined;
+  return median(samples.map((sample, round) => sample[figure] / base[round][figure]));
+}

@@ -1,0 +1,368 @@
+// What is measured. Each scenario returns rows: the values of the contenders, and for some a limit that Toolgate is held to.
+
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
+import { measure, median, memories, middle, ratio, withField } from './measure.mjs';
+import { memoryOf } from './processes.mjs';
+import { timeToList } from './startup.mjs';
+
+const GATEWAYS = ['bare', 'toolgate', 'sdk'];
+/** For a second kind of run on processes that are warm already. */
+const SHORT_WARM = { ms: 200 };
+const number = (value) => value.toLocaleString('en-US');
+
+/** How long and how often, for the full and for the quick run. */
+export const PLANS = {
+  full: {
+    rounds: 7,
+    ms: { one: 500, many: 600 },
+    warm: { small: { ms: 1500, atLeast: 8000 }, large: { ms: 1500 } },
+    toolCounts: [10, 1000, 10_000],
+    upstreams: 100,
+    sessions: { toolgate: 10_000, sdk: 2000 },
+    streams: 2000,
+    settle: 8000,
+    starts: 9,
+  },
+  quick: {
+    rounds: 3,
+    ms: { one: 150, many: 200 },
+    warm: { small: { ms: 400, atLeast: 1500 }, large: { ms: 400 } },
+    toolCounts: [10, 10_000],
+    upstreams: 10,
+    sessions: { toolgate: 2000, sdk: 300 },
+    streams: 0,
+    settle: 1000,
+    starts: 3,
+  },
+};
+
+export const SCENARIOS = [
+  { name: 'stdio-small', title: 'HTTP to stdio, small results', run: (bench) => calls(bench, stdio(), 'echo') },
+  {
+    name: 'http-small',
+    title: 'HTTP to HTTP, small results',
+    run: async (bench) => calls(bench, await http(), 'echo'),
+  },
+  { name: 'stdio-1mb', title: 'HTTP to stdio, results of 1 MB', run: (bench) => calls(bench, stdio(), 'big') },
+  { name: 'http-1mb', title: 'HTTP to HTTP, results of 1 MB', run: async (bench) => calls(bench, await http(), 'big') },
+  {
+    name: 'stdio-1mb-id-last',
+    title: 'HTTP to stdio, results of 1 MB, the id behind them',
+    run: (bench) => calls(bench, stdio(['--id-last']), 'big'),
+    fullOnly: true,
+  },
+  { name: 'tools', title: 'With many tools on the upstream (HTTP to stdio)', run: manyTools },
+  { name: 'upstreams', title: 'With many upstreams on stdio, called in turn', run: manyUpstreams },
+  { name: 'sessions', title: 'With many open sessions, used in turn (HTTP to stdio)', run: manySessions },
+  { name: 'startup', title: 'Start on stdio, until tools/list is answered', run: startup },
+];
+
+const stdio = (flags) => ({ upstreams: stdioUpstreams({ flags }) });
+const http = httpUpstream;
+
+// --- Rows ----------------------------------------------------------------------------------------------------------------
+
+const byContender = (entries) => Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+
+/** A row about one figure of samples whose keys are the contenders' names. */
+function row(label, unit, samples, figure, limit) {
+  const names = Object.keys(samples);
+  const ratios = byContender(names.map((name) => [name, ratio(samples[name], samples.bare, figure)]));
+  return {
+    label,
+    unit,
+    values: byContender(names.map((name) => [name, middle(samples[name], figure)])),
+    ratios,
+    limit: limit && timesBare(limit, ratios.toolgate),
+    rounds: byContender(names.map((name) => [name, samples[name]?.map((sample) => sample[figure])])),
+  };
+}
+
+const timesBare = (max, measured) => ({ text: `<= ${max} x bare`, max, measured });
+
+// --- Scenarios -----------------------------------------------------------------------------------------------------------
+
+async function calls(bench, { upstreams, server }, kind) {
+  const { rounds, ms, warm } = bench.plan;
+  const limits = kind === 'big' ? { cpu: 1.5, p50: 1.5 } : { cpu: 1.5, p50: 1.3 };
+  const entries = ['direct', ...GATEWAYS].map((contender) => ({ key: contender, contender, upstreams }));
+  const use = async (field) => {
+    const heat = kind === 'big' ? warm.large : warm.small;
+    const many = await measure(bench, field, {
+      label: '32 callers',
+      kind,
+      callers: 32,
+      ms: ms.many,
+      rounds,
+      warm: heat,
+    });
+    const memory = memories(field);
+    const one = await measure(bench, field, {
+      label: '1 caller',
+      kind,
+      callers: 1,
+      ms: ms.one,
+      rounds,
+      warm: SHORT_WARM,
+    });
+    noteHelpers(bench, field, many.toolgate);
+    return [
+      row('p50, 1 caller', 'us', one, 'p50', limits.p50),
+      row('p99, 1 caller', 'us', one, 'p99'),
+      row('CPU per call, 1 caller', 'us', withoutDirect(one), 'cpu', limits.cpu),
+      row('calls per second, 32 callers', '/s', many, 'perSecond'),
+      row('p50, 32 callers', 'us', many, 'p50'),
+      row('CPU per call, 32 callers', 'us', withoutDirect(many), 'cpu', limits.cpu),
+      { label: 'memory after that', unit: 'B', values: memory },
+    ];
+  };
+  return withField(bench, entries, use, server);
+}
+
+const withoutDirect = ({ direct: _, ...gateways }) => gateways;
+
+function noteHelpers({ note }, field, samples) {
+  const toolgate = field.find(({ contender }) => contender === 'toolgate');
+  if (!toolgate || toolgate.helpers.length === 0) return;
+  const each = toolgate.helpers.map(({ pid, command }) => {
+    const [program, argument = ''] = command.split(/\s+/);
+    return `"${basename(program)} ${basename(argument)}" (${(memoryOf(pid) / 1e6).toFixed(0)} MB)`;
+  });
+  const cpu = middle(samples, 'helperCpu');
+  note(`Beside its own process Toolgate runs ${each.join(', ')}; CPU of those per call: ${cpu?.toFixed(1) ?? '?'} us`);
+}
+
+async function manyTools(bench) {
+  const { rounds, ms, warm, toolCounts } = bench.plan;
+  const entries = toolCounts.flatMap((count) => {
+    const upstreams = stdioUpstreams({ flags: ['--tools', String(count)] });
+    return GATEWAYS.map((contender) => ({ key: `${contender}@${count}`, contender, upstreams }));
+  });
+  return withField(bench, entries, async (field) => {
+    const many = await measure(bench, field, {
+      label: 'calls',
+      kind: 'echo',
+      callers: 32,
+      ms: ms.many,
+      rounds,
+      warm: warm.small,
+    });
+    const lists = await measure(bench, field, {
+      label: 'lists',
+      kind: 'list',
+      callers: 1,
+      ms: ms.one,
+      rounds: Math.min(rounds, 5),
+      warm: SHORT_WARM,
+      atLeast: 3,
+    });
+    for (const { key, contender } of field) {
+      const expected = Number(key.split('@')[1]);
+      const listed = lists[key]?.[0].tools;
+      if (listed !== undefined && listed !== expected) bench.note(`${contender} lists ${listed} of ${expected} tools`);
+    }
+    return toolCounts.flatMap((count) => {
+      const called = at(many, count);
+      const listed = at(lists, count);
+      const drift = ratio(called.toolgate, at(many, toolCounts[0]).toolgate, 'cpu');
+      const limit =
+        count === toolCounts[0] ? undefined : { text: '<= 1.15 x with 10 tools', max: 1.15, measured: drift };
+      return [
+        { ...row(`CPU per call, 32 callers, ${number(count)} tools`, 'us', called, 'cpu'), limit },
+        row(`tools/list p50, ${number(count)} tools`, 'us', listed, 'p50'),
+        row(`tools/list CPU, ${number(count)} tools`, 'us', listed, 'cpu'),
+      ];
+    });
+  });
+}
+
+/** The samples of `contender@size` for one size, by contender. */
+function at(samples, size) {
+  return byContender(GATEWAYS.map((contender) => [contender, samples[`${contender}@${size}`]]));
+}
+
+async function manyUpstreams(bench) {
+  const { rounds, ms, warm, upstreams: count } = bench.plan;
+  const entries = [1, count].flatMap((size) => {
+    const upstreams = stdioUpstreams({ count: size });
+    return GATEWAYS.map((contender) => ({
+      key: `${contender}@${size}`,
+      contender,
+      upstreams,
+      // bare reaches its upstreams by path, and a session belongs to a path
+      sessions: contender === 'bare' ? Math.max(32, size) : 32,
+    }));
+  });
+  return withField(bench, entries, async (field) => {
+    const many = await measure(bench, field, {
+      label: 'calls',
+      kind: 'echo',
+      callers: 32,
+      ms: ms.many,
+      rounds,
+      warm: warm.small,
+    });
+    const memory = memories(field);
+    return [1, count].flatMap((size) => [
+      row(`CPU per call, 32 callers, ${size} upstream${size === 1 ? '' : 's'}`, 'us', at(many, size), 'cpu', 1.5),
+      row(`calls per second, ${size} upstream${size === 1 ? '' : 's'}`, '/s', at(many, size), 'perSecond'),
+      { label: `memory, ${size} upstream${size === 1 ? '' : 's'}`, unit: 'B', values: at(memory, size) },
+    ]);
+  });
+}
+
+async function manySessions(bench) {
+  const { plan, progress, note } = bench;
+  const upstreams = stdioUpstreams();
+  const stateful = ['toolgate', 'sdk'];
+  const entries = [
+    { key: 'bare@1', contender: 'bare', upstreams, sessions: 1 },
+    ...stateful.flatMap((contender) => [
+      { key: `${contender}@1`, contender, upstreams, sessions: 1 },
+      { key: `${contender}@many`, contender, upstreams, sessions: 1 },
+    ]),
+  ];
+  return withField(bench, entries, async (field) => {
+    const perSession = {};
+    for (const contender of field.filter(({ key }) => key.endsWith('@many'))) {
+      const count = plan.sessions[contender.contender];
+      progress(`${number(count)} sessions on ${contender.contender}`);
+      try {
+        perSession[contender.contender] = await memoryPerSession(bench, contender, count);
+      } catch (error) {
+        note(`${contender.contender} did not open ${number(count)} sessions: ${error.message}`);
+      }
+    }
+    const options = {
+      label: 'calls',
+      kind: 'echo',
+      callers: 32,
+      ms: plan.ms.many,
+      rounds: plan.rounds,
+      warm: plan.warm.small,
+    };
+    const many = await measure(bench, field, options);
+    const one = at(many, 1);
+    const full = at(many, 'many');
+    const { toolgate, sdk } = plan.sessions;
+    const rows = [
+      row('CPU per call, 32 callers, 1 session', 'us', one, 'cpu'),
+      {
+        ...row(`CPU per call, ${number(toolgate)} sessions (sdk: ${number(sdk)})`, 'us', full, 'cpu'),
+        ratios: {},
+        limit: { text: '<= 1.15 x with 1 session', max: 1.15, measured: ratio(full.toolgate, one.toolgate, 'cpu') },
+      },
+      {
+        label: `memory per idle session, ${number(toolgate)} (sdk: ${number(sdk)})`,
+        unit: 'B',
+        values: perSession,
+        limit: { text: '<= 20 KB', max: 20_480, measured: perSession.toolgate, unit: 'B' },
+      },
+    ];
+    if (plan.streams > 0) rows.push(await memoryWithStreams(bench, upstreams));
+    return rows;
+  });
+}
+
+/** The same for sessions that keep a stream open, as most real clients do: mostly the price of a socket in node:http. */
+async function memoryWithStreams(bench, upstreams) {
+  const count = bench.plan.streams;
+  const entries = ['toolgate', 'sdk'].map((contender) => ({
+    key: contender,
+    contender,
+    upstreams,
+    sessions: 1,
+    streams: true,
+  }));
+  return withField(bench, entries, async (field) => {
+    const values = {};
+    for (const contender of field) {
+      bench.progress(`${number(count)} sessions with a stream on ${contender.key}`);
+      try {
+        values[contender.key] = await memoryPerSession(bench, contender, count);
+      } catch (error) {
+        bench.note(`${contender.key} did not open ${number(count)} streams: ${error.message}`);
+      }
+    }
+    return { label: `memory per idle session with an open stream, ${number(count)}`, unit: 'B', values };
+  });
+}
+
+/**
+ * Growth of resident memory for each of `count` more sessions. Some sessions are opened before the first reading, and calls
+ * are made before both, so that a heap that grows in steps is not charged to the sessions.
+ */
+async function memoryPerSession({ load, plan }, { target, pid, upstreams, tool }, count) {
+  const settle = async () => {
+    const names = [tool(upstreams[0], 'echo')];
+    await load.prepare({ target, kind: 'echo', names, callers: 8 });
+    await load.run({ target, kind: 'echo', names, callers: 8, ms: 1000 });
+    await sleep(plan.settle);
+  };
+  await load.add({ target, sessions: Math.ceil(count * 0.3) });
+  await settle();
+  const before = memoryOf(pid);
+  await load.add({ target, sessions: count });
+  await settle();
+  return (memoryOf(pid) - before) / count;
+}
+
+/** Upstreams for the start: how quick the gateway itself is shows best where the upstream is quick. */
+const STARTERS = [
+  { label: 'a quick upstream', upstream: stdioUpstreams()[0], tool: 'echo' },
+  {
+    label: 'an upstream that needs 500 ms',
+    upstream: stdioUpstreams({ flags: ['--start-delay', '500'] })[0],
+    tool: 'echo',
+  },
+  {
+    label: 'server-everything',
+    upstream: stdioUpstreams({
+      script: fileURLToPath(
+        new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
+      ),
+      flags: ['stdio'],
+    })[0],
+    tool: 'echo',
+  },
+];
+
+async function startup({ plan, note, progress }) {
+  const rows = [];
+  for (const { label, upstream, tool } of STARTERS) {
+    if (!existsSync(upstream.args[0])) continue;
+    const alone = [];
+    const through = [];
+    try {
+      for (let round = 0; round < plan.starts; round++) {
+        progress(`${label}: start ${round + 1} of ${plan.starts}`);
+        alone.push(await timeToList(upstream.command, upstream.args, tool));
+        if (whyNoToolgate()) continue;
+        const [command, ...args] = toolgateCommand('stdio', [upstream]);
+        through.push(await timeToList(command, args, tool));
+      }
+    } catch (error) {
+      note(`The start with ${label} could not be measured: ${error.message}`);
+    }
+    rows.push({
+      label,
+      unit: 'ms',
+      values: byContender([
+        ['direct', median(alone)],
+        ['toolgate', median(through)],
+      ]),
+      limit: {
+        text: '<= upstream + 150 ms',
+        max: 150,
+        measured: median(through.map((ms, round) => ms - alone[round])),
+        unit: 'ms',
+      },
+      rounds: { direct: alone, toolgate: through },
+    });
+  }
+  return rows;
+}

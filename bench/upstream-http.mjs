@@ -1,0 +1,43 @@
+// A very cheap MCP server over streamable HTTP, straight on sockets. Answers JSON, hands out a session, opens no streams.
+//   --tools N   how many tools it lists
+
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:net';
+import { parseArgs } from 'node:util';
+import { announce } from './announce.mjs';
+import { createAnswer } from './answer.mjs';
+import { createReader } from './http1.mjs';
+
+const { values } = parseArgs({ options: { tools: { type: 'string' } } });
+const answer = createAnswer({ tools: Number(values.tools ?? 10) });
+
+const server = createServer({ noDelay: true }, (socket) => {
+  const push = createReader((head, body) => {
+    if (!head.startsWith('POST ')) {
+      const status = head.startsWith('DELETE ') ? '200 OK' : '405 Method Not Allowed';
+      socket.write(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    const message = JSON.parse(body.utf8Slice());
+    const reply = answer(message);
+    if (reply === undefined) {
+      socket.write('HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    const session = message.method === 'initialize' ? `Mcp-Session-Id: ${randomUUID()}\r\n` : '';
+    const start = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n${session}Content-Length: `;
+    if (typeof reply === 'string') {
+      socket.write(`${start}${Buffer.byteLength(reply)}\r\n\r\n${reply}`);
+      return;
+    }
+    const length = reply.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
+    socket.cork();
+    socket.write(`${start}${length}\r\n\r\n${reply[0]}`);
+    socket.write(reply[1]);
+    socket.write(reply[2]);
+    socket.uncork();
+  });
+  socket.on('data', push);
+  socket.on('error', () => socket.destroy());
+});
+announce(server);

@@ -1,0 +1,172 @@
+// What has to be there before anything can run: installed packages, a current build, the tests' own tools.
+// Plain Node without dependencies, because it runs on a fresh clone. Everything it prints goes to stderr.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const lock = join(root, '.toolgate', 'setup.lock');
+
+/** The installed packages of the project, as package-lock.json has them. */
+export function ensureInstalled() {
+  return ensurePackages(root, 'Installing packages');
+}
+
+/** The outside programs that tests run. They live apart: a Node binary in the root tree would shadow `node`. */
+export function ensureTestTools() {
+  return ensurePackages(join(root, 'test', 'tools'), 'Installing test tools');
+}
+
+/** dist/, built from the present state of src/. */
+export function ensureBuilt() {
+  return once(
+    () => readText(join(root, 'dist', '.stamp')) === sourceHash(),
+    () => step('Building', build),
+  );
+}
+
+/** Builds beside dist/ and swaps, so that a failed build, or a second run, never meets half of one. */
+export async function build() {
+  const stamp = sourceHash();
+  const next = join(root, '.toolgate', `build-${process.pid}`);
+  try {
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--outDir', next]);
+    if (code !== 0) throw new Error('The build failed; the errors are above.');
+    writeFileSync(join(next, '.stamp'), stamp);
+    rmSync(join(root, 'dist'), { recursive: true, force: true });
+    renameSync(next, join(root, 'dist'));
+  } finally {
+    rmSync(next, { recursive: true, force: true });
+  }
+}
+
+/** Runs a program to its end and gives its exit code. A signal to us ends it too, and then us. */
+export async function run(
+  command,
+  args,
+  { cwd = root, env = process.env, stdio = ['inherit', 2, 2], shell = false } = {},
+) {
+  const child = spawn(command, args, { cwd, env, stdio, shell });
+  let stoppedBy;
+  const stop = (signal) => {
+    stoppedBy = signal;
+    child.kill(signal);
+  };
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  for (const signal of signals) process.on(signal, stop);
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code) => resolve(code ?? 1));
+    });
+  } finally {
+    for (const signal of signals) process.off(signal, stop);
+    if (stoppedBy) process.kill(process.pid, stoppedBy);
+  }
+}
+
+function ensurePackages(folder, what) {
+  return once(
+    () => isInstalled(folder),
+    () =>
+      step(what, async () => {
+        // --include=dev: NODE_ENV=production must not leave out the compiler.
+        const args = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+        const code = await run('npm', args, { cwd: folder, shell: process.platform === 'win32' });
+        if (code !== 0)
+          throw new Error(`npm ci failed in ${relative(root, folder) || 'the project folder'}; its message is above.`);
+      }),
+  );
+}
+
+/**
+ * Whether node_modules holds what package-lock.json asks for. npm keeps its own record of what it installed, written last:
+ * comparing with that notices an interrupted install and accepts one done by hand.
+ */
+function isInstalled(folder) {
+  const wanted = readPackages(join(folder, 'package-lock.json'));
+  const found = readPackages(join(folder, 'node_modules', '.package-lock.json'));
+  if (!wanted) throw new Error(`${join(folder, 'package-lock.json')} is missing; restore it with git checkout.`);
+  if (!found) return false;
+  const same = (path) =>
+    found[path]?.version === wanted[path]?.version && found[path]?.integrity === wanted[path]?.integrity;
+  // Optional packages are those for other platforms; npm leaves them out.
+  const needed = Object.keys(wanted).filter((path) => path !== '' && !wanted[path].optional);
+  return (
+    needed.every((path) => path in found && same(path)) &&
+    Object.keys(found).every((path) => path in wanted && same(path))
+  );
+}
+
+function readPackages(file) {
+  const text = readText(file);
+  return text === undefined ? undefined : JSON.parse(text).packages;
+}
+
+/** One hash over everything that the build reads. Contents rather than times: a checkout or a deleted file counts too. */
+function sourceHash() {
+  const hash = createHash('sha256');
+  const sources = readdirSync(join(root, 'src'), { recursive: true })
+    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+    .map((path) => join('src', path));
+  for (const path of [...sources.sort(), 'tsconfig.json', 'package-lock.json']) {
+    hash
+      .update(`${path}\0`)
+      .update(readFileSync(join(root, path)))
+      .update('\0');
+  }
+  return hash.digest('hex');
+}
+
+/** Does the work if it is not done yet, in one process at a time. */
+async function once(isDone, work) {
+  if (isDone()) return;
+  const release = await acquireLock();
+  try {
+    if (!isDone()) await work();
+  } finally {
+    release();
+  }
+}
+
+async function acquireLock() {
+  mkdirSync(dirname(lock), { recursive: true });
+  for (let waited = false; ; waited = true) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: 'wx' });
+      return () => rmSync(lock, { force: true });
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    if (!waited) console.error('Waiting for another set-up of this folder…');
+    await sleep(250);
+    // A holder that is gone left its lock behind; an empty file is one that is just being written.
+    const holder = Number(readText(lock));
+    if (holder > 0 && !isAlive(holder)) rmSync(lock, { force: true });
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+async function step(what, work) {
+  const start = performance.now();
+  console.error(`${what}…`);
+  await work();
+  console.error(`${what}: done in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+}
+
+function readText(file) {
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+}

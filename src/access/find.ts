@@ -1,0 +1,102 @@
+/** From the name a caller says to the entry that is meant, or to an error that helps. */
+import type { Entry } from '../catalog/entry.ts';
+import type { Kind } from '../catalog/item.ts';
+import { didYouMean } from '../catalog/similar.ts';
+import { literalLength, matchesTemplate } from '../catalog/template.ts';
+import { type ErrorCode, GatewayError } from '../errors.ts';
+import type { View } from './view.ts';
+
+export interface Found {
+  readonly entry: Entry;
+  /** What to ask the upstream for: its own name or URI, as a JSON string. */
+  readonly upstreamName: Buffer;
+}
+
+export function findTool(view: View, name: string): Found {
+  const entry = view.entries.tool.get(name);
+  if (entry === undefined) throw missing(view, 'tool', name);
+  return { entry, upstreamName: entry.upstreamName };
+}
+
+export function findPrompt(view: View, name: string): Found {
+  const entry = view.entries.prompt.get(name);
+  if (entry === undefined) throw missing(view, 'prompt', name);
+  return { entry, upstreamName: entry.upstreamName };
+}
+
+/**
+ * A resource by its exposed URI, by a URI expanded from an exposed template, or by the upstream's own URI where exactly
+ * one visible server owns it (results carry such URIs, because results are not touched).
+ */
+export function findResource(view: View, uri: string): Found {
+  const exact = view.entries.resource.get(uri);
+  if (exact !== undefined) return { entry: exact, upstreamName: exact.upstreamName };
+  if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
+
+  const template = bestTemplate(view, uri, (entry) => entry.name);
+  if (template !== null)
+    return { entry: template, upstreamName: Buffer.from(JSON.stringify(withoutPrefix(template, uri))) };
+
+  const bare = bareOwners(view, uri);
+  if (bare.length === 1) return { entry: bare[0]!, upstreamName: Buffer.from(JSON.stringify(uri)) };
+  if (bare.length > 1) {
+    const names = bare.map((entry) => `"${entry.name}"`).join(', ');
+    throw new GatewayError('params_invalid', `Several servers have "${uri}". Read one of these instead: ${names}.`);
+  }
+  throw missing(view, 'resource', uri);
+}
+
+function withoutPrefix(template: Entry, uri: string): string {
+  return uri.slice(template.name.length - template.item.name.length);
+}
+
+function bestTemplate(view: View, uri: string, pattern: (entry: Entry) => string): Entry | null {
+  let best: Entry | null = null;
+  for (const entry of view.entries.template.values()) {
+    if (!matchesTemplate(pattern(entry), uri)) continue;
+    if (best === null || literalLength(pattern(entry)) > literalLength(pattern(best))) best = entry;
+  }
+  return best;
+}
+
+// One owner a server: an exact resource says more than a template of the same server.
+function bareOwners(view: View, uri: string): Entry[] {
+  const owners = new Map<number, Entry>();
+  for (const entry of view.entries.template.values()) {
+    if (matchesTemplate(entry.item.name, uri)) owners.set(entry.sourceId, entry);
+  }
+  const inactive = new Set<number>();
+  for (const entry of view.catalog.entries.resource.values()) {
+    if (entry.item.name !== uri) continue;
+    if (view.entries.resource.has(entry.name)) owners.set(entry.sourceId, entry);
+    else inactive.add(entry.sourceId);
+  }
+  // What was switched off by name stays off, also where an active template would cover it.
+  return [...owners.values()].filter((entry) => !inactive.has(entry.sourceId));
+}
+
+/** The error for a name that the caller's view does not hold: guidance where it could be activated, suggestions otherwise. */
+function missing(view: View, kind: Kind, name: string): GatewayError {
+  const inactive = inactiveName(view, kind, name);
+  if (inactive !== null) {
+    const advice = view.controls.advice(kind, inactive);
+    return new GatewayError('item_inactive', `The ${kind} "${name}" is not active. ${advice}`);
+  }
+  const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';
+  const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
+  const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
+  const hint = didYouMean(name, new Set([...known, ...templates]));
+  return new GatewayError(code, `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see what there is.`}`);
+}
+
+function inactiveName(view: View, kind: Kind, name: string): string | null {
+  const { catalog } = view;
+  if (catalog.entries[kind].has(name)) return name;
+  if (kind !== 'resource') return null;
+  const templates = [...catalog.entries.template.values()].filter((entry) => !view.entries.template.has(entry.name));
+  return (
+    templates.find((entry) => matchesTemplate(entry.name, name) || matchesTemplate(entry.item.name, name))?.name ??
+    [...catalog.entries.resource.values()].find((entry) => entry.item.name === name)?.name ??
+    null
+  );
+}

@@ -1,0 +1,76 @@
+/**
+ * What one caller sees: the catalog narrowed to its selection. Listing prints these maps and calling looks in them, so
+ * that nothing hidden can be called and nothing listed cannot.
+ */
+import { createHash } from 'node:crypto';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
+import { activeEntries, type Selection } from './selection.ts';
+
+export interface View {
+  readonly catalog: Catalog;
+  readonly selection: Selection;
+  readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
+  readonly controls: ViewControls;
+  /** The result of the kind's list method: made at the first question, the same bytes ever after. */
+  list(kind: Kind): Buffer;
+  /** Changes exactly when the list does. */
+  fingerprint(kind: Kind): string;
+}
+
+/** Toolgate's own words in a view. */
+export interface ViewControls {
+  /** Its own tools: they depend on what is visible, and come first in the list. */
+  entries(catalog: Catalog, selection: Selection): readonly Entry[];
+  /** What to do to use an item that is there but not active. */
+  advice(kind: Kind, name: string): string;
+}
+
+export function buildView(catalog: Catalog, selection: Selection, controls: ViewControls): View {
+  const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
+  for (const kind of KINDS) {
+    const active = activeEntries(selection, catalog.entries[kind].values());
+    const all = kind === 'tool' ? [...controls.entries(catalog, selection), ...active] : active;
+    entries[kind] = new Map(all.map((entry) => [entry.name, entry]));
+  }
+  const lists = new Map<Kind, Buffer>();
+  const fingerprints = new Map<Kind, string>();
+  return Object.freeze({
+    catalog,
+    selection,
+    entries: Object.freeze(entries),
+    controls,
+    list: (kind: Kind) => remember(lists, kind, () => printList(kind, entries[kind].values())),
+    fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind].values())),
+  });
+}
+
+function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
+  const known = made.get(kind);
+  if (known !== undefined) return known;
+  const value = make();
+  made.set(kind, value);
+  return value;
+}
+
+function printList(kind: Kind, entries: Iterable<Entry>): Buffer {
+  const parts: Buffer[] = [Buffer.from(`{"${kindWords[kind].list}":[`)];
+  let first = true;
+  for (const entry of entries) {
+    if (!first) parts.push(COMMA);
+    first = false;
+    parts.push(entry.bytes);
+  }
+  parts.push(CLOSE);
+  return Buffer.concat(parts);
+}
+
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']}');
+
+function hashEntries(entries: Iterable<Entry>): string {
+  const hash = createHash('sha1');
+  for (const entry of entries) hash.update(entry.hash);
+  return hash.digest('base64');
+}

@@ -1,0 +1,80 @@
+/** One thing a caller can see: an item under the name that the gateway gives it. */
+import { createHash } from 'node:crypto';
+import { splice, toBytes } from '../protocol/json.ts';
+import type { Item, Kind } from './item.ts';
+import { exposedName } from './names.ts';
+
+export interface Entry {
+  readonly kind: Kind;
+  /** The exposed name: what callers say. */
+  readonly name: string;
+  /** The source it comes from; BUILT_IN for Toolgate's own tools. */
+  readonly sourceId: number;
+  readonly sourceKey: string;
+  /** What the source calls it, as a JSON string ready to be put into a request. */
+  readonly upstreamName: Buffer;
+  readonly item: Item;
+  /** The definition under the exposed name. */
+  readonly bytes: Buffer;
+  /** Equal for equal definitions: tells whether a list really changed. */
+  readonly hash: string;
+}
+
+export const BUILT_IN = 0;
+
+export interface Owner {
+  readonly id: number;
+  readonly key: string;
+  readonly namespace: string;
+}
+
+// Entries are remembered with their items, so that rebuilding the catalog makes nothing anew that did not change.
+const known = new WeakMap<Item, Entry>();
+
+export function toEntry(owner: Owner, item: Item): Entry {
+  const name = exposedName(owner.namespace, item.name);
+  const before = known.get(item);
+  if (before !== undefined && before.name === name && before.sourceId === owner.id && before.sourceKey === owner.key) {
+    return before;
+  }
+  const bytes = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
+  const entry: Entry = Object.freeze({
+    kind: item.kind,
+    name,
+    sourceId: owner.id,
+    sourceKey: owner.key,
+    upstreamName: item.bytes.subarray(item.nameSpan.start, item.nameSpan.end),
+    item,
+    bytes,
+    hash: hashBytes(bytes),
+  });
+  known.set(item, entry);
+  return entry;
+}
+
+/** A tool of Toolgate's own. */
+export function builtInEntry(definition: { readonly name: string; readonly description: string }): Entry {
+  const bytes = toBytes(definition);
+  const item: Item = {
+    kind: 'tool',
+    name: definition.name,
+    description: definition.description,
+    bytes,
+    nameSpan: { start: 0, end: 0 },
+    hash: '',
+  };
+  return Object.freeze({
+    kind: 'tool',
+    name: definition.name,
+    sourceId: BUILT_IN,
+    sourceKey: 'toolgate',
+    upstreamName: toBytes(definition.name),
+    item,
+    bytes,
+    hash: hashBytes(bytes),
+  });
+}
+
+function hashBytes(bytes: Buffer): string {
+  return createHash('sha1').update(bytes).digest('base64');
+}

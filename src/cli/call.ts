@@ -1,0 +1,95 @@
+/** `toolgate call`. */
+import { type Gateway, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
+import type { Options } from './commands.ts';
+import { withGateway } from './session.ts';
+import { paint, plain } from './terminal.ts';
+
+export async function call(args: readonly string[], options: Options): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined)
+    throw new GatewayError(
+      'usage',
+      'Which tool? toolgate call NAME [key=value … | JSON]; toolgate list shows the names.',
+    );
+  return withGateway(options, async (gateway) => {
+    const door = openLocalDoor(gateway, 'all');
+    const callArguments = readArguments(rest, schemaOf(gateway, name));
+    return print(await answer(door, name, callArguments), options.json === true);
+  });
+}
+
+type Result = { readonly bytes: Buffer; readonly failed: boolean };
+
+async function answer(door: LocalDoor, name: string, args: unknown): Promise<Result> {
+  try {
+    const bytes = await door.callTool(name, args, {
+      onProgress: (params) => {
+        if (process.stderr.isTTY) process.stderr.write(`${paint('dim', JSON.stringify(params), process.stderr)}\n`);
+      },
+    });
+    return { bytes, failed: (JSON.parse(bytes.toString()) as { isError?: unknown }).isError === true };
+  } catch (error) {
+    if (error instanceof RelayedError)
+      return { bytes: Buffer.from(JSON.stringify({ error: error.error })), failed: true };
+    throw error;
+  }
+}
+
+function print({ bytes, failed }: Result, json: boolean): number {
+  if (json) {
+    process.stdout.write(`${bytes}\n`);
+    return failed ? 1 : 0;
+  }
+  const result = JSON.parse(bytes.toString()) as { content?: unknown; error?: { message?: unknown } };
+  const blocks = Array.isArray(result.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];
+  const out = failed ? process.stderr : process.stdout;
+  if (result.error !== undefined) out.write(`${plain(String(result.error.message))}\n`);
+  for (const block of blocks) {
+    if (block.type === 'text') out.write(`${plain(String(block.text))}\n`);
+    else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, out)}\n`);
+  }
+  return failed ? 1 : 0;
+}
+
+type Properties = Readonly<Record<string, { readonly type?: unknown }>>;
+
+function schemaOf(gateway: Gateway, name: string): Properties {
+  const entry = gateway.catalog.entries.tool.get(name);
+  if (entry === undefined) return {};
+  const { inputSchema } = JSON.parse(entry.bytes.toString()) as { inputSchema?: { properties?: Properties } };
+  return inputSchema?.properties ?? {};
+}
+
+function readArguments(words: readonly string[], properties: Properties): Record<string, unknown> {
+  const [first] = words;
+  if (first?.trimStart().startsWith('{')) {
+    if (words.length > 1) throw new GatewayError('usage', 'Give either one JSON object or key=value pairs, not both.');
+    return readJson(first, 'The arguments') as Record<string, unknown>;
+  }
+  const given: [string, unknown][] = words.map((word) => {
+    const equals = word.indexOf('=');
+    if (equals < 1)
+      throw new GatewayError('usage', `"${word}" is not key=value. Give key=value pairs or one JSON object.`);
+    const key = word.slice(0, equals);
+    return [key, readValue(key, word.slice(equals + 1), properties[key]?.type)];
+  });
+  return Object.fromEntries(given);
+}
+
+function readValue(key: string, text: string, type: unknown): unknown {
+  if (type === 'string') return text;
+  if (type !== undefined) return readJson(text, `The value of ${key}`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function readJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new GatewayError('usage', `${what} is not valid JSON: ${(error as Error).message}.`);
+  }
+}

@@ -1,0 +1,141 @@
+/** The commands and their options, as `--help` shows them. */
+import { parseArgs } from 'node:util';
+import { didYouMean, GatewayError } from '../index.ts';
+
+export interface Options {
+  readonly config?: string;
+  readonly 'log-level'?: string;
+  readonly json?: boolean;
+  readonly host?: string;
+  readonly port?: string;
+  readonly help?: boolean;
+  readonly version?: boolean;
+}
+
+type OptionName = keyof Options;
+
+interface Command {
+  readonly usage: string;
+  readonly summary: string;
+  readonly details?: readonly string[];
+  readonly options: readonly OptionName[];
+}
+
+const optionTexts: Readonly<
+  Record<OptionName, { readonly type: 'string' | 'boolean'; readonly text: string; readonly value?: string }>
+> = {
+  config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
+  'log-level': { type: 'string', value: 'LEVEL', text: 'debug, info, warn, error or silent' },
+  json: { type: 'boolean', text: 'print JSON' },
+  host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
+  port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
+  help: { type: 'boolean', text: 'show this help' },
+  version: { type: 'boolean', text: 'show the version' },
+};
+
+export const commands = {
+  stdio: {
+    usage: 'toolgate [stdio]',
+    summary: 'MCP on standard input and output, with the configuration found here',
+    options: ['config', 'log-level'],
+  },
+  serve: {
+    usage: 'toolgate serve',
+    summary: 'MCP over HTTP, for many clients at once',
+    details: ['The endpoint is /mcp; /health and /ready are for probes. Set BEARER_TOKEN to require a token.'],
+    options: ['host', 'port', 'config', 'log-level'],
+  },
+  list: {
+    usage: 'toolgate list [servers|tools|resources|prompts]',
+    summary: 'what the configured servers offer; * marks what is active',
+    options: ['json', 'config', 'log-level'],
+  },
+  call: {
+    usage: 'toolgate call NAME [key=value … | JSON]',
+    summary: 'call one tool and print what it answers',
+    details: ['Values are read by the type that the tool declares; a whole JSON object may be given instead.'],
+    options: ['json', 'config', 'log-level'],
+  },
+  doctor: {
+    usage: 'toolgate doctor',
+    summary: 'check the configuration and every server; exit 0 well, 1 warnings, 2 broken',
+    options: ['json', 'config', 'log-level'],
+  },
+  schema: {
+    usage: 'toolgate schema',
+    summary: 'print the JSON Schema of the configuration',
+    options: [],
+  },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof commands;
+
+export interface Invocation {
+  readonly command: CommandName;
+  readonly args: readonly string[];
+  readonly options: Options;
+}
+
+export function parseCommandLine(argv: readonly string[]): Invocation {
+  const first = argv[0] ?? '';
+  const named = first !== '' && !first.startsWith('-');
+  if (named && !(first in commands)) {
+    throw new GatewayError(
+      'usage',
+      `There is no command "${first}".${didYouMean(first, Object.keys(commands))} See toolgate --help.`,
+    );
+  }
+  const command = (named ? first : 'stdio') as CommandName;
+  const allowed: readonly OptionName[] = [...commands[command].options, 'help', 'version'];
+  const config = Object.fromEntries(
+    allowed.map((name) => [name, { type: optionTexts[name].type, ...(name === 'help' ? { short: 'h' } : {}) }]),
+  );
+  try {
+    const { values, positionals } = parseArgs({
+      args: argv.slice(named ? 1 : 0),
+      options: config,
+      allowPositionals: true,
+    });
+    return { command, args: positionals, options: values as Options };
+  } catch (error) {
+    throw new GatewayError('usage', optionError(error, command, allowed));
+  }
+}
+
+function optionError(error: unknown, command: CommandName, allowed: readonly string[]): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const see = `See toolgate ${command} --help.`;
+  if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return `${message}. ${see}`;
+  const option = /'(-[^']*)'/.exec(message)?.[1] ?? '';
+  return `toolgate ${command} has no option ${option}.${didYouMean(option.replace(/^-+/, ''), allowed)} ${see}`;
+}
+
+export function helpText(): string {
+  const rows = Object.values(commands).map(({ usage, summary }) => [usage, summary] as const);
+  const width = Math.max(...rows.map(([usage]) => usage.length));
+  return [
+    'Toolgate: one gateway for all the MCP tools an agent uses.',
+    '',
+    ...rows.map(([usage, summary]) => `  ${usage.padEnd(width)}  ${summary}`),
+    '',
+    'Every command takes --help. The configuration is --config PATH, $TOOLGATE_CONFIG, or the first of',
+    'tools.toml, toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json in this folder.',
+  ].join('\n');
+}
+
+export function commandHelp(name: CommandName): string {
+  const command: Command = commands[name];
+  const rows = [...command.options, 'help' as const].map((option) => {
+    const { value, text } = optionTexts[option];
+    return [`--${option}${value === undefined ? '' : ` ${value}`}`, text] as const;
+  });
+  const width = Math.max(...rows.map(([option]) => option.length));
+  return [
+    `${command.usage}`,
+    '',
+    `${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`,
+    ...(command.details ?? []),
+    '',
+    ...rows.map(([option, text]) => `  ${option.padEnd(width)}  ${text}`),
+  ].join('\n');
+}

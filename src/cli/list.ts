@@ -1,0 +1,71 @@
+/** `toolgate list`. */
+import { didYouMean, type Entry, type Gateway, GatewayError, type Kind, openLocalDoor } from '../index.ts';
+import type { Options } from './commands.ts';
+import { withGateway } from './session.ts';
+import { brief, columns, paint, table } from './terminal.ts';
+
+const kinds: Readonly<Record<string, readonly Kind[]>> = {
+  tools: ['tool'],
+  resources: ['resource', 'template'],
+  prompts: ['prompt'],
+};
+
+export async function list(args: readonly string[], options: Options): Promise<number> {
+  const what = args[0] ?? 'tools';
+  if (what !== 'servers' && kinds[what] === undefined) {
+    const names = ['servers', ...Object.keys(kinds)];
+    throw new GatewayError(
+      'usage',
+      `"${what}" cannot be listed.${didYouMean(what, names)} Choose from ${names.join(', ')}.`,
+    );
+  }
+  return withGateway(options, async (gateway) => {
+    if (what === 'servers') printServers(gateway, options.json === true);
+    else printEntries(gateway, kinds[what]!, options.json === true);
+    return 0;
+  });
+}
+
+function printServers(gateway: Gateway, json: boolean): void {
+  const statuses = gateway.statuses();
+  if (json) {
+    print(statuses.map(({ stderr: _, ...status }) => status));
+    return;
+  }
+  const rows = statuses.map(({ key, kind, state, detail, present }) => [
+    paint('bold', key),
+    kind,
+    paint(present ? 'green' : 'red', state),
+    brief(detail, columns() - 40),
+  ]);
+  process.stdout.write(rows.length === 0 ? 'No servers are configured.\n' : `${table(rows)}\n`);
+}
+
+function printEntries(gateway: Gateway, wanted: readonly Kind[], json: boolean): void {
+  const door = openLocalDoor(gateway, 'default');
+  const active = door.caller.view();
+  const entries = wanted.flatMap((kind) => [...gateway.catalog.entries[kind].values()]);
+  const isActive = (entry: Entry) => active.entries[entry.kind].has(entry.name);
+  if (json) {
+    print(
+      entries.map((entry) => ({
+        name: entry.name,
+        kind: entry.kind,
+        server: entry.sourceKey,
+        active: isActive(entry),
+        description: entry.item.description,
+      })),
+    );
+    return;
+  }
+  const width = Math.max(20, columns() - Math.max(0, ...entries.map((entry) => entry.name.length)) - 5);
+  const rows = entries.map((entry) => [
+    `${isActive(entry) ? paint('green', '*') : ' '} ${entry.name}`,
+    paint('dim', brief(entry.item.description, width)),
+  ]);
+  process.stdout.write(rows.length === 0 ? 'There is nothing.\n' : `${table(rows)}\n`);
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}

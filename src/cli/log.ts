@@ -1,0 +1,79 @@
+/** The log: what happens in the gateway, on standard error; JSON lines when nobody is watching a terminal. */
+import type { EventMap, EventName, Gateway } from '../index.ts';
+import { GatewayError } from '../index.ts';
+import { paint, plain } from './terminal.ts';
+
+const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LEVELS)[number];
+
+export function readLogLevel(text: string): LogLevel {
+  const level = LEVELS.find((one) => one === text);
+  if (level === undefined)
+    throw new GatewayError('usage', `--log-level is one of ${LEVELS.join(', ')}, not "${text}".`);
+  return level;
+}
+
+interface Line {
+  readonly level: Exclude<LogLevel, 'silent'>;
+  readonly source?: string;
+  readonly message: string;
+}
+
+const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
+
+export function startLog(gateway: Gateway, level: LogLevel): void {
+  const least = LEVELS.indexOf(level);
+  let known = new Set<string>();
+  gateway.events.listen((name, event) => {
+    let lines = toLines(name, event);
+    if (name === 'catalog') {
+      // A problem is told when it appears, not with every catalog that still has it.
+      const now = new Set(lines.map((line) => `${line.source} ${line.message}`));
+      lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
+      known = now;
+    }
+    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line);
+  });
+}
+
+function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
+  switch (name) {
+    case 'source': {
+      const { source, state, detail } = event as EventMap['source'];
+      const level = state === 'down' ? 'warn' : state === 'up' ? 'info' : 'debug';
+      return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
+    }
+    case 'note': {
+      const { source, message } = event as EventMap['note'];
+      return [{ level: 'warn', source, message }];
+    }
+    case 'catalog':
+      return (event as EventMap['catalog']).problems.map(({ source, message }) => ({ level: 'warn', source, message }));
+    case 'config': {
+      const { ok, message } = event as EventMap['config'];
+      return [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }];
+    }
+    case 'failure': {
+      const { where, error } = event as EventMap['failure'];
+      return [
+        {
+          level: 'error',
+          message: `${where}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        },
+      ];
+    }
+    default:
+      return name satisfies never;
+  }
+}
+
+function write(line: Line): void {
+  if (process.stderr.isTTY === true) {
+    const source = line.source === undefined ? '' : `${plain(line.source)}: `;
+    process.stderr.write(
+      `${paint(marks[line.level], line.level.padEnd(5), process.stderr)} ${source}${plain(line.message)}\n`,
+    );
+  } else {
+    process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
+  }
+}

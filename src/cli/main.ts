@@ -1,0 +1,47 @@
+/** The command line: finds the command, runs it, and turns what goes wrong into one clear line and an exit code. */
+import { GatewayError, messageOf, VERSION } from '../index.ts';
+import { commandHelp, helpText, type Invocation, parseCommandLine } from './commands.ts';
+import { paint } from './terminal.ts';
+
+export async function run(argv: readonly string[]): Promise<void> {
+  try {
+    process.exitCode = await dispatch(argv);
+  } catch (error) {
+    const text = error instanceof GatewayError ? error.message : ((error as Error).stack ?? messageOf(error));
+    process.stderr.write(`${paint('red', 'toolgate:', process.stderr)} ${text}\n`);
+    process.exitCode = 2;
+  }
+}
+
+async function dispatch(argv: readonly string[]): Promise<number> {
+  if (argv[0] === '--help' || argv[0] === '-h' || argv[0] === 'help') return print(helpText());
+  const invocation = parseCommandLine(argv);
+  if (invocation.options.version === true) return print(VERSION);
+  if (invocation.options.help === true) return print(commandHelp(invocation.command));
+  return execute(invocation);
+}
+
+function print(text: string): number {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+/** Each command is loaded when it is wanted: start-up is part of every agent's first second. */
+async function execute({ command, args, options }: Invocation): Promise<number> {
+  switch (command) {
+    case 'stdio':
+      return (await import('./stdio.ts')).stdio(options);
+    case 'serve':
+      return (await import('./serve.ts')).serve(options);
+    case 'list':
+      return (await import('./list.ts')).list(args, options);
+    case 'call':
+      return (await import('./call.ts')).call(args, options);
+    case 'doctor':
+      return (await import('./doctor.ts')).doctor(options);
+    case 'schema':
+      return print(JSON.stringify((await import('../index.ts')).configJsonSchema(), null, 2));
+    default:
+      return command satisfies never;
+  }
+}

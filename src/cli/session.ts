@@ -1,0 +1,32 @@
+/** A gateway for the length of one command. */
+import { createGateway, type Gateway, type LoadOptions, loadConfig } from '../index.ts';
+import type { Options } from './commands.ts';
+import { readLogLevel, startLog } from './log.ts';
+import { withSpinner } from './terminal.ts';
+
+export function loadOptions(options: Options): LoadOptions {
+  return { cwd: process.cwd(), env: process.env, ...(options.config === undefined ? {} : { path: options.config }) };
+}
+
+export async function startGateway(options: Options, defaultLevel: string): Promise<Gateway> {
+  const level = readLogLevel(options['log-level'] ?? defaultLevel);
+  const config = await loadConfig(loadOptions(options));
+  const gateway = createGateway(config);
+  startLog(gateway, level);
+  for (const message of config.notices) gateway.events.emit('config', { ok: true, message });
+  return gateway;
+}
+
+/** Runs `work` when every server has been tried, and closes the gateway whatever happens. */
+export async function withGateway(options: Options, work: (gateway: Gateway) => Promise<number>): Promise<number> {
+  const gateway = await startGateway(options, 'error');
+  const interrupted = new Promise<number>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(130));
+  });
+  try {
+    await Promise.race([interrupted, withSpinner('starting servers', gateway.tried())]);
+    return await Promise.race([interrupted, work(gateway)]);
+  } finally {
+    await gateway.close();
+  }
+}

@@ -1,0 +1,30 @@
+/** `toolgate stdio`. */
+import { followConfig, openStdioDoor } from '../index.ts';
+import type { Options } from './commands.ts';
+import { loadOptions, startGateway } from './session.ts';
+
+export async function stdio(options: Options): Promise<number> {
+  const gateway = await startGateway(options, 'warn');
+  const following = followConfig(gateway, loadOptions(options));
+  const door = openStdioDoor(gateway, process.stdin, process.stdout);
+  await Promise.race([door.ended, untilSignal()]);
+  following.close();
+  door.close();
+  await gateway.close();
+  // A client that holds our input open must not keep us alive.
+  process.stdin.destroy();
+  return 0;
+}
+
+export function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      resolve();
+      // Whoever asks twice does not want to wait.
+      process.once('SIGINT', () => process.exit(130));
+      process.once('SIGTERM', () => process.exit(143));
+    };
+    process.once('SIGINT', stop);
+    process.once('SIGTERM', stop);
+  });
+}

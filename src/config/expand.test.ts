@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { expand } from './expand.ts';
+
+const env = { NAME: 'value', EMPTY: '', NESTED: '${NAME} $NAME', UNDEFINED: undefined, SECRET: 's3cret' };
+
+describe('a variable', () => {
+  it.each([
+    ['${NAME}', 'value'],
+    ['a${NAME}b${NAME}', 'avalueb' + 'value'],
+    ['${NAME:-other}', 'value'],
+    ['${MISSING:-other words: $x}', 'other words: $x'],
+    ['${MISSING:-}', ''],
+    ['${EMPTY}', ''],
+    ['${EMPTY:-other}', 'other'],
+    ['${UNDEFINED:-other}', 'other'],
+    ['${MISSING:-a\nb}', 'a\nb'],
+  ])('is replaced: %j', (written, text) => {
+    expect(expand(written, env)).toEqual({ text });
+  });
+
+  it('is not looked for in what came out of another', () => {
+    expect(expand('${NESTED}', env)).toEqual({ text: '${NAME} $NAME' });
+  });
+
+  it.each(['', 'plain', '$NAME', '$$', '$${', '{NAME}', '$ {NAME}', 'a$'].filter((text) => !text.includes('${')))(
+    'is only what has braces: %j',
+    (text) => {
+      expect(expand(text, env)).toEqual({ text });
+    },
+  );
+
+  it('can be written out by way of a default', () => {
+    expect(expand('${DOLLAR:-$}{NAME}', env)).toEqual({ text: '${NAME}' });
+  });
+});
+
+describe('a variable that cannot be replaced', () => {
+  const malformed =
+    'is not a variable as ${NAME} or ${NAME:-default}, where the default holds no other variable. Correct it';
+  it.each([
+    ['${MISSING}', 'the environment variable MISSING is not set. Set it, or give a default: ${MISSING:-default}'],
+    ['${UNDEFINED}', 'the environment variable UNDEFINED is not set. Set it, or give a default: ${UNDEFINED:-default}'],
+    [
+      '${constructor}',
+      'the environment variable constructor is not set. Set it, or give a default: ${constructor:-default}',
+    ],
+    [
+      '${SECRET}${MISSING}',
+      'the environment variable MISSING is not set. Set it, or give a default: ${MISSING:-default}',
+    ],
+    ['${NAME', `"\${NAME…" ${malformed}`],
+    ['${}', `"\${…" ${malformed}`],
+    ['${1x}', `"\${1x…" ${malformed}`],
+    ['${KEY:s3cret}', `"\${KEY…" ${malformed}`],
+    ['${secret:NAME}', `"\${secret…" ${malformed}`],
+    ['${A:-${NAME}}', `"\${A…" ${malformed}`],
+  ])('is a problem that shows no value: %j', (written, problem) => {
+    expect(expand(written, env)).toEqual({ problem });
+  });
+});
+
+it('leaves every text without variables alone, and never reads values', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), fc.string(), (before, value, after) => {
+      fc.pre(!`${before}x`.includes('${') && !`x${after}`.includes('${'));
+      expect(expand(`${before}\${V}${after}`, { V: value })).toEqual({ text: before + value + after });
+    }),
+  );
+});

@@ -1,0 +1,38 @@
+/** `${NAME}` and `${NAME:-default}` in the strings of a configuration. */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Either the text with every variable replaced, or why that cannot be. Problems never show a variable's value. */
+export type Expansion = { readonly text: string } | { readonly problem: string };
+
+/**
+ * Replaces variables by their values, once: what comes out of the environment is never read again. As in a shell,
+ * a default also stands in for an empty value.
+ */
+export function expand(text: string, env: Environment): Expansion {
+  let result = '';
+  let at = 0;
+  for (let open = text.indexOf('${'); open >= 0; open = text.indexOf('${', at)) {
+    const close = text.indexOf('}', open);
+    const [, name, fallback] = FORM.exec(close < 0 ? '' : text.slice(open + 2, close)) ?? [];
+    if (name === undefined || fallback?.includes('${')) return { problem: malformed(text.slice(open)) };
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    const chosen = fallback === undefined ? value : value || fallback;
+    if (chosen === undefined) {
+      return {
+        problem: `the environment variable ${name} is not set. Set it, or give a default: \${${name}:-default}`,
+      };
+    }
+    result += text.slice(at, open) + chosen;
+    at = close + 1;
+  }
+  return { text: result + text.slice(at) };
+}
+
+const FORM = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
+
+/** Shows no more than the name: what follows it may be a secret. */
+function malformed(text: string): string {
+  const [start] = /^\$\{\w*/.exec(text) ?? [];
+  return `"${start}…" is not a variable as \${NAME} or \${NAME:-default}, where the default holds no other variable. Correct it`;
+}

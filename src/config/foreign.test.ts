@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { isForeign, readForeign } from './foreign.ts';
+
+function read(servers: Record<string, unknown>) {
+  const { entries, notices } = readForeign({ mcpServers: servers }, '.mcp.json');
+  return { servers: entries.map((entry) => entry.server), notices };
+}
+
+it.each([
+  ['.mcp.json', true],
+  ['/a/.vscode/mcp.json', true],
+  ['/a/cursor.mcp.json', true],
+  ['toolgate.json', false],
+  ['mcp.json.toml', false],
+  ['notmcp.json', false],
+])('tells whether %s belongs to another program', (file, expected) => {
+  expect(isForeign(file)).toBe(expected);
+});
+
+it('reads what Claude Code writes', () => {
+  const { servers, notices } = read({
+    gw: { type: 'http', url: 'http://localhost:1/mcp', headers: {} },
+    gws: { type: 'stdio', command: 'gw', args: ['--stdio'], env: {} },
+  });
+  expect(servers).toMatchObject([
+    { namespace: 'gw', transport: 'http', url: 'http://localhost:1/mcp', headers: {} },
+    { namespace: 'gws', transport: 'stdio', command: 'gw', args: ['--stdio'], env: {} },
+  ]);
+  expect(notices).toEqual([]);
+});
+
+it('reads the file of VS Code', () => {
+  const { entries, notices } = readForeign({ inputs: [], servers: { git: { command: 'x' } } }, 'mcp.json');
+  expect(entries).toMatchObject([
+    { path: ['servers', 'git'], name: 'git', shellLine: false, server: { command: 'x' } },
+  ]);
+  expect(notices).toEqual(['mcp.json: ignored "inputs".']);
+});
+
+it('keeps the settings it knows, in their own words', () => {
+  const { settings, notices } = readForeign(
+    { mcpServers: {}, controls: ['activate'], start_wait: 'soon', http: { prot: 1 } },
+    '.mcp.json',
+  );
+  expect(settings).toMatchObject({ controls: ['activate'], start_wait: 5000, http: { port: 8808 } });
+  expect(notices).toEqual([
+    '.mcp.json: start_wait: ignored: expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds, found "soon".',
+    '.mcp.json: http.prot: ignored: unknown key. Did you mean "port"?',
+  ]);
+});
+
+it('says when there are no servers in the file', () => {
+  expect(readForeign({}, '.mcp.json').notices).toEqual(['.mcp.json: has no "mcpServers" and no "servers".']);
+  expect(readForeign({ mcpServers: [] }, '.mcp.json').notices).toEqual([
+    '.mcp.json: mcpServers: left out: it is not a map of servers.',
+  ]);
+});
+
+describe('a server of another program', () => {
+  it.each<[what: string, entry: object, server: object, notices: string[]]>([
+    ['without a type', { url: 'http://x' }, { url: 'http://x' }, []],
+    ['streamable-http', { type: 'streamable-http', url: 'http://x' }, { transport: 'http' }, []],
+    ['switched off', { command: 'x', disabled: true }, { enabled: false }, []],
+    ['switched on', { command: 'x', disabled: false }, { enabled: true }, []],
+    [
+      'numbers and truth values in env',
+      { command: 'x', env: { A: 1, B: true, C: 'c' } },
+      { env: { A: '1', B: 'true', C: 'c' } },
+      [],
+    ],
+    [
+      'nothing where nothing is set',
+      { command: 'x', args: null, env: null, url: null, headers: {} },
+      { command: 'x' },
+      [],
+    ],
+    [
+      'unknown keys',
+      { command: 'x', disabledTools: [], alwaysAllow: [] },
+      { command: 'x' },
+      ['ignored "disabledTools".', 'ignored "alwaysAllow".'],
+    ],
+    ['keys of the other kind', { url: 'http://x', env: { A: '1' } }, { url: 'http://x' }, ['ignored "env".']],
+    ['an address beside a command', { command: 'x', url: 'http://x' }, { command: 'x' }, ['ignored "url".']],
+    [
+      'a command beside an address',
+      { type: 'http', command: 'x', url: 'http://x' },
+      { url: 'http://x' },
+      ['ignored "command".'],
+    ],
+    ['a duration in words', { command: 'x', timeout: '60s' }, { timeout: 60_000 }, []],
+    ['a long timeout', { command: 'x', timeout: 60_000 }, { timeout: 60_000 }, []],
+    [
+      'a short timeout',
+      { command: 'x', timeout: 60 },
+      { timeout: 300_000 },
+      ['ignored "timeout", because some programs mean seconds by 60 and some milliseconds. Write "60s" or "60ms".'],
+    ],
+  ])('is kept: %s', (_, entry, server, said) => {
+    const { servers, notices } = read({ git: entry });
+    expect(servers).toMatchObject([server]);
+    expect(notices).toEqual(said.map((one) => `.mcp.json: mcpServers.git: ${one}`));
+  });
+
+  it('gets a namespace that tools can be named with', () => {
+    const { servers, notices } = read({ 'my server/1': { command: 'x' }, ours: { command: 'x', namespace: '' } });
+    expect(servers.map((server) => server.namespace)).toEqual(['my_server_1', '']);
+    expect(notices).toEqual(['.mcp.json: mcpServers["my server/1"]: its tools are named "my_server_1_…".']);
+  });
+
+  it.each<[what: string, entry: unknown, reason: string]>([
+    ['no map', 'x', 'it is not a map.'],
+    ['neither command nor url', {}, 'needs "command" (a program to start) or "url" (an address to connect to).'],
+    [
+      'sse',
+      { type: 'sse', url: 'http://x' },
+      'the transport "sse" is not supported yet. If the server also answers "http", use that.',
+    ],
+    ['an unknown type', { type: 'dxt', path: 'x' }, 'its "type" is none of "stdio", "http" and "streamable-http".'],
+    [
+      'a type that does not fit',
+      { type: 'http', command: 'x' },
+      'transport: "http" needs "url". Use "stdio" or leave it out.',
+    ],
+    [
+      'wrong types',
+      { command: 1, args: 'x' },
+      'command: expected a string (arguments go in "args"), found 1. args: expected a list of strings, found a string.',
+    ],
+    ['a wrong variable', { command: 'x', env: { A: [] } }, 'env.A: expected a string, found a list.'],
+    [
+      'a forbidden key',
+      JSON.parse('{"command":"x","env":{"__proto__":"y"}}'),
+      'git.env.__proto__: this key is not allowed. Rename it.',
+    ],
+  ])('is left out and said: %s', (_, entry, reason) => {
+    const { servers, notices } = read({ git: entry, other: { command: 'x' } });
+    expect(servers).toMatchObject([{ namespace: 'other' }]);
+    expect(notices).toEqual([`.mcp.json: mcpServers.git: left out: ${reason}`]);
+  });
+
+  it('is left out if its name reaches into prototypes', () => {
+    const { servers, notices } = read(JSON.parse('{"__proto__":{"command":"x"}}'));
+    expect(servers).toEqual([]);
+    expect(notices).toEqual([
+      '.mcp.json: mcpServers.__proto__: left out: __proto__: this key is not allowed. Rename it.',
+    ]);
+  });
+});

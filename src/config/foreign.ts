@@ -1,0 +1,126 @@
+/**
+ * Files that other programs own: `.mcp.json` and the `{"servers": {…}}` of VS Code. What Toolgate knows is kept,
+ * the rest is ignored and said; an entry that makes no sense is left out, and the others serve on.
+ */
+
+import { basename } from 'node:path';
+import { isMap } from './fields.ts';
+import { forbiddenKeys, issueText, schemaIssues } from './issues.ts';
+import type { Path } from './path.ts';
+import { type Entry, type Settings, settingsSchema } from './schema.ts';
+import { keysOf, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
+
+export interface Foreign {
+  readonly settings: Settings;
+  readonly entries: readonly Entry[];
+  readonly notices: readonly string[];
+}
+
+/** Whether the file is one that other programs write: `.mcp.json`, `mcp.json`, `cursor.mcp.json`. */
+export function isForeign(file: string): boolean {
+  return /(?:^|\.)mcp\.json$/i.test(basename(file));
+}
+
+/** Reads the root map of a foreign file; `name` is the file's name in notices. */
+export function readForeign(root: Record<string, unknown>, name: string): Foreign {
+  const notices: string[] = [];
+  const entries: Entry[] = [];
+  const settings: Record<string, unknown> = {};
+  const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
+
+  for (const [key, value] of Object.entries(root)) {
+    if (key === 'mcpServers' || key === 'servers') {
+      if (isMap(value)) {
+        for (const [name, entry] of Object.entries(value)) {
+          const path = [key, name];
+          const server = readServer(name, entry, (message) => notice(path, message));
+          if (server) entries.push({ path, name, server, shellLine: false });
+        }
+      } else notice([key], 'left out: it is not a map of servers');
+    } else if (!Object.hasOwn(settingsSchema.shape, key)) {
+      notice([], `ignored "${key}"`);
+    } else {
+      const part = { [key]: value };
+      const { error } = settingsSchema.safeParse(part);
+      if (!error) settings[key] = value;
+      else for (const issue of schemaIssues(error, part)) notice(issue.path, `ignored: ${issue.message}`);
+    }
+  }
+  if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
+  return { settings: settingsSchema.parse(settings), entries, notices };
+}
+
+/** The server in `entry`, or null where there is none to be made of it. */
+function readServer(name: string, entry: unknown, notice: (message: string) => void): ServerFile | null {
+  const leaveOut = (reason: string) => {
+    notice(`left out: ${reason}`);
+    return null;
+  };
+  const [forbidden] = forbiddenKeys({ [name]: entry });
+  if (forbidden) return leaveOut(issueText(forbidden));
+  if (!isMap(entry)) return leaveOut('it is not a map');
+  const { type, disabled, transport, ...rest } = entry;
+  const kind = kindOf(type ?? transport);
+  if (kind.problem !== undefined) return leaveOut(kind.problem);
+
+  const draft: Record<string, unknown> = { namespace: namespaceOf(name), transport: kind.transport };
+  const useless = uselessKeys(kind.transport, rest);
+  for (const [key, value] of Object.entries(rest)) {
+    // Other programs write null and empty maps for what is not set.
+    if (value === null || (useless.includes(key) && isEmpty(value))) continue;
+    if (useless.includes(key) || !Object.hasOwn(serverShape, key)) {
+      notice(`ignored "${key}"`);
+    } else if (key === 'timeout' && typeof value === 'number' && value < 1000) {
+      notice(
+        `ignored "timeout", because some programs mean seconds by ${value} and some milliseconds. Write "${value}s" or "${value}ms"`,
+      );
+    } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
+  }
+  if (typeof disabled === 'boolean') draft.enabled = !disabled;
+  const { data: server, error } = serverSchema.safeParse(draft);
+  if (error) return leaveOut(schemaIssues(error, draft).map(issueText).join(' '));
+  if (server.namespace !== name && !('namespace' in rest)) notice(`its tools are named "${server.namespace}_…"`);
+  return server;
+}
+
+function namespaceOf(name: string): string {
+  return name.replace(/[^A-Za-z0-9_.-]/g, '_');
+}
+
+type Transport = 'stdio' | 'http' | undefined;
+type Kind = { readonly transport: Transport; readonly problem?: undefined } | { readonly problem: string };
+
+function kindOf(type: unknown): Kind {
+  switch (type) {
+    case undefined:
+    case null:
+      return { transport: undefined };
+    case 'stdio':
+      return { transport: 'stdio' };
+    case 'http':
+    case 'streamable-http':
+      return { transport: 'http' };
+    case 'sse':
+      return { problem: 'the transport "sse" is not supported yet. If the server also answers "http", use that' };
+    default:
+      return { problem: 'its "type" is none of "stdio", "http" and "streamable-http"' };
+  }
+}
+
+/** The keys that say nothing, because the entry is of the other kind. */
+function uselessKeys(transport: Transport, { command, url }: Record<string, unknown>): readonly string[] {
+  const isHttp = transport === undefined ? command === undefined : transport === 'http';
+  if (isHttp) return url === undefined ? [] : ['command', ...keysOf.command];
+  return command === undefined ? [] : ['url', ...keysOf.url];
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}
+
+/** Numbers and truth values as the text that a variable or header can hold. */
+function withTexts(map: unknown): unknown {
+  if (!isMap(map)) return map;
+  const text = (value: unknown) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value);
+  return Object.fromEntries(Object.entries(map).map(([key, value]) => [key, text(value)]));
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { configInvalid, forbiddenKeys, issueText, pathText } from './issues.ts';
+
+it('writes paths as they would be typed', () => {
+  expect(pathText(['servers', 1, 'env', 'API_KEY'])).toBe('servers[1].env.API_KEY');
+  expect(pathText(['mcpServers', 'my server', 'url'])).toBe('mcpServers["my server"].url');
+});
+
+it('ends every message as a sentence', () => {
+  expect(issueText({ path: ['a'], message: 'is wrong' })).toBe('a: is wrong.');
+  expect(issueText({ path: [], message: 'Did you mean "b"?' })).toBe('Did you mean "b"?');
+});
+
+it('lists all issues in one error, in the order of the file', () => {
+  const lines = new Map([
+    ['b', 2],
+    ['a', 7],
+  ]);
+  const origin = { name: 'tools.toml', lineOf: ([key]: readonly (string | number)[]) => lines.get(String(key)) };
+  const error = configInvalid(origin, [
+    { path: ['a'], message: 'is wrong' },
+    { path: ['b'], message: 'is wrong too' },
+    { path: ['c'], message: 'is nowhere' },
+  ]);
+  expect(error.code).toBe('config_invalid');
+  expect(error.message.split('\n')).toEqual([
+    'tools.toml: c: is nowhere.',
+    'tools.toml:2: b: is wrong too.',
+    'tools.toml:7: a: is wrong.',
+  ]);
+});
+
+describe('keys that reach into prototypes', () => {
+  it('are found wherever they stand', () => {
+    const value = JSON.parse('{"a":[{"__proto__":{"x":1}}],"constructor":1,"b":{"prototype":null}}');
+    expect(
+      forbiddenKeys(value)
+        .map((issue) => pathText(issue.path))
+        .sort(),
+    ).toEqual(['a[0].__proto__', 'b.prototype', 'constructor']);
+  });
+
+  it('are looked for in rings and in depths without end', () => {
+    const ring: Record<string, unknown> = {};
+    ring.self = ring;
+    expect(forbiddenKeys(ring)).toEqual([]);
+    let deep: unknown = {};
+    for (let i = 0; i < 3000; i++) deep = [deep];
+    expect(forbiddenKeys(deep)).toEqual([]);
+  });
+});

@@ -1,0 +1,109 @@
+/** From a folder or a path to the configuration: finds the file, reads it, checks it and resolves it. */
+
+import { existsSync } from 'node:fs';
+import { basename, isAbsolute, relative, resolve } from 'node:path';
+import { GatewayError } from '../errors.ts';
+import type { Config } from './config.ts';
+import type { Environment } from './expand.ts';
+import { isMap } from './fields.ts';
+import { isForeign, readForeign } from './foreign.ts';
+import { configInvalid, forbiddenKeys, type Origin, pathText, schemaIssues } from './issues.ts';
+import { parseConfig } from './parse.ts';
+import { readConfigText } from './read.ts';
+import { resolveConfig } from './resolve.ts';
+import { type ConfigFile, entriesOf, fileSchema } from './schema.ts';
+
+const FILE_NAMES = [
+  'tools.toml',
+  'toolgate.toml',
+  'toolgate.yaml',
+  'toolgate.yml',
+  'toolgate.json',
+  '.mcp.json',
+] as const;
+
+const EXAMPLE = `[[servers]]
+namespace = "files"
+command = "npx -y @modelcontextprotocol/server-filesystem ."`;
+
+export interface LoadOptions {
+  readonly cwd: string;
+  readonly env: Environment;
+  /** The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`. */
+  readonly path?: string | undefined;
+}
+
+export interface Found {
+  /** The absolute path of the file to use. */
+  readonly file: string;
+  /** Names of the files beside it that would be used if it were not there. */
+  readonly others: readonly string[];
+}
+
+export function findConfig({ cwd, env, path }: LoadOptions): Found {
+  const named = path ?? (env.TOOLGATE_CONFIG || undefined);
+  if (named !== undefined) {
+    const file = resolve(cwd, named);
+    if (existsSync(file)) return { file, others: [] };
+    const by = path === undefined ? 'TOOLGATE_CONFIG' : '--config';
+    throw new GatewayError(
+      'config_missing',
+      `There is no file ${file}, which ${by} names. Create it, or name another.`,
+    );
+  }
+  const [first, ...others] = FILE_NAMES.filter((name) => existsSync(resolve(cwd, name)));
+  if (first === undefined) {
+    const message = `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:\n\n${EXAMPLE}\n`;
+    throw new GatewayError('config_missing', message);
+  }
+  return { file: resolve(cwd, first), others };
+}
+
+/** The configuration of a file. Every problem found in it is in the one error that is thrown. */
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const { cwd, env } = options;
+  const { file, others } = findConfig(options);
+  const name = displayName(file, cwd);
+  const { value, lineOf } = await parseConfig(await readConfigText(file, name), name);
+  const origin = { name, lineOf };
+  const notices = others.length > 0 ? [passedOver(name, others)] : [];
+  if (isForeign(file)) {
+    if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
+    const foreign = readForeign(value, name);
+    const all = [...notices, ...foreign.notices];
+    const source = { ...origin, file, cwd, env, lenient: true, defaultControls: [], notices: all };
+    return resolveConfig(foreign.settings, foreign.entries, source);
+  }
+  const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
+  const written = validate(value, origin);
+  const source = { ...origin, file, cwd, env, lenient: false, defaultControls, notices };
+  return resolveConfig(written, entriesOf(written), source);
+}
+
+/** The configuration in a value of the program's own, in the words of a file; paths are relative to `cwd`. */
+export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
+  const origin: Origin = { name: 'configuration', lineOf: () => undefined };
+  const written = validate(value, origin);
+  const source = { ...origin, file: null, cwd, env, lenient: false, defaultControls: [], notices: [] };
+  return resolveConfig(written, entriesOf(written), source);
+}
+
+function validate(value: unknown, origin: Origin): ConfigFile {
+  const forbidden = forbiddenKeys(value);
+  const { data, error } = fileSchema.safeParse(value);
+  const places = new Set(forbidden.map((issue) => pathText(issue.path)));
+  const others = error ? schemaIssues(error, value).filter((issue) => !places.has(pathText(issue.path))) : [];
+  if (error || forbidden.length > 0) throw configInvalid(origin, [...forbidden, ...others]);
+  return data;
+}
+
+/** The path as the user would type it. */
+function displayName(file: string, cwd: string): string {
+  const name = relative(cwd, file);
+  return name.startsWith('..') || isAbsolute(name) ? file : name;
+}
+
+function passedOver(used: string, others: readonly string[]): string {
+  const verb = others.length === 1 ? 'is' : 'are';
+  return `${used} is used; ${others.join(', ')} ${verb} here too and passed over. Choose one with --config.`;
+}

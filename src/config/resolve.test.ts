@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest';
+import { configFromValue } from './load.ts';
+import { resolveConfig } from './resolve.ts';
+import { entriesOf, fileSchema } from './schema.ts';
+
+function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as string | null } = {}) {
+  const written = fileSchema.parse(value);
+  return resolveConfig(written, entriesOf(written), {
+    name: 'tools.toml',
+    lineOf: () => undefined,
+    file,
+    cwd: '/work',
+    env,
+    lenient: false,
+    defaultControls: ['activate'],
+    notices: ['first'],
+  });
+}
+
+it('has every default filled in', () => {
+  expect(resolved({ servers: [{ namespace: 'git', command: 'git-server .' }] })).toEqual({
+    file: '/etc/app/tools.toml',
+    servers: [
+      {
+        key: 'git',
+        namespace: 'git',
+        launch: { kind: 'stdio', file: 'git-server', args: ['.'], env: {}, cwd: '/etc/app' },
+        launchHash: expect.stringMatching(/^[0-9a-f]{32}$/),
+        description: '',
+        enabled: true,
+        required: false,
+        start: 'eager',
+        idleStop: null,
+        timeout: 300_000,
+        startTimeout: 30_000,
+      },
+    ],
+    activeToolsets: null,
+    controls: ['activate'],
+    startWait: 5000,
+    dataDir: '/etc/app/.toolgate',
+    http: {
+      host: '127.0.0.1',
+      port: 8808,
+      allowedOrigins: [],
+      allowedHosts: [],
+      sessionTtl: 86_400_000,
+      maxSessions: 100_000,
+    },
+    limits: { body: 4_194_304, depth: 64, message: 67_108_864 },
+    notices: ['first'],
+  });
+});
+
+it('takes over everything that is written', () => {
+  expect(
+    resolved(
+      {
+        active_toolsets: ['git_*', '${NAME}_*'],
+        controls: [],
+        start_wait: 0,
+        data_dir: '../${NAME}',
+        servers: {
+          a: {
+            url: 'http://x',
+            description: 'd',
+            enabled: false,
+            required: true,
+            start: 'lazy',
+            idle_stop: '1s',
+            timeout: '2s',
+            start_timeout: 3,
+          },
+        },
+        http: {
+          host: '${NAME}.example',
+          port: 0,
+          allowed_origins: ['http://${NAME}'],
+          allowed_hosts: ['${NAME}'],
+          session_ttl: '1h',
+          max_sessions: 1,
+        },
+        limits: { body: 1, depth: 2, message: '3KiB' },
+      },
+      { env: { NAME: 'n' } },
+    ),
+  ).toMatchObject({
+    activeToolsets: ['git_*', 'n_*'],
+    controls: [],
+    startWait: 0,
+    dataDir: '/etc/n',
+    servers: [
+      {
+        description: 'd',
+        enabled: false,
+        required: true,
+        start: 'lazy',
+        idleStop: 1000,
+        timeout: 2000,
+        startTimeout: 3,
+      },
+    ],
+    http: {
+      host: 'n.example',
+      port: 0,
+      allowedOrigins: ['http://n'],
+      allowedHosts: ['n'],
+      sessionTtl: 3_600_000,
+      maxSessions: 1,
+    },
+    limits: { body: 1, depth: 2, message: 3072 },
+  });
+});
+
+it('stops a lazy server after ten minutes unless told otherwise', () => {
+  expect(resolved({ servers: [{ command: 'x', start: 'lazy' }] }).servers[0]?.idleStop).toBe(600_000);
+});
+
+it('is frozen to the depths', () => {
+  const config = resolved({ servers: [{ command: 'x', args: ['y'], env: { A: 'b' } }] });
+  const open: unknown[] = [config];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== 'object' || next === null) continue;
+    expect(Object.isFrozen(next)).toBe(true);
+    open.push(...Object.values(next));
+    count++;
+  }
+  expect(count).toBeGreaterThan(9);
+});
+
+describe('keys of servers', () => {
+  const keys = (value: object) => resolved(value).servers.map((server) => server.key);
+  const command = 'x';
+
+  it('are the namespace, or the position where that is empty or taken', () => {
+    expect(keys({ servers: [{ namespace: 'a', command }, { command }, { namespace: 'a', command }] })).toEqual([
+      'a',
+      'server-2',
+      'server-3',
+    ]);
+  });
+
+  it('are the name of the entry where its namespace is empty or taken', () => {
+    expect(
+      keys({ servers: { a: { namespace: '', command }, b: { namespace: 'a', command }, c: { command } } }),
+    ).toEqual(['a', 'b', 'c']);
+  });
+
+  it('are unique whatever namespaces are called', () => {
+    const list = [{ command }, { namespace: 'server-1', command }, { namespace: 'server-3', command }, { command }];
+    expect(keys({ servers: list, mcpServers: { 'server-4': { command } } })).toEqual([
+      'server-1',
+      'server-2',
+      'server-3',
+      'server-4',
+      'server-5',
+    ]);
+    expect(keys({ servers: [{ namespace: 'server-2', command }, { command }] })).toEqual(['server-2', 'server-2-2']);
+  });
+
+  it('count what is left out', () => {
+    const config = resolved({ servers: [{ command: 'toolgate' }, { command }] });
+    expect(config.servers.map((server) => server.key)).toEqual(['server-2']);
+    expect(config.notices).toEqual([
+      'first',
+      'tools.toml: servers[0]: left out: it would start Toolgate itself again.',
+    ]);
+  });
+});
+
+describe('the environment', () => {
+  it('goes before the file for DATA_DIR, relative to the working directory', () => {
+    expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: 'y' } }).dataDir).toBe('/work/y');
+    expect(resolved({ data_dir: '${NONE}' }, { env: { DATA_DIR: '/y' } }).dataDir).toBe('/y');
+    expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: '' } }).dataDir).toBe('/etc/app/x');
+  });
+
+  it('goes before the file for CORE_PORT', () => {
+    expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '9999' } }).http.port).toBe(9999);
+    expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '' } }).http.port).toBe(1);
+  });
+
+  it.each(['x', '65536', '-1', '1.5', ' 80', '0x50'])('is refused as a port: %j', (CORE_PORT) => {
+    expect(() => resolved({}, { env: { CORE_PORT } })).toThrow(
+      'tools.toml: the environment variable CORE_PORT is not a port from 0 to 65535. Correct it.',
+    );
+  });
+
+  it('may lack the variables of a server that is switched off', () => {
+    const [server] = configFromValue({ servers: [{ url: '${NONE}', enabled: false }] }, { cwd: '/', env: {} }).servers;
+    expect(server).toMatchObject({ enabled: false, launch: { url: '${NONE}' } });
+  });
+});

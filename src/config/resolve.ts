@@ -1,0 +1,122 @@
+/**
+ * The written configuration as the one the gateway works with: variables expanded, paths absolute, every server with
+ * a key and a launch. Reads nothing but its arguments.
+ */
+
+import { dirname, resolve } from 'node:path';
+import type { Config, Launch, ServerConfig } from './config.ts';
+import { type Environment, expand } from './expand.ts';
+import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
+import { launchHash, resolveLaunch } from './launch.ts';
+import type { Path } from './path.ts';
+import type { Entry, Settings } from './schema.ts';
+import { startsToolgate } from './self.ts';
+
+const LAZY_IDLE_STOP = 600_000;
+
+/** Where a configuration came from, and what of it is decided by that. */
+export interface Source extends Origin {
+  /** The absolute path; null for a configuration given in code. */
+  readonly file: string | null;
+  readonly cwd: string;
+  readonly env: Environment;
+  /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole. */
+  readonly lenient: boolean;
+  readonly defaultControls: Config['controls'];
+  readonly notices: readonly string[];
+}
+
+export function resolveConfig(settings: Settings, entries: readonly Entry[], source: Source): Config {
+  const folder = source.file === null ? source.cwd : dirname(source.file);
+  const { servers, notices, issues } = resolveServers(entries, folder, source);
+  const text = (path: Path, written: string): string => {
+    const expansion = expand(written, source.env);
+    if ('text' in expansion) return expansion.text;
+    issues.push({ path, message: expansion.problem });
+    return written;
+  };
+  const texts = (path: Path, list: readonly string[]) => list.map((written, i) => text([...path, i], written));
+  const { active_toolsets: active, http, limits } = settings;
+  const { CORE_PORT: port, DATA_DIR: dataDir } = source.env;
+  if (port && !isPort(port)) {
+    issues.push({ path: [], message: 'the environment variable CORE_PORT is not a port from 0 to 65535. Correct it' });
+  }
+  const config: Config = {
+    file: source.file,
+    servers,
+    activeToolsets: active ? texts(['active_toolsets'], active) : null,
+    controls: [...new Set(settings.controls ?? source.defaultControls)],
+    startWait: settings.start_wait,
+    dataDir: dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir)),
+    http: {
+      host: text(['http', 'host'], http.host),
+      port: port ? Number(port) : http.port,
+      allowedOrigins: texts(['http', 'allowed_origins'], http.allowed_origins),
+      allowedHosts: texts(['http', 'allowed_hosts'], http.allowed_hosts),
+      sessionTtl: http.session_ttl,
+      maxSessions: http.max_sessions,
+    },
+    limits: { ...limits },
+    notices: [...source.notices, ...notices],
+  };
+  if (issues.length > 0) throw configInvalid(source, issues);
+  return deepFreeze(config);
+}
+
+function resolveServers(entries: readonly Entry[], folder: string, { name, env, lenient }: Source) {
+  const servers: ServerConfig[] = [];
+  const notices: string[] = [];
+  const issues: Issue[] = [];
+  const taken = new Set<string>();
+  for (const [i, entry] of entries.entries()) {
+    const leaveOut = (reason: string) => notices.push(`${name}: ${pathText(entry.path)}: left out: ${reason}`);
+    const { launch, issues: found } = resolveLaunch(entry, folder, env);
+    // A server that is switched off may well lack its variables.
+    if (launch === null || (found.length > 0 && entry.server.enabled)) {
+      if (lenient) leaveOut(found.map(({ path, message }) => issueText({ path: path.slice(2), message })).join(' '));
+      else issues.push(...found);
+    } else if (launch.kind === 'stdio' && startsToolgate([launch.file, ...launch.args])) {
+      leaveOut('it would start Toolgate itself again.');
+    } else {
+      const key = freeKey([entry.server.namespace, entry.name, `server-${i + 1}`], taken);
+      servers.push(resolveServer(entry, key, launch));
+    }
+  }
+  return { servers, notices, issues };
+}
+
+function resolveServer({ name, server }: Entry, key: string, launch: Launch): ServerConfig {
+  return {
+    key,
+    namespace: server.namespace ?? name ?? '',
+    launch,
+    launchHash: launchHash(launch),
+    description: server.description,
+    enabled: server.enabled,
+    required: server.required,
+    start: server.start,
+    idleStop: server.idle_stop ?? (server.start === 'lazy' ? LAZY_IDLE_STOP : null),
+    timeout: server.timeout,
+    startTimeout: server.start_timeout,
+  };
+}
+
+/** The first candidate that says something and is not taken; the last one, numbered, where all are. */
+function freeKey(candidates: readonly (string | null | undefined)[], taken: Set<string>): string {
+  let key = candidates.find((candidate) => candidate && !taken.has(candidate));
+  for (let i = 2; !key; i++) {
+    const numbered = `${candidates.at(-1)}-${i}`;
+    if (!taken.has(numbered)) key = numbered;
+  }
+  taken.add(key);
+  return key;
+}
+
+function isPort(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
+}
+
+function deepFreeze<Value>(value: Value): Value {
+  if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) deepFreeze(inner);
+  return Object.freeze(value);
+}

@@ -1,0 +1,209 @@
+import { describe, expect, it } from 'vitest';
+import { issueText, schemaIssues } from './issues.ts';
+import { entriesOf, fileSchema } from './schema.ts';
+
+function problems(value: unknown): string[] {
+  const { error } = fileSchema.safeParse(value);
+  return error ? schemaIssues(error, value).map(issueText) : [];
+}
+
+const DURATION = 'expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds';
+const SIZE = 'expected a size such as "512KiB", "4MiB" or "1MB", or a number of bytes';
+
+describe('what the schema says of', () => {
+  it.each<[what: string, value: unknown, problems: string[]]>([
+    ['a text for the whole', 'x', ['expected a map, found a string.']],
+    ['nothing for the whole', null, ['expected a map, found null.']],
+    ['a mistyped key', { active_toolset: [] }, ['active_toolset: unknown key. Did you mean "active_toolsets"?']],
+    [
+      'a key like no other',
+      { limits: { zzzzzzz: 1 } },
+      ['limits.zzzzzzz: unknown key. Known keys: body, depth, message.'],
+    ],
+    [
+      'several mistyped keys of a server',
+      { servers: [{ command: 'x' }, { comand: 'x', evn: {} }] },
+      ['servers[1].comand: unknown key. Did you mean "command"?', 'servers[1].evn: unknown key. Did you mean "env"?'],
+    ],
+    [
+      'a mistyped key of a named server',
+      { servers: { git: { comand: 'x' } } },
+      ['servers.git.comand: unknown key. Did you mean "command"?'],
+    ],
+    ['servers that are a number', { servers: 3 }, ['servers: expected a list or a map of servers, found 3.']],
+    ['a server that is a text', { servers: ['npx x'] }, ['servers[0]: expected a map, found a string.']],
+    ['mcpServers that are a list', { mcpServers: [] }, ['mcpServers: expected a map of servers, found a list.']],
+    [
+      'a server that cannot be reached',
+      { servers: [{ namespace: 'x' }] },
+      ['servers[0]: needs "command" (a program to start) or "url" (an address to connect to).'],
+    ],
+    [
+      'a server with a wrong value and no command',
+      { servers: [{ timeout: 'soon' }] },
+      [
+        `servers[0].timeout: ${DURATION}, found "soon".`,
+        'servers[0]: needs "command" (a program to start) or "url" (an address to connect to).',
+      ],
+    ],
+    [
+      'command and url',
+      { servers: [{ command: 'x', url: 'y' }] },
+      ['servers[0].url: stands beside "command". Keep one of the two.'],
+    ],
+    [
+      'a command as a list',
+      { servers: [{ command: ['npx'] }] },
+      ['servers[0].command: expected a string (arguments go in "args"), found a list.'],
+    ],
+    ['an empty command', { servers: [{ command: '' }] }, ['servers[0].command: is empty. Name the program to start.']],
+    [
+      'a NUL',
+      { servers: [{ command: 'a\0b', args: ['\0'] }] },
+      [
+        'servers[0].command: holds a NUL character. Remove it.',
+        'servers[0].args[0]: holds a NUL character. Remove it.',
+      ],
+    ],
+    [
+      'the transport sse',
+      { servers: [{ url: 'x', transport: 'sse' }] },
+      ['servers[0].transport: the transport "sse" is not supported yet; use transport = "http".'],
+    ],
+    [
+      'another transport',
+      { servers: [{ url: 'x', transport: 'tcp' }] },
+      ['servers[0].transport: expected "stdio" or "http", found "tcp".'],
+    ],
+    [
+      'keys of a program beside an address',
+      { servers: [{ url: 'x', args: [], transport: 'stdio' }] },
+      [
+        'servers[0].transport: "stdio" needs "command". Use "http" or leave it out.',
+        'servers[0].args: has no use beside "url": it is for servers with "command".',
+      ],
+    ],
+    [
+      'headers beside a program',
+      { servers: [{ command: 'x', headers: {} }] },
+      ['servers[0].headers: has no use beside "command": it is for servers with "url".'],
+    ],
+    [
+      'a namespace that would spoil names',
+      { servers: [{ command: 'x', namespace: 'a b' }] },
+      ['servers[0].namespace: expected only letters, digits, "_", "." and "-", found "a b".'],
+    ],
+    [
+      'a name that would spoil names',
+      { mcpServers: { 'my server': { command: 'x' }, 'your server': { command: 'x', namespace: 'your' } } },
+      [
+        'mcpServers["my server"]: the name becomes the prefix of the tools: use only letters, digits, "_", "." and "-", or set "namespace".',
+      ],
+    ],
+    [
+      'a number as a variable',
+      { servers: [{ command: 'x', env: { PORT: 80 } }] },
+      ['servers[0].env.PORT: expected a string, found 80.'],
+    ],
+    [
+      'no name for a variable',
+      { servers: [{ command: 'x', env: { 'A=B': '' } }] },
+      ['servers[0].env["A=B"]: is not a name for an environment variable.'],
+    ],
+    [
+      'no name for a header',
+      { servers: [{ url: 'x', headers: { 'a b': '' } }] },
+      ['servers[0].headers["a b"]: is not a name for an HTTP header.'],
+    ],
+    [
+      'a secret in the place of a map',
+      { servers: [{ url: 'x', headers: 'Bearer s3cret' }] },
+      ['servers[0].headers: expected a map of strings, found a string.'],
+    ],
+    ['an unknown control', { controls: ['activte'] }, ['controls[0]: expected "activate", found "activte".']],
+    ['one control', { controls: 'activate' }, ['controls: expected a list such as ["activate"], found a string.']],
+    ['one pattern', { active_toolsets: 'git_*' }, ['active_toolsets: expected a list of strings, found a string.']],
+    ['a truth value for a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],
+    ['a time before now', { start_wait: -1 }, [`start_wait: ${DURATION}, found -1.`]],
+    ['a date', { start_wait: new Date(0) }, [`start_wait: ${DURATION}, found a date.`]],
+    ['a duration that no timer can hold', { start_wait: '25000h' }, ['start_wait: must be at most "596h".']],
+    [
+      'a timeout of nothing',
+      { servers: [{ command: 'x', timeout: '0s' }] },
+      ['servers[0].timeout: must be longer than 0.'],
+    ],
+    [
+      'sizes',
+      { limits: { body: '3tb', message: 0 } },
+      [`limits.body: ${SIZE}, found "3tb".`, 'limits.message: must be more than 0.'],
+    ],
+    ['a long text', { limits: { body: 'x'.repeat(99) } }, [`limits.body: ${SIZE}, found "${'x'.repeat(40)}…".`]],
+    [
+      'counts',
+      { limits: { depth: 1.5 }, http: { max_sessions: 0 } },
+      [
+        'http.max_sessions: expected a whole number from 1 to 10000000, found 0.',
+        'limits.depth: expected a whole number from 1 to 10000, found 1.5.',
+      ],
+    ],
+    ['ports', { http: { port: 70_000 } }, ['http.port: expected a whole number from 0 to 65535, found 70000.']],
+    [
+      'a text for a port',
+      { http: { port: '8808' } },
+      ['http.port: expected a whole number from 0 to 65535, found a string.'],
+    ],
+    [
+      'a word for a truth value',
+      { servers: [{ command: 'x', enabled: 'yes' }] },
+      ['servers[0].enabled: expected true or false, found a string.'],
+    ],
+    [
+      'an unknown start',
+      { servers: [{ command: 'x', start: 'later' }] },
+      ['servers[0].start: expected "eager" or "lazy", found "later".'],
+    ],
+  ])('%s', (_, value, expected) => {
+    expect(problems(value)).toEqual(expected);
+  });
+});
+
+it('accepts an empty configuration and fills in every default', () => {
+  expect(fileSchema.parse({})).toEqual({
+    start_wait: 5000,
+    data_dir: '.toolgate',
+    http: {
+      host: '127.0.0.1',
+      port: 8808,
+      allowed_origins: [],
+      allowed_hosts: [],
+      session_ttl: 86_400_000,
+      max_sessions: 100_000,
+    },
+    limits: { body: 4_194_304, depth: 64, message: 67_108_864 },
+  });
+});
+
+it('fills in the defaults of a server', () => {
+  expect(fileSchema.parse({ servers: [{ command: 'x' }] }).servers).toEqual([
+    {
+      command: 'x',
+      description: '',
+      enabled: true,
+      required: false,
+      start: 'eager',
+      timeout: 300_000,
+      start_timeout: 30_000,
+    },
+  ]);
+});
+
+it('takes servers as a list, as a map and as clients write them', () => {
+  const server = { command: 'x' };
+  const list = entriesOf(fileSchema.parse({ servers: [server], mcpServers: { b: server } }));
+  expect(list.map(({ path, name, shellLine }) => [path, name, shellLine])).toEqual([
+    [['servers', 0], null, true],
+    [['mcpServers', 'b'], 'b', false],
+  ]);
+  const map = entriesOf(fileSchema.parse({ servers: { a: server } }));
+  expect(map.map(({ path, name, shellLine }) => [path, name, shellLine])).toEqual([[['servers', 'a'], 'a', true]]);
+});

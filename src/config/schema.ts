@@ -1,0 +1,108 @@
+/**
+ * The configuration as users write it: the one strict schema behind the TOML, YAML and JSON spellings.
+ * What is said here about a key is what `toolgate schema` prints.
+ */
+
+import * as z from 'zod';
+import { count, duration, size, strictMap, text, textList } from './fields.ts';
+import type { Path } from './path.ts';
+import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
+
+const httpSchema = strictMap({
+  host: text().prefault('127.0.0.1').describe('Address to listen on.'),
+  port: count(0, 65_535)
+    .prefault(8808)
+    .describe('Port to listen on; 0 takes any free one. The environment variable CORE_PORT goes first.'),
+  allowed_origins: textList()
+    .prefault([])
+    .describe("Values of the header `Origin` that are let in beside the gateway's own."),
+  allowed_hosts: textList()
+    .prefault([])
+    .describe("Host names of the header `Host` that are let in beside the gateway's own."),
+  session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
+  max_sessions: count(1, 10_000_000).prefault(100_000).describe('Sessions kept at one time; more are refused.'),
+});
+
+const limitsSchema = strictMap({
+  body: size().prefault('4MiB').describe('Size of one request.'),
+  depth: count(1, 10_000).prefault(64).describe('Nesting of one request.'),
+  message: size().prefault('64MiB').describe('Size of one message of an upstream server.'),
+});
+
+/** Everything but the servers. */
+export const settingsSchema = strictMap({
+  $schema: text().optional().describe('Where editors find the schema of this file. Toolgate does not read it.'),
+  active_toolsets: textList()
+    .optional()
+    .describe(
+      'Patterns over exposed names (`*` any characters, `?` one) that say which tools and resources are active at start. ' +
+        'Default: none where a control such as `activate` is on, else all.',
+    ),
+  controls: z
+    .array(z.enum(['activate'], { error: 'expected "activate"' }), { error: 'expected a list such as ["activate"]' })
+    .optional()
+    .describe('Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, else none.'),
+  start_wait: duration(0)
+    .prefault('5s')
+    .describe('How long a list waits for servers that are still starting before it answers with what there is.'),
+  data_dir: text()
+    .prefault('.toolgate')
+    .describe(
+      'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
+    ),
+  http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
+  limits: limitsSchema.prefault({}).describe('Sizes beyond which a message is refused.'),
+});
+
+export const fileSchema = settingsSchema
+  .extend({
+    servers: z
+      .union([z.array(serverSchema), serverMap], { error: 'expected a list or a map of servers' })
+      .optional()
+      .describe('The MCP servers behind the gateway: a list of entries with `namespace`, or a map by name.'),
+    mcpServers: serverMap
+      .optional()
+      .describe('The same map as MCP clients write it: `command` is always one executable with `args`.'),
+  })
+  .meta({ title: 'Toolgate configuration' });
+
+export type Settings = z.output<typeof settingsSchema>;
+export type ConfigFile = z.output<typeof fileSchema>;
+
+/** One server of a file, with its place in it. */
+export interface Entry {
+  readonly path: Path;
+  /** The entry's name where servers are a map. */
+  readonly name: string | null;
+  readonly server: ServerFile;
+  /** Whether `command` without `args` is a shell line; else it is an executable. */
+  readonly shellLine: boolean;
+}
+
+/** The servers in the order in which they are written. */
+export function entriesOf({ servers = [], mcpServers = {} }: ConfigFile): Entry[] {
+  const listed = Array.isArray(servers)
+    ? servers.map((server, i) => ({ path: ['servers', i], name: null, server, shellLine: true }))
+    : Object.entries(servers).map(([name, server]) => ({ path: ['servers', name], name, server, shellLine: true }));
+  const clientStyle = Object.entries(mcpServers).map(([name, server]) => ({
+    path: ['mcpServers', name],
+    name,
+    server,
+    shellLine: false,
+  }));
+  return [...listed, ...clientStyle];
+}
+
+/** The keys that may stand in the map at `path`. */
+export function knownKeys(path: Path): string[] {
+  switch (path[0]) {
+    case undefined:
+      return Object.keys(fileSchema.shape);
+    case 'http':
+      return Object.keys(httpSchema.shape);
+    case 'limits':
+      return Object.keys(limitsSchema.shape);
+    default:
+      return Object.keys(serverShape);
+  }
+}

@@ -1,0 +1,108 @@
+/** One server as users write it: which keys there are, and which go together. */
+
+import * as z from 'zod';
+import { duration, flag, isMap, strictMap, text, textList, textMap } from './fields.ts';
+
+const NAMESPACE = /^[A-Za-z0-9_.-]*$/;
+const NAMESPACE_FORM = 'only letters, digits, "_", "." and "-"';
+
+export const serverShape = {
+  namespace: text()
+    .regex(NAMESPACE, { error: `expected ${NAMESPACE_FORM}` })
+    .optional()
+    .describe(
+      'Prefix of everything the server offers: `git` makes its `status` tool `git_status`. May be empty. ' +
+        'Default: the name of the entry where `servers` is a map, else empty.',
+    ),
+  command: text('expected a string (arguments go in "args")')
+    .min(1, { error: 'is empty. Name the program to start' })
+    .optional()
+    .describe(
+      'Starts the server. Without `args` it is a shell line, as typed in a terminal; ' +
+        'with `args`, or below `mcpServers`, it is one executable.',
+    ),
+  args: textList().optional().describe('Arguments of the executable `command`, passed on as they are.'),
+  env: textMap(/^[^=]+$/, 'is not a name for an environment variable')
+    .optional()
+    .describe('Environment variables for the server, beside those Toolgate itself was given.'),
+  cwd: text()
+    .optional()
+    .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
+  url: text().optional().describe('Address of a server that is reached over HTTP, instead of `command`.'),
+  headers: textMap(/^[\w!#$%&'*+.^`|~-]+$/, 'is not a name for an HTTP header')
+    .optional()
+    .describe('HTTP headers sent with every request to `url`, for example `Authorization = "Bearer ${TOKEN}"`.'),
+  transport: z
+    .enum(['stdio', 'http'], {
+      error: (issue) =>
+        issue.input === 'sse'
+          ? 'the transport "sse" is not supported yet; use transport = "http"'
+          : 'expected "stdio" or "http"',
+    })
+    .optional()
+    .describe('How the server is spoken to. Default: `stdio` with `command`, `http` with `url`.'),
+  description: text().prefault('').describe('What the server is for, in a sentence; shown in lists.'),
+  enabled: flag().prefault(true).describe('`false` keeps the entry in the file without starting the server.'),
+  required: flag().prefault(false).describe('`true` makes `/ready` wait until this server is up.'),
+  start: z
+    .enum(['eager', 'lazy'], { error: 'expected "eager" or "lazy"' })
+    .prefault('eager')
+    .describe('`eager` starts the server with Toolgate, `lazy` when it is first needed.'),
+  idle_stop: duration(1)
+    .optional()
+    .describe('Stop the server after this long without a call. Default: never; `10m` for a lazy server.'),
+  timeout: duration(1).prefault('5m').describe('How long one call may take.'),
+  start_timeout: duration(1).prefault('30s').describe('How long starting the server and listing its tools may take.'),
+};
+
+const transportOf = { command: 'stdio', url: 'http' } as const;
+
+/** The keys that mean something only beside `command` or only beside `url`. */
+export const keysOf = { command: ['args', 'env', 'cwd'], url: ['headers'] } as const;
+
+const shape = strictMap(serverShape);
+
+function checkServer(server: z.output<typeof shape>, context: z.core.$RefinementCtx): void {
+  const add = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+  const { command, url, transport } = server;
+  if (command === undefined && url === undefined) {
+    add([], 'needs "command" (a program to start) or "url" (an address to connect to)');
+  } else if (command !== undefined && url !== undefined) {
+    add(['url'], 'stands beside "command". Keep one of the two');
+  } else {
+    const [given, missing] = command !== undefined ? (['command', 'url'] as const) : (['url', 'command'] as const);
+    if (transport === transportOf[missing]) {
+      add(['transport'], `"${transport}" needs "${missing}". Use "${transportOf[given]}" or leave it out`);
+    }
+    for (const key of keysOf[missing]) {
+      if (server[key] !== undefined) add([key], `has no use beside "${given}": it is for servers with "${missing}"`);
+    }
+  }
+}
+
+export const serverSchema = shape
+  .superRefine(checkServer, {
+    // A wrong value in one key does not hide what is wrong between keys. An unknown key does: it may well be the
+    // mistyped `command` that would be reported as missing.
+    when: ({ value, issues }) => isMap(value) && !issues.some((issue) => issue.code === 'unrecognized_keys'),
+  })
+  .meta({
+    id: 'Server',
+    description: 'An MCP server behind the gateway: a program to start (`command`) or an address (`url`).',
+    oneOf: [{ required: ['command'] }, { required: ['url'] }],
+  });
+
+export type ServerFile = z.output<typeof serverSchema>;
+
+/** Servers by name. */
+export const serverMap = z.record(z.string(), serverSchema, { error: 'expected a map of servers' }).superRefine(
+  (servers, context) => {
+    for (const [name, server] of Object.entries(servers)) {
+      if (server?.namespace === undefined && !NAMESPACE.test(name)) {
+        const message = `the name becomes the prefix of the tools: use ${NAMESPACE_FORM}, or set "namespace"`;
+        context.addIssue({ code: 'custom', path: [name], message });
+      }
+    }
+  },
+  { when: ({ value }) => isMap(value) },
+);

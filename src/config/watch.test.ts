@@ -1,0 +1,253 @@
+import { spawnSync } from 'node:child_process';
+// Synchronous, so that no pause of a busy machine comes between two steps of one change.
+import {
+  appendFileSync as append,
+  linkSync as link,
+  mkdirSync as mkdir,
+  mkdtempSync as mkdtemp,
+  readFileSync as read,
+  renameSync as rename,
+  rmSync as rm,
+  symlinkSync as symlink,
+  unlinkSync as unlink,
+  writeFileSync as write,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { watchConfig } from './watch.ts';
+
+let folder: string;
+let file: string;
+let changes: number;
+let watcher: { close(): void } | undefined;
+
+beforeEach(() => {
+  folder = mkdtemp(join(tmpdir(), 'toolgate-watch-'));
+  file = join(folder, 'tools.toml');
+  changes = 0;
+});
+afterEach(() => {
+  watcher?.close();
+  rm(folder, { recursive: true, force: true });
+});
+
+function start(path = file): void {
+  watcher = watchConfig(path, () => changes++);
+}
+
+/** The next change, by notification alone: the poll would take longer. */
+async function nextChange(within = 1500): Promise<void> {
+  const before = changes;
+  for (const end = Date.now() + within; changes === before; await sleep(10)) {
+    if (Date.now() > end) throw new Error(`no change was noticed within ${within} ms`);
+  }
+}
+
+/** Long enough for a notification and the pause after it. */
+const settle = () => sleep(300);
+
+describe('a file', () => {
+  beforeEach(() => {
+    write(file, 'a');
+    start();
+  });
+
+  it('is noticed each time it is written in place', async () => {
+    write(file, 'b');
+    await nextChange();
+    append(file, 'c');
+    await nextChange();
+    await settle();
+    expect(changes).toBe(2);
+  });
+
+  it('is noticed each time another is renamed over it, as editors do', async () => {
+    for (const text of ['b', 'c', 'd']) {
+      write(`${file}.tmp`, text);
+      rename(`${file}.tmp`, file);
+      await nextChange();
+    }
+    await settle();
+    expect(changes).toBe(3);
+  });
+
+  it('is not missed while it is deleted, and noticed when it is back', async () => {
+    unlink(file);
+    await settle();
+    expect(changes).toBe(0);
+    write(file, 'b');
+    await nextChange();
+  });
+
+  it('is left alone if it comes back as it was', async () => {
+    unlink(file);
+    await settle();
+    write(file, 'a');
+    await settle();
+    expect(changes).toBe(0);
+  });
+
+  it('is left alone while its neighbours change', async () => {
+    write(join(folder, 'other'), 'b');
+    write(file, 'a');
+    await settle();
+    expect(changes).toBe(0);
+  });
+
+  it('is noticed once for a burst of writes', async () => {
+    for (let i = 0; i < 20; i++) write(file, `b${i}`);
+    await nextChange();
+    await settle();
+    expect(changes).toBe(1);
+  });
+
+  it('is noticed by the poll where the system tells nothing', async () => {
+    mkdir(join(folder, 'other'));
+    link(file, join(folder, 'other/same'));
+    write(join(folder, 'other/same'), 'b');
+    await nextChange(5000);
+  });
+
+  it('is noticed by the poll where it never rests long enough', async () => {
+    for (const end = Date.now() + 5000; changes === 0 && Date.now() < end; await sleep(20))
+      write(file, `${Date.now()}`);
+    expect(changes).toBe(1);
+  });
+
+  it('is not watched any more once closed, however often', async () => {
+    write(file, 'b');
+    watcher?.close();
+    watcher?.close();
+    await settle();
+    expect(changes).toBe(0);
+  });
+
+  it('is found again after its whole folder was replaced', async () => {
+    const copy = `${folder}.new`;
+    mkdir(copy);
+    write(join(copy, 'tools.toml'), 'b');
+    rm(folder, { recursive: true });
+    await settle();
+    rename(copy, folder);
+    await nextChange(5000);
+    write(file, 'c');
+    await nextChange();
+  });
+});
+
+describe('a file that does not exist yet', () => {
+  it('is noticed when it appears', async () => {
+    start();
+    write(file, 'a');
+    await nextChange();
+  });
+
+  it('is noticed when it appears together with its folder', async () => {
+    start(join(folder, 'x/y/tools.toml'));
+    mkdir(join(folder, 'x/y'), { recursive: true });
+    write(join(folder, 'x/y/tools.toml'), 'a');
+    await nextChange(5000);
+  });
+});
+
+describe('a symlink', () => {
+  it('is followed to a file in another folder', async () => {
+    mkdir(join(folder, 'other'));
+    const target = join(folder, 'other/real.toml');
+    write(target, 'a');
+    symlink('other/real.toml', file);
+    start();
+    write(target, 'b');
+    await nextChange();
+    write(`${target}.tmp`, 'c');
+    rename(`${target}.tmp`, target);
+    await nextChange();
+  });
+
+  it('is noticed when it leads elsewhere, and the new place is watched', async () => {
+    for (const name of ['one', 'two']) {
+      mkdir(join(folder, name));
+      write(join(folder, name, 'real.toml'), name);
+    }
+    symlink('one/real.toml', file);
+    start();
+    symlink('two/real.toml', `${file}.tmp`);
+    rename(`${file}.tmp`, file);
+    await nextChange();
+    write(join(folder, 'two/real.toml'), 'three');
+    await nextChange();
+  });
+
+  it('is watched at every hop of a chain through other folders', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) mkdir(join(folder, name));
+    write(join(folder, 'c/real.toml'), 'c');
+    write(join(folder, 'd/real.toml'), 'd');
+    symlink(join(folder, 'c'), join(folder, 'b/current'));
+    symlink('../b/current/real.toml', join(folder, 'a/link.toml'));
+    symlink('a/link.toml', file);
+    start();
+    symlink(join(folder, 'd'), join(folder, 'b/next'));
+    rename(join(folder, 'b/next'), join(folder, 'b/current'));
+    await nextChange();
+  });
+
+  it('that leads to itself is no end of the world', async () => {
+    symlink('tools.toml', file);
+    start();
+    unlink(file);
+    write(file, 'a');
+    await nextChange();
+  });
+});
+
+describe('a mounted ConfigMap', () => {
+  /** As the kubelet does: a new folder, a new link to it renamed over `..data`, the old folder deleted. */
+  function* publish(version: number) {
+    const name = `..2026_${version}`;
+    mkdir(join(folder, name));
+    yield write(join(folder, name, 'tools.toml'), `version ${version}`);
+    yield symlink(name, join(folder, '..data_tmp'));
+    yield rename(join(folder, '..data_tmp'), join(folder, '..data'));
+    rm(join(folder, `..2026_${version - 1}`), { recursive: true, force: true });
+  }
+
+  beforeEach(() => {
+    for (const _ of publish(1));
+    symlink('..data/tools.toml', file);
+  });
+
+  it('is noticed at each update', async () => {
+    start();
+    for (const version of [2, 3, 4]) {
+      for (const _ of publish(version));
+      await nextChange();
+    }
+    await settle();
+    expect(changes).toBe(3);
+  });
+
+  it('is seen as it is in the end, whenever its updates come', async () => {
+    let seen = '';
+    watcher = watchConfig(file, () => {
+      seen = read(file, 'utf8');
+    });
+    for (let version = 2; version <= 30; version++) {
+      for (const _ of publish(version)) await sleep(Math.random() * 50);
+    }
+    for (const end = Date.now() + 5000; seen !== 'version 30' && Date.now() < end; ) await sleep(10);
+    expect(seen).toBe('version 30');
+  });
+});
+
+it('does not keep the process alive', () => {
+  write(file, 'a');
+  const script = `
+    const { watchConfig } = await import(${JSON.stringify(join(import.meta.dirname, '../../dist/config/watch.js'))});
+    watchConfig(${JSON.stringify(file)}, () => {});
+  `;
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 });
+  expect(stderr.toString()).toBe('');
+  expect(status).toBe(0);
+});

@@ -1,0 +1,85 @@
+/**
+ * Who may talk to the HTTP door at all. A page in a browser can reach loopback under a name of its own choice (DNS
+ * rebinding), so both `Host` and `Origin` have to be ones we know.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { HttpConfig } from '../../config/config.ts';
+import { GatewayError } from '../../errors.ts';
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.has(host) || host === '::1' || host.startsWith('127.');
+}
+
+export interface Guard {
+  /** Throws unless host and origin are known. Returns the headers that let an allowed foreign origin read the reply. */
+  admit(request: IncomingMessage): readonly string[];
+  /** The agent that the request's credential names. */
+  identify(request: IncomingMessage): string;
+}
+
+const SAME_ORIGIN: readonly string[] = [];
+
+/** `config` is asked for each request, because it may be replaced. */
+export function createGuard(config: () => HttpConfig, boundHost: string, token: string | null): Guard {
+  const expected = token === null ? null : Buffer.from(`Bearer ${token}`);
+  // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
+  const anyHost = !isLoopback(boundHost);
+
+  function hostAllowed(host: string): boolean {
+    const name = hostName(host);
+    if (name === null) return false;
+    if (LOOPBACK.has(name) || name === boundHost) return true;
+    const { allowedHosts } = config();
+    return allowedHosts.length > 0 ? allowedHosts.includes(name) : anyHost;
+  }
+
+  return {
+    admit(request) {
+      const { host, origin } = request.headers;
+      if (host === undefined || !hostAllowed(host)) {
+        throw new GatewayError(
+          'forbidden',
+          'The Host header names no address of this gateway; add it to http.allowed_hosts if it should.',
+        );
+      }
+      if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
+      if (!config().allowedOrigins.includes(origin)) {
+        throw new GatewayError(
+          'forbidden',
+          'The Origin is not allowed; add it to http.allowed_origins if it should be.',
+        );
+      }
+      return [
+        'access-control-allow-origin',
+        origin,
+        'access-control-expose-headers',
+        'mcp-session-id, www-authenticate',
+        'vary',
+        'origin',
+      ];
+    },
+    identify(request) {
+      if (expected === null) return 'anonymous';
+      const given = Buffer.from(request.headers.authorization ?? '');
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+        throw new GatewayError(
+          'unauthorized',
+          'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN.',
+        );
+      }
+      return 'default';
+    },
+  };
+}
+
+/** The host without its port, in lower case and without a final dot; null for anything odd. */
+function hostName(host: string): string | null {
+  const port = host.startsWith('[') ? host.indexOf(']:') + 1 : host.indexOf(':');
+  const name = (port > 0 ? host.slice(0, port) : host).toLowerCase();
+  if (port > 0 && !/^\d{1,5}$/.test(host.slice(port + 1))) return null;
+  if (!/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name)) return null;
+  return name.endsWith('.') ? name.slice(0, -1) : name;
+}

@@ -1,0 +1,127 @@
+/** The HTTP door: one server for `/mcp` and the probes. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { GatewayError, toGatewayError } from '../../errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { toBytes } from '../../protocol/json.ts';
+import { errorMessage, errorObject } from '../../protocol/rpc.ts';
+import { sendJson } from './exchange.ts';
+import { createGuard, isLoopback } from './guard.ts';
+import { createMcpHandler } from './mcp.ts';
+import { createSessions } from './sessions.ts';
+
+export interface HttpDoorOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The credential of the agent `default`; null leaves the door open, which is allowed on loopback only. */
+  readonly token: string | null;
+}
+
+export interface HttpDoor {
+  readonly url: string;
+  readonly port: number;
+  readonly sessions: number;
+  close(): Promise<void>;
+}
+
+export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<HttpDoor> {
+  const { host, port, token } = options;
+  if (token === null && !isLoopback(host)) {
+    throw new GatewayError(
+      'listen_refused',
+      `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1.`,
+    );
+  }
+  const guard = createGuard(() => gateway.config.http, host, token);
+  const sessions = createSessions(gateway);
+  const handleMcp = createMcpHandler(gateway, sessions, fail);
+
+  function fail(response: ServerResponse, error: unknown): void {
+    const known = toGatewayError(error);
+    if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
+    const headers = known.code === 'unauthorized' ? ['www-authenticate', 'Bearer realm="toolgate"'] : [];
+    if (known.code === 'method_not_allowed') headers.push('allow', 'POST, GET, DELETE');
+    // What is left of the body is not worth reading.
+    if (!response.req.complete) headers.push('connection', 'close');
+    sendJson(response, known.httpStatus, errorMessage('null', errorObject(known)), headers);
+  }
+
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    const path = pathOf(request.url ?? '/');
+    if (path === '/health' || path === '/healthz') {
+      sendJson(response, 200, toBytes({ status: 'ok' }));
+      return;
+    }
+    if (path === '/ready') {
+      const ready = gateway.isReady();
+      sendJson(response, ready ? 200 : 503, toBytes({ status: ready ? 'ready' : 'starting' }));
+      return;
+    }
+    const headers = guard.admit(request);
+    if (request.method === 'OPTIONS' && headers.length > 0) {
+      response.writeHead(204, [...headers, ...PREFLIGHT]).end();
+      return;
+    }
+    const agent = guard.identify(request);
+    if (path !== '/mcp') throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+    handleMcp(request, response, agent, headers);
+  }
+
+  const server = createServer({
+    maxHeaderSize: 16_384,
+    keepAliveTimeout: 65_000,
+    headersTimeout: 10_000,
+    requestTimeout: 60_000,
+  });
+  server.on('request', (request, response) => {
+    try {
+      handle(request, response);
+    } catch (error) {
+      fail(response, error);
+    }
+  });
+  await listen(server, port, host);
+  const bound = (server.address() as AddressInfo).port;
+  return {
+    port: bound,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}/mcp`,
+    get sessions() {
+      return sessions.size;
+    },
+    async close() {
+      const done = new Promise<void>((resolve) => server.close(() => resolve()));
+      sessions.close();
+      server.closeAllConnections();
+      await done;
+    },
+  };
+}
+
+const PREFLIGHT = [
+  'access-control-allow-methods',
+  'POST, GET, DELETE',
+  'access-control-allow-headers',
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, last-event-id',
+  'access-control-max-age',
+  '600',
+];
+
+function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why =
+        error.code === 'EADDRINUSE'
+          ? `port ${port} on ${host} is in use; choose another with --port`
+          : error.code === 'EACCES'
+            ? `port ${port} needs more rights; choose one above 1023 with --port`
+            : error.message;
+      reject(new GatewayError('listen_refused', `Toolgate cannot listen: ${why}.`));
+    });
+    server.listen(port, host, resolve);
+  });
+}

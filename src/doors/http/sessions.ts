@@ -1,0 +1,123 @@
+/** The sessions of the HTTP door: one per connected client, forgotten when unused. */
+import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../../errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
+import { Peer } from '../peer.ts';
+
+const KEEPALIVE = 15_000;
+
+export class Session {
+  readonly id = randomBytes(18).toString('base64url');
+  readonly peer: Peer;
+  lastUse = Date.now();
+  /** Streams that the client holds open for what we say unasked; the newest is used. */
+  #streams: ServerResponse[] = [];
+  /** Said while no stream was open; each once, because a list that changed twice is still just changed. */
+  #missed: Set<Buffer> | null = null;
+
+  constructor(gateway: Gateway, agent: string) {
+    this.peer = new Peer(gateway, { agent, selection: 'own', notify: (message) => this.#notify(message) });
+  }
+
+  get idle(): boolean {
+    return this.#streams.length === 0 && this.peer.inFlight === 0;
+  }
+
+  /** Takes over a response whose event-stream headers are out. */
+  listen(response: ServerResponse): void {
+    this.#streams.push(response);
+    response.on('close', () => {
+      this.#streams = this.#streams.filter((one) => one !== response);
+      this.lastUse = Date.now();
+    });
+    const missed = this.#missed;
+    this.#missed = null;
+    for (const message of missed ?? []) this.#notify(message);
+  }
+
+  keepAlive(): void {
+    for (const stream of this.#streams) stream.write(SSE_KEEPALIVE);
+  }
+
+  close(): void {
+    this.peer.close();
+    for (const stream of this.#streams) stream.end();
+    this.#streams = [];
+  }
+
+  #notify(message: Buffer): void {
+    const stream = this.#streams.at(-1);
+    if (stream === undefined) {
+      this.#missed ??= new Set();
+      this.#missed.add(message);
+    } else {
+      stream.write(sseEvent(message));
+    }
+  }
+}
+
+export interface Sessions {
+  readonly size: number;
+  open(agent: string): Session;
+  /** A session of another agent is treated as if it were not there. */
+  find(id: string, agent: string): Session;
+  end(session: Session): void;
+  close(): void;
+}
+
+export function createSessions(gateway: Gateway): Sessions {
+  const sessions = new Map<string, Session>();
+
+  const sweep = setInterval(() => {
+    const oldest = Date.now() - gateway.config.http.sessionTtl;
+    for (const session of sessions.values()) {
+      if (session.idle && session.lastUse < oldest) end(session);
+      else session.keepAlive();
+    }
+  }, KEEPALIVE);
+  sweep.unref();
+
+  function end(session: Session): void {
+    sessions.delete(session.id);
+    session.close();
+  }
+
+  /** Room for one more, at the cost of the session that was opened first and is not in use. */
+  function makeRoom(): void {
+    if (sessions.size < gateway.config.http.maxSessions) return;
+    for (const session of sessions.values()) {
+      if (!session.idle) continue;
+      end(session);
+      return;
+    }
+    throw new GatewayError('sessions_full', 'All sessions are in use. Try again later, or raise http.max_sessions.');
+  }
+
+  return {
+    get size() {
+      return sessions.size;
+    },
+    open(agent) {
+      makeRoom();
+      const session = new Session(gateway, agent);
+      sessions.set(session.id, session);
+      return session;
+    },
+    find(id, agent) {
+      const session = sessions.get(id);
+      if (session === undefined || session.peer.agent !== agent) {
+        throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with "initialize".');
+      }
+      session.lastUse = Date.now();
+      return session;
+    },
+    end,
+    close() {
+      clearInterval(sweep);
+      for (const session of sessions.values()) session.close();
+      sessions.clear();
+    },
+  };
+}

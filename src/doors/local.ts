@@ -1,0 +1,66 @@
+/** A way in for programs in the same process: values instead of bytes. */
+import type { Kind } from '../catalog/item.ts';
+import { GatewayError } from '../errors.ts';
+import type { Caller, Gateway } from '../gateway.ts';
+import { toBytes } from '../protocol/json.ts';
+import { readMessage } from '../protocol/message.ts';
+
+/** An error that a server answered with, passed on as it came. */
+export class RelayedError extends Error {
+  override readonly name = 'RelayedError';
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    super(String((error as { message?: unknown }).message ?? 'The server answered with an error.'));
+    this.error = error;
+  }
+}
+
+export interface LocalCallOptions {
+  readonly onProgress?: (params: unknown) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface LocalDoor {
+  readonly caller: Caller;
+  list(kind: Kind): Promise<unknown[]>;
+  /** The result as the server gave it, its JSON as bytes. Toolgate's own errors are thrown. */
+  callTool(name: string, args: unknown, options?: LocalCallOptions): Promise<Buffer>;
+  close(): void;
+}
+
+export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | 'all' = 'own'): LocalDoor {
+  const caller = gateway.join({ agent: 'local', selection, changed() {} });
+  let lastId = 0;
+  return {
+    caller,
+    async list(kind) {
+      await gateway.opening;
+      const result = JSON.parse(caller.list(kind).toString()) as Record<string, unknown[]>;
+      return Object.values(result)[0] ?? [];
+    },
+    callTool(name, args, options = {}) {
+      const meta = options.onProgress === undefined ? {} : { _meta: { progressToken: 1 } };
+      const id = ++lastId;
+      const message = readMessage(
+        toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...meta } }),
+      );
+      return new Promise((resolve, reject) => {
+        const { signal } = options;
+        const ticket = caller.call(message, {
+          result: resolve,
+          error: (error) => reject(new RelayedError(JSON.parse(error.toString()))),
+          fail: reject,
+          progress: (bytes) => options.onProgress?.((JSON.parse(bytes.toString()) as { params: unknown }).params),
+        });
+        const cancel = () => {
+          ticket.cancel('cancelled by the caller');
+          reject(new GatewayError('source_timeout', `The call of "${name}" was cancelled.`));
+        };
+        if (signal?.aborted === true) cancel();
+        else signal?.addEventListener('abort', cancel, { once: true });
+      });
+    },
+    close: () => caller.leave(),
+  };
+}

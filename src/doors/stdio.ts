@@ -1,0 +1,75 @@
+/** MCP on standard input and output: one client, for as long as the input is open. */
+import { GatewayError, toGatewayError } from '../errors.ts';
+import type { Gateway } from '../gateway.ts';
+import { readElements } from '../protocol/json.ts';
+import { createLineReader } from '../protocol/lines.ts';
+import { readMessage } from '../protocol/message.ts';
+import { allowsBatch } from '../protocol/revisions.ts';
+import { errorMessage, errorObject } from '../protocol/rpc.ts';
+import { deliver, type Exchange, Peer } from './peer.ts';
+
+export interface StdioDoor {
+  /** Resolves when the client has closed its end. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** How long answers may take after the input has ended. */
+const LAST_ANSWERS = 5_000;
+const NEWLINE = Buffer.from('\n');
+
+export function openStdioDoor(
+  gateway: Gateway,
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+): StdioDoor {
+  let open = true;
+  const write = (message: Buffer) => {
+    if (!open) return;
+    output.write(message);
+    output.write(NEWLINE);
+  };
+  const exchange: Exchange = { send: write, finish: write, abandon() {} };
+  const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
+  const refuse = (error: unknown) => write(errorMessage('null', errorObject(toGatewayError(error))));
+
+  const receive = (line: Buffer) => {
+    const { depth } = gateway.config.limits;
+    try {
+      const elements = peer.revision !== null && allowsBatch(peer.revision) ? readElements(line, 0, line.length) : null;
+      const parts = elements === null ? [line] : elements.map(({ start, end }) => line.subarray(start, end));
+      for (const part of parts) deliver(peer, readMessage(part, depth), () => exchange);
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  const reader = createLineReader(gateway.config.limits.body, {
+    line: receive,
+    tooLong: (limit) =>
+      refuse(new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`)),
+  });
+
+  const ended = new Promise<void>((resolve) => {
+    const end = () => {
+      open = false;
+      peer.close();
+      resolve();
+    };
+    // Requests piped in from a script end at once; what they asked for is still printed.
+    const finish = (deadline: number) => {
+      if (peer.inFlight === 0 || Date.now() > deadline) end();
+      else setTimeout(finish, 10, deadline);
+    };
+    input.on('data', (chunk: Buffer) => reader.push(chunk));
+    input.on('end', () => finish(Date.now() + LAST_ANSWERS));
+    input.on('error', end);
+    output.on('error', end);
+  });
+  return {
+    ended,
+    close() {
+      open = false;
+      peer.close();
+    },
+  };
+}

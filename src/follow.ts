@@ -1,0 +1,53 @@
+/** Keeps a gateway on its configuration file: every edit and every SIGHUP is read, checked whole, and only then applied. */
+import type { Config } from './config/config.ts';
+import { type LoadOptions, loadConfig } from './config/load.ts';
+import { watchConfig } from './config/watch.ts';
+import { GatewayError, messageOf } from './errors.ts';
+import type { Gateway } from './gateway.ts';
+
+export interface Following {
+  close(): void;
+}
+
+export function followConfig(gateway: Gateway, options: LoadOptions): Following {
+  let last = Promise.resolve();
+  let closed = false;
+
+  async function reload(): Promise<void> {
+    if (closed) return;
+    let next: Config;
+    try {
+      next = await loadConfig(options);
+    } catch (error) {
+      if (!(error instanceof GatewayError)) gateway.events.emit('failure', { where: 'configuration', error });
+      gateway.events.emit('config', {
+        ok: false,
+        message: `kept the configuration in force, the new one is refused:\n${messageOf(error)}`,
+      });
+      return;
+    }
+    if (closed) return;
+    const { started, replaced, stopped } = gateway.apply(next);
+    const parts = [part('started', started), part('restarted', replaced), part('stopped', stopped), ...next.notices];
+    gateway.events.emit('config', { ok: true, message: ['applied', ...parts.filter((one) => one !== '')].join('; ') });
+  }
+
+  // One after the other: the last edit is the one that stays.
+  const queue = () => {
+    last = last.then(reload);
+  };
+  const { file } = gateway.config;
+  const watcher = file === null ? null : watchConfig(file, queue);
+  process.on('SIGHUP', queue);
+  return {
+    close() {
+      closed = true;
+      watcher?.close();
+      process.off('SIGHUP', queue);
+    },
+  };
+}
+
+function part(verb: string, servers: readonly string[]): string {
+  return servers.length === 0 ? '' : `${verb} ${servers.join(', ')}`;
+}

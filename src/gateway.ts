@@ -1,0 +1,315 @@
+/**
+ * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
+ * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
+ */
+import { type Found, findPrompt, findResource, findTool } from './access/find.ts';
+import { rebase, type Selection, startSelection } from './access/selection.ts';
+import { buildView, type View } from './access/view.ts';
+import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
+import { BUILT_IN } from './catalog/entry.ts';
+import type { Kind } from './catalog/item.ts';
+import type { Config } from './config/config.ts';
+import { createControls } from './controls/controls.ts';
+import { GatewayError, toGatewayError } from './errors.ts';
+import { createEvents, type Events } from './events.ts';
+import { decodeString } from './protocol/json.ts';
+import { type Message, parseParams } from './protocol/message.ts';
+import { rewriteRequest } from './protocol/rewrite.ts';
+import { textResult } from './protocol/rpc.ts';
+import type { Sink, Ticket } from './sources/connection.ts';
+import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
+import { openOfferStore } from './store/offers.ts';
+
+export type ListKind = 'tools' | 'resources' | 'prompts';
+const LIST_KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts'];
+
+export interface CallerOptions {
+  readonly agent: string;
+  /**
+   * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
+   * `all` is for the operator, who sees everything switched on.
+   */
+  readonly selection: 'own' | 'default' | 'all';
+  /** A list that the caller sees has changed. */
+  changed(kind: ListKind): void;
+}
+
+/** Somebody who lists and calls: a session, or a program. */
+export interface Caller {
+  readonly agent: string;
+  view(): View;
+  /** The result of a list method. The caller counts as told of that list. */
+  list(kind: Kind): Buffer;
+  /** `tools/call`, `prompts/get` or `resources/read`, from the caller's own bytes. */
+  call(message: Message, sink: Sink): Ticket;
+  leave(): void;
+}
+
+export interface Gateway {
+  readonly events: Events;
+  readonly config: Config;
+  readonly catalog: Catalog;
+  /** While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on. */
+  readonly opening: Promise<void> | null;
+  /** Takes a new configuration into force. What did not change is not restarted. */
+  apply(config: Config): FleetReport;
+  join(options: CallerOptions): Caller;
+  statuses(): ServerStatus[];
+  /** Every server has been tried once. */
+  tried(): Promise<void>;
+  /** Every server has been tried once and every required one is there. */
+  isReady(): boolean;
+  close(): Promise<void>;
+}
+
+/** Bursts of changes make one new catalog. */
+const SWAP_PAUSE = 5;
+const MAX_VIEWS = 100;
+const NO_TICKET: Ticket = { cancel() {} };
+
+export function createGateway(initial: Config): Gateway {
+  const events = createEvents();
+  let config = initial;
+  let controls = createControls(config.controls);
+  let catalog: Catalog = EMPTY_CATALOG;
+  let defaults = startSelection(basePatterns(config));
+  let views = new Map<string, View>();
+  let swapTimer: NodeJS.Timeout | undefined;
+  let allTried = false;
+  let closed = false;
+  const members = new Set<Member>();
+  const context = { events, offers: openOfferStore(config.dataDir), limits: config.limits, changed: scheduleSwap };
+  const fleet = createFleet(context);
+
+  function viewOf(selection: Selection): View {
+    const known = views.get(selection.key);
+    if (known !== undefined) return known;
+    if (views.size >= MAX_VIEWS) views.delete(views.keys().next().value!);
+    const view = buildView(catalog, selection, controls);
+    views.set(selection.key, view);
+    return view;
+  }
+
+  class Member implements Caller {
+    readonly agent: string;
+    readonly options: CallerOptions;
+    /** Null: follows the default. */
+    selection: Selection | null = null;
+    /** Forgotten at every change, so that a call looks into nothing but a field. */
+    current: View | null = null;
+    /** What the caller was last told of each list; null before there was anything to know. */
+    told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
+
+    constructor(options: CallerOptions) {
+      this.agent = options.agent;
+      this.options = options;
+      if (options.selection === 'all') this.selection = startSelection(null);
+    }
+
+    view(): View {
+      this.current ??= viewOf(this.selection ?? defaults);
+      return this.current;
+    }
+
+    list(kind: Kind): Buffer {
+      const view = this.view();
+      const list = listOf(kind);
+      this.told[list] = fingerprint(view, list);
+      return view.list(kind);
+    }
+
+    call(message: Message, sink: Sink): Ticket {
+      return routeCall(this, message, sink);
+    }
+
+    leave(): void {
+      members.delete(this);
+    }
+
+    /** Looks again, and tells of the lists that changed since the last time. */
+    tell(): void {
+      this.current = null;
+      // Before all servers have been tried lists only grow into shape: that is news only to who has listed already.
+      if (!allTried && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
+      for (const kind of LIST_KINDS) {
+        const now = fingerprint(this.view(), kind);
+        const before = this.told[kind];
+        this.told[kind] = now;
+        if (before !== null && before !== now) this.options.changed(kind);
+      }
+    }
+  }
+
+  function scheduleSwap(): void {
+    swapTimer ??= setTimeout(swap, SWAP_PAUSE);
+  }
+
+  function swap(): void {
+    clearTimeout(swapTimer);
+    swapTimer = undefined;
+    if (closed) return;
+    const before = catalog;
+    catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names);
+    events.emit('catalog', { version: catalog.version, problems: catalog.problems });
+    views = new Map();
+    for (const member of members) member.tell();
+  }
+
+  function routeCall(member: Member, message: Message, sink: Sink): Ticket {
+    try {
+      return route(member, message, sink);
+    } catch (error) {
+      const known = toGatewayError(error);
+      if (known.code === 'internal') events.emit('failure', { where: message.method, error });
+      if (opening !== null && (known.code === 'item_unknown' || known.code === 'resource_unknown')) {
+        return routeWhenOpen(member, message, sink, opening);
+      }
+      sink.fail(known);
+      return NO_TICKET;
+    }
+  }
+
+  /** A name that is not there yet may come with a server that is still starting. */
+  function routeWhenOpen(member: Member, message: Message, sink: Sink, open: Promise<void>): Ticket {
+    let ticket: Ticket | null = null;
+    let cancelled = false;
+    void open.then(() => {
+      if (!cancelled) ticket = routeCall(member, message, sink);
+    });
+    return {
+      cancel(reason) {
+        cancelled = true;
+        ticket?.cancel(reason);
+      },
+    };
+  }
+
+  function route(member: Member, message: Message, sink: Sink): Ticket {
+    const { found, start, end } = findTarget(member.view(), message);
+    if (found.entry.sourceId === BUILT_IN) {
+      runControl(member, found.entry.name, message, sink);
+      return NO_TICKET;
+    }
+    const slot = fleet.find(found.entry.sourceId);
+    if (slot === undefined)
+      throw new GatewayError('source_unavailable', `Server "${found.entry.sourceKey}" has been removed.`);
+    const target = { start, end, name: found.upstreamName };
+    return slot.source.call({
+      method: message.method,
+      encode: (id) => rewriteRequest(message, target, id),
+      token: message.tokenStart < 0 ? null : message.bytes.subarray(message.tokenStart, message.tokenEnd),
+      timeout: slot.config.timeout,
+      sink,
+    });
+  }
+
+  function runControl(member: Member, name: string, message: Message, sink: Sink): void {
+    const args = parseParams(message).arguments;
+    const { selection, text } = controls.run(name, catalog, member.selection ?? defaults, args);
+    if (member.options.selection !== 'default') {
+      member.selection = selection;
+      member.tell();
+    } else {
+      defaults = selection;
+      for (const other of members) if (other.selection === null) other.tell();
+    }
+    sink.result(textResult(text));
+  }
+
+  function apply(next: Config): FleetReport {
+    config = next;
+    controls = createControls(next.controls);
+    context.limits = next.limits;
+    const base = basePatterns(next);
+    defaults = rebase(defaults, base);
+    for (const member of members) {
+      if (member.options.selection === 'own' && member.selection !== null)
+        member.selection = rebase(member.selection, base);
+    }
+    const report = fleet.apply(next.servers);
+    swap();
+    return report;
+  }
+
+  fleet.apply(config.servers);
+  swap();
+  const tried = fleet.tried().then(() => {
+    allTried = true;
+    swap();
+  });
+  let opening: Promise<void> | null = Promise.race([tried, pause(config.startWait)]).then(() => {
+    opening = null;
+  });
+
+  return {
+    events,
+    get config() {
+      return config;
+    },
+    get catalog() {
+      return catalog;
+    },
+    get opening() {
+      return opening;
+    },
+    apply,
+    join(options) {
+      const member = new Member(options);
+      members.add(member);
+      if (allTried) member.tell();
+      return member;
+    },
+    statuses: () => fleet.statuses(),
+    tried: () => tried,
+    isReady: () => allTried && fleet.statuses().every((status) => !status.required || status.present),
+    async close() {
+      closed = true;
+      clearTimeout(swapTimer);
+      await fleet.close();
+    },
+  };
+}
+
+/** Without patterns nothing is active where a control can switch things on, and everything otherwise. */
+function basePatterns(config: Config): readonly string[] | null {
+  return config.activeToolsets ?? (config.controls.length > 0 ? [] : null);
+}
+
+function listOf(kind: Kind): ListKind {
+  if (kind === 'tool') return 'tools';
+  return kind === 'prompt' ? 'prompts' : 'resources';
+}
+
+function fingerprint(view: View, kind: ListKind): string {
+  switch (kind) {
+    case 'tools':
+      return view.fingerprint('tool');
+    case 'prompts':
+      return view.fingerprint('prompt');
+    case 'resources':
+      return view.fingerprint('resource') + view.fingerprint('template');
+    default:
+      return kind satisfies never;
+  }
+}
+
+function findTarget(view: View, message: Message): { found: Found; start: number; end: number } {
+  const byUri = message.method === 'resources/read';
+  const start = byUri ? message.uriStart : message.nameStart;
+  const end = byUri ? message.uriEnd : message.nameEnd;
+  if (start < 0 || message.bytes[start] !== 0x22) {
+    throw new GatewayError(
+      'params_invalid',
+      `${message.method} needs a string "${byUri ? 'uri' : 'name'}" in its parameters.`,
+    );
+  }
+  const name = decodeString(message.bytes, start, end);
+  if (byUri) return { found: findResource(view, name), start, end };
+  return { found: message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name), start, end };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

@@ -1,0 +1,17 @@
+/** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
+export type { Catalog, Problem } from './catalog/catalog.ts';
+export type { Entry } from './catalog/entry.ts';
+export type { Kind } from './catalog/item.ts';
+export { didYouMean } from './catalog/similar.ts';
+export type { Config, Launch, ServerConfig } from './config/config.ts';
+export { configJsonSchema } from './config/json-schema.ts';
+export { configFromValue, type LoadOptions, loadConfig } from './config/load.ts';
+export { type HttpDoor, type HttpDoorOptions, openHttpDoor } from './doors/http/server.ts';
+export { type LocalCallOptions, type LocalDoor, openLocalDoor, RelayedError } from './doors/local.ts';
+export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
+export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
+export type { EventMap, EventName, Events, Listener } from './events.ts';
+export { type Following, followConfig } from './follow.ts';
+export { type Caller, type CallerOptions, createGateway, type Gateway, type ListKind } from './gateway.ts';
+export type { FleetReport, ServerStatus } from './sources/fleet.ts';
+export { VERSION } from './version.ts';

@@ -1,0 +1,178 @@
+/**
+ * All configured servers. A new configuration is compared with the running one: what did not change keeps running, a
+ * changed server is started beside the old one and takes over when it has been tried, a removed one finishes its calls.
+ */
+import type { Contribution } from '../catalog/catalog.ts';
+import type { LimitsConfig, ServerConfig } from '../config/config.ts';
+import type { Events } from '../events.ts';
+import type { OfferStore } from '../store/offers.ts';
+import { createSource, type Source, type SourceStatus } from './source.ts';
+
+/** The place of one server in the configuration; its id stays the same while what runs in it is replaced. */
+interface Slot {
+  readonly id: number;
+  config: ServerConfig;
+  source: Source;
+  /** The launch that `source` was started with. */
+  launchHash: string;
+  /** Started for a changed configuration, not yet in charge. */
+  successor: Source | null;
+}
+
+export interface FleetReport {
+  readonly started: readonly string[];
+  readonly replaced: readonly string[];
+  readonly stopped: readonly string[];
+  readonly kept: readonly string[];
+}
+
+export interface ServerStatus extends SourceStatus {
+  readonly key: string;
+  readonly namespace: string;
+  readonly kind: 'stdio' | 'http';
+  readonly description: string;
+  readonly required: boolean;
+  readonly present: boolean;
+}
+
+export interface Fleet {
+  apply(servers: readonly ServerConfig[]): FleetReport;
+  contributions(): Contribution[];
+  find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
+  statuses(): ServerStatus[];
+  /** Resolves when every server that is there now has been tried once. */
+  tried(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface FleetContext {
+  readonly events: Events;
+  readonly offers: OfferStore;
+  readonly limits: LimitsConfig;
+  changed(): void;
+}
+
+export function createFleet(context: FleetContext): Fleet {
+  let slots: Slot[] = [];
+  let lastId = 0;
+  let closed = false;
+  const byId = new Map<number, Slot>();
+  const leaving = new Set<Source>();
+
+  const open = (config: ServerConfig) => createSource(config, context);
+
+  function retire(source: Source): void {
+    leaving.add(source);
+    void source.drain().finally(() => leaving.delete(source));
+  }
+
+  function replace(slot: Slot, config: ServerConfig): void {
+    slot.config = config;
+    if (slot.successor !== null) void slot.successor.close();
+    slot.successor = null;
+    // Changed back before the successor took over: the old one simply stays.
+    if (slot.launchHash === config.launchHash) {
+      slot.source.update(config);
+      return;
+    }
+    const successor = open(config);
+    slot.successor = successor;
+    void successor.tried.then(() => {
+      if (slot.successor !== successor || closed || !slots.includes(slot)) return;
+      const old = slot.source;
+      slot.source = successor;
+      slot.launchHash = config.launchHash;
+      slot.successor = null;
+      retire(old);
+      context.changed();
+    });
+  }
+
+  return {
+    apply(servers) {
+      const report = {
+        started: [] as string[],
+        replaced: [] as string[],
+        stopped: [] as string[],
+        kept: [] as string[],
+      };
+      const free = new Set(slots);
+      const take = (matches: (slot: Slot) => boolean) => {
+        for (const slot of free) {
+          if (!matches(slot)) continue;
+          free.delete(slot);
+          return slot;
+        }
+        return null;
+      };
+      const enabled = servers.filter((server) => server.enabled);
+      // The same process under the same name first, so that two equal commands keep their places; then renamed ones.
+      const same = enabled.map((config) =>
+        take((slot) => slot.config.launchHash === config.launchHash && slot.config.namespace === config.namespace),
+      );
+      const renamed = enabled.map(
+        (config, i) => same[i] ?? take((slot) => slot.config.launchHash === config.launchHash),
+      );
+      slots = enabled.map((config, i) => {
+        const kept = renamed[i];
+        if (kept != null) {
+          kept.config = config;
+          (kept.successor ?? kept.source).update(config);
+          report.kept.push(config.key);
+          return kept;
+        }
+        const changed = take((slot) => slot.config.key === config.key);
+        if (changed !== null) {
+          replace(changed, config);
+          report.replaced.push(config.key);
+          return changed;
+        }
+        const slot: Slot = {
+          id: ++lastId,
+          config,
+          source: open(config),
+          launchHash: config.launchHash,
+          successor: null,
+        };
+        byId.set(slot.id, slot);
+        report.started.push(config.key);
+        return slot;
+      });
+      for (const slot of free) {
+        byId.delete(slot.id);
+        report.stopped.push(slot.config.key);
+        retire(slot.source);
+        if (slot.successor !== null) void slot.successor.close();
+      }
+      return report;
+    },
+    contributions: () =>
+      slots.map(({ id, config, source }) => ({
+        id,
+        key: config.key,
+        namespace: config.namespace,
+        offer: source.offer,
+        present: source.present,
+      })),
+    find: (id) => byId.get(id),
+    statuses: () =>
+      slots.map(({ config, source, successor }) => ({
+        key: config.key,
+        namespace: config.namespace,
+        kind: config.launch.kind,
+        description: config.description,
+        required: config.required,
+        present: source.present,
+        ...(successor ?? source).status(),
+      })),
+    async tried() {
+      await Promise.all(slots.map((slot) => (slot.successor ?? slot.source).tried));
+    },
+    async close() {
+      closed = true;
+      const all = slots.flatMap((slot) => [slot.source, ...(slot.successor === null ? [] : [slot.successor])]);
+      slots = [];
+      await Promise.allSettled([...all, ...leaving].map((source) => source.close()));
+    },
+  };
+}

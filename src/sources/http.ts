@@ -1,0 +1,282 @@
+/** A connection to a server over Streamable HTTP, in the revisions with sessions: every request is a POST of its own. */
+import type { Dispatcher } from 'undici';
+import type { Launch } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import { toBytes } from '../protocol/json.ts';
+import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import { createSseReader, type SseReader } from '../protocol/sse.ts';
+import { answerServer } from './answer.ts';
+import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { createPending, type Waiting } from './pending.ts';
+
+type HttpLaunch = Extract<Launch, { kind: 'http' }>;
+
+export interface HttpOptions {
+  readonly source: string;
+  readonly maxMessage: number;
+}
+
+const RETRY_STREAM = { first: 1_000, most: 30_000 };
+
+export async function openHttp(
+  launch: HttpLaunch,
+  options: HttpOptions,
+  events: ConnectionEvents,
+): Promise<Connection> {
+  // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
+  const { Pool } = await import('undici');
+  const { source, maxMessage } = options;
+  const url = new URL(launch.url);
+  const pool = new Pool(url.origin, {
+    connections: 64,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 10_000 },
+  });
+  const path = `${url.pathname}${url.search}`;
+  let session: string | null = null;
+  let revision: string | null = null;
+  let ended = false;
+  let retry = RETRY_STREAM.first;
+  let retryTimer: NodeJS.Timeout | undefined;
+  let stream: Dispatcher.DispatchController | null = null;
+  const exchanges = new Map<number, Dispatcher.DispatchController>();
+
+  const pending = createPending(source, (id, reason) => {
+    exchanges.get(id)?.abort(new Error('cancelled'));
+    exchanges.delete(id);
+    post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
+  });
+
+  // Made once a change: the headers of a call are the same for every call.
+  let headers: string[] = [];
+  const setHeaders = () => {
+    headers = [
+      'accept',
+      'application/json, text/event-stream',
+      'accept-encoding',
+      'identity',
+      'content-type',
+      'application/json',
+    ];
+    for (const [name, value] of Object.entries(launch.headers)) headers.push(name, value);
+    if (session !== null) headers.push('mcp-session-id', session);
+    if (revision !== null) headers.push('mcp-protocol-version', revision);
+  };
+  setHeaders();
+
+  const end = (reason: string) => {
+    if (ended) return;
+    shut();
+    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    events.closed(reason);
+  };
+
+  const shut = () => {
+    ended = true;
+    clearTimeout(retryTimer);
+    stream?.abort(new Error('closed'));
+  };
+
+  const receive = (bytes: Buffer) => {
+    let message: Message;
+    try {
+      message = readMessage(bytes);
+    } catch (error) {
+      events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
+      return;
+    }
+    if (isResponse(message)) pending.settle(message);
+    else if (isRequest(message)) post(answerServer(message), null);
+    else if (message.method === 'notifications/progress') pending.progress(message);
+    else events.notification(message);
+  };
+
+  const broken = (waiting: Waiting | null, text: string) => {
+    if (waiting === null) return;
+    pending.fail(waiting.id, new GatewayError('source_broken', `Server "${source}" ${text}.`));
+  };
+
+  /** Sends one message; `waiting` is the request in it, if it is one. */
+  function post(body: Buffer, waiting: Waiting | null): void {
+    let parts: Buffer[] = [];
+    let size = 0;
+    let status = 0;
+    let events_: SseReader | null = null;
+    pool.dispatch(
+      { path, method: 'POST', headers, body },
+      {
+        onRequestStart(controller) {
+          if (waiting !== null) exchanges.set(waiting.id, controller);
+        },
+        onResponseStart(controller, statusCode, responseHeaders) {
+          status = statusCode;
+          const given = responseHeaders['mcp-session-id'];
+          if (session === null && typeof given === 'string' && status === 200) {
+            session = given;
+            setHeaders();
+          }
+          if (String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
+            events_ = createSseReader(maxMessage, receive, () => {
+              broken(waiting, `sent a message of more than ${maxMessage} bytes; raise limits.message to allow it`);
+              controller.abort(new Error('too large'));
+            });
+          }
+        },
+        onResponseData(controller, chunk) {
+          if (events_ !== null) {
+            events_.push(chunk);
+            return;
+          }
+          size += chunk.length;
+          parts.push(chunk);
+          if (size > maxMessage) {
+            broken(waiting, `sent a message of more than ${maxMessage} bytes; raise limits.message to allow it`);
+            controller.abort(new Error('too large'));
+          }
+        },
+        onResponseEnd() {
+          if (waiting !== null) exchanges.delete(waiting.id);
+          const answer = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+          parts = [];
+          if (status === 404 && session !== null) {
+            end('has forgotten the session');
+          } else if (status >= 300) {
+            // The body may hold a JSON-RPC error for this very request, which says more than the status.
+            if (waiting !== null && answer[0] === 0x7b) settleQuietly(answer);
+            broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`);
+          } else {
+            if (events_ === null && answer.length > 0) receive(answer);
+            broken(waiting, 'ended its reply without an answer');
+          }
+        },
+        onResponseError(_controller, error) {
+          if (waiting !== null) exchanges.delete(waiting.id);
+          if (ended) return;
+          const reason = reach(error);
+          broken(waiting, reason);
+          if (isUnreachable(error)) end(reason);
+        },
+      },
+    );
+  }
+
+  function settleQuietly(answer: Buffer): void {
+    try {
+      pending.settle(readMessage(answer));
+    } catch {
+      // Not a JSON-RPC message after all: the status speaks for itself.
+    }
+  }
+
+  /** The stream on which a server may speak unasked. Servers without one answer 405. */
+  function listen(): void {
+    let reader: SseReader | null = null;
+    const again = () => {
+      stream = null;
+      if (ended) return;
+      retryTimer = setTimeout(listen, retry);
+      retryTimer.unref();
+      retry = Math.min(retry * 2, RETRY_STREAM.most);
+    };
+    pool.dispatch(
+      { path, method: 'GET', headers },
+      {
+        onRequestStart(controller) {
+          stream = controller;
+        },
+        onResponseStart(controller, status, responseHeaders) {
+          if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
+            retry = RETRY_STREAM.first;
+            reader = createSseReader(maxMessage, receive, () => controller.abort(new Error('too large')));
+          } else if (status === 404 && session !== null) {
+            end('has forgotten the session');
+          }
+        },
+        onResponseData(_controller, chunk) {
+          reader?.push(chunk);
+        },
+        onResponseEnd() {
+          stream = null;
+          if (reader !== null) again();
+        },
+        onResponseError(_controller, error) {
+          if (ended) return;
+          if (isUnreachable(error)) end(reach(error));
+          else again();
+        },
+      },
+    );
+  }
+
+  return {
+    pid: null,
+    get inFlight() {
+      return pending.size;
+    },
+    agreed(agreedRevision) {
+      revision = agreedRevision;
+      setHeaders();
+      listen();
+    },
+    notify: (message) => post(message, null),
+    request(request: Request): Ticket {
+      const waiting = pending.add(request);
+      if (ended) {
+        const error = new GatewayError(
+          'source_unavailable',
+          `Server "${source}" cannot be reached. Try again in a moment.`,
+        );
+        queueMicrotask(() => pending.fail(waiting.id, error));
+      } else {
+        post(request.encode(waiting.id), waiting);
+      }
+      return waiting;
+    },
+    async close() {
+      if (!ended) {
+        shut();
+        if (session !== null) await forget();
+      }
+      await pool.destroy();
+    },
+  };
+
+  /** Tells the server that the session is over; it may not care. */
+  async function forget(): Promise<void> {
+    const gone = pool.request({ path, method: 'DELETE', headers, headersTimeout: 500, bodyTimeout: 500 });
+    await gone.then((response) => response.body.dump()).catch(() => {});
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+function codeOf(error: unknown): string {
+  return String((error as NodeJS.ErrnoException).code ?? '');
+}
+
+function isUnreachable(error: unknown): boolean {
+  return UNREACHABLE.has(codeOf(error));
+}
+
+function reach(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
+  return `broke the connection (${code || messageOf(error)})`;
+}
+
+function statusHint(status: number): string {
+  if (status === 401 || status === 403) return '; check the headers in its configuration';
+  if (status === 404 || status === 405) return '; check the path of its url';
+  if (status < 400) return '; redirects are not followed, use the final url';
+  return '';
+}

@@ -1,0 +1,114 @@
+/** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
+import { GatewayError } from '../errors.ts';
+import { decodeString, findMember, splice } from '../protocol/json.ts';
+import { idText, type Message } from '../protocol/message.ts';
+import type { Request, Ticket } from './connection.ts';
+
+export interface Waiting extends Ticket {
+  readonly id: number;
+  readonly request: Request;
+}
+
+export interface Pending {
+  readonly size: number;
+  add(request: Request): Waiting;
+  /** Hands a response to whoever waits for it; false when nobody does. */
+  settle(message: Message): boolean;
+  /** Hands a progress notification to its request. */
+  progress(message: Message): void;
+  fail(id: number, error: GatewayError): boolean;
+  failAll(error: GatewayError): void;
+}
+
+/** One request under way. A class at the top of the file, because one made for each connection would slow every call down. */
+class Entry implements Waiting {
+  readonly id: number;
+  readonly request: Request;
+  readonly timer: NodeJS.Timeout;
+  readonly #table: Table;
+
+  constructor(table: Table, id: number, request: Request) {
+    this.#table = table;
+    this.id = id;
+    this.request = request;
+    this.timer = setTimeout(expire, request.timeout, table, id);
+  }
+
+  cancel(reason: string): void {
+    if (take(this.#table, this.id) !== undefined) this.#table.abandoned(this.id, reason);
+  }
+}
+
+interface Table {
+  readonly source: string;
+  readonly waiting: Map<number, Entry>;
+  readonly abandoned: (id: number, reason: string) => void;
+}
+
+function take(table: Table, id: number): Entry | undefined {
+  const entry = table.waiting.get(id);
+  if (entry === undefined) return undefined;
+  table.waiting.delete(id);
+  clearTimeout(entry.timer);
+  return entry;
+}
+
+function expire(table: Table, id: number): void {
+  const entry = take(table, id);
+  if (entry === undefined) return;
+  const { method, timeout, sink } = entry.request;
+  table.abandoned(id, 'timed out');
+  const text = `Server "${table.source}" did not answer ${method} within ${timeout / 1000} s and was told to stop. Try again, or raise its timeout in the configuration.`;
+  sink.fail(new GatewayError('source_timeout', text));
+}
+
+/** `abandoned` is called when a request ends without an answer while the server may still be working on it. */
+export function createPending(source: string, abandoned: (id: number, reason: string) => void): Pending {
+  const table: Table = { source, waiting: new Map(), abandoned };
+  const { waiting } = table;
+  let lastId = 0;
+
+  return {
+    get size() {
+      return waiting.size;
+    },
+    add(request) {
+      const entry = new Entry(table, ++lastId, request);
+      waiting.set(entry.id, entry);
+      return entry;
+    },
+    settle(message) {
+      const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
+      const entry = idStart < 0 ? undefined : take(table, Number(idText(message)));
+      if (entry === undefined) return false;
+      const { sink, method } = entry.request;
+      if (resultStart >= 0) sink.result(bytes.subarray(resultStart, resultEnd));
+      else if (errorStart >= 0) sink.error(bytes.subarray(errorStart, errorEnd));
+      else
+        sink.fail(
+          new GatewayError('source_broken', `Server "${source}" answered ${method} without a result or an error.`),
+        );
+      return true;
+    },
+    progress(message) {
+      const { bytes, paramsStart, paramsEnd } = message;
+      const token = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);
+      if (token === null) return;
+      const text =
+        bytes[token.start] === 0x22
+          ? decodeString(bytes, token.start, token.end)
+          : bytes.toString('latin1', token.start, token.end);
+      const entry = waiting.get(Number(text));
+      if (entry === undefined || entry.request.token === null) return;
+      entry.request.sink.progress(splice(bytes, token, entry.request.token));
+    },
+    fail(id, error) {
+      const entry = take(table, id);
+      entry?.request.sink.fail(error);
+      return entry !== undefined;
+    },
+    failAll(error) {
+      for (const id of [...waiting.keys()]) take(table, id)?.request.sink.fail(error);
+    },
+  };
+}

@@ -1,0 +1,324 @@
+/**
+ * One configured server, kept available: started, listed, restarted with growing pauses when it dies, put to sleep when
+ * idle and woken by a call. Owns at most one connection at a time.
+ */
+import { EMPTY_OFFER, type Kind, kindWords, type Offer, reuseItems } from '../catalog/item.ts';
+import type { LimitsConfig, ServerConfig } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import type { Events } from '../events.ts';
+import type { OfferStore } from '../store/offers.ts';
+import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { openHttp } from './http.ts';
+import { type Greeting, greet, listOffer } from './session.ts';
+import { openStdio } from './stdio.ts';
+import { createTail } from './tail.ts';
+
+/** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
+export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'closed';
+
+export interface SourceStatus {
+  readonly state: SourceState;
+  /** Why it is down, or what it calls itself when it is up. */
+  readonly detail: string;
+  readonly revision: string | null;
+  readonly pid: number | null;
+  readonly restarts: number;
+  /** The end of what the server wrote to its standard error. */
+  readonly stderr: string;
+}
+
+export interface Source {
+  readonly offer: Offer;
+  /** Whether its items are listed. */
+  readonly present: boolean;
+  readonly inFlight: number;
+  /** Resolves when the first attempt is over, well or not. Never rejects. */
+  readonly tried: Promise<void>;
+  status(): SourceStatus;
+  /** New settings for the same launch: nothing is restarted. */
+  update(config: ServerConfig): void;
+  call(request: Request): Ticket;
+  /** Finishes the calls under way, then closes. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SourceContext {
+  readonly events: Events;
+  readonly offers: OfferStore;
+  readonly limits: LimitsConfig;
+  /** The offer or the presence changed. */
+  changed(): void;
+}
+
+const RETRY = { first: 250, most: 30_000 };
+/** A server that stayed up this long is not in a crash loop. */
+const STEADY = 30_000;
+/** Bursts of list-changed are answered by one listing. */
+const RELIST_PAUSE = 50;
+
+export function createSource(initial: ServerConfig, context: SourceContext): Source {
+  const { events, offers } = context;
+  let config = initial;
+  let state: SourceState = 'starting';
+  let detail = '';
+  let greeting: Greeting | null = null;
+  let connection: Connection | null = null;
+  let starting: Promise<Connection> | null = null;
+  let offer: Offer = EMPTY_OFFER;
+  let failures = 0;
+  let restarts = 0;
+  let upSince = 0;
+  let retryTimer: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
+  let lastUse = Date.now();
+  let waking = 0;
+  const relist = new Map<Kind, NodeJS.Timeout>();
+  const stderr = createTail();
+
+  const moved = (next: SourceState, why: string) => {
+    state = next;
+    detail = why;
+    // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
+    const said = next === 'down' ? stderr.lastLine() : '';
+    events.emit('source', { source: config.key, state, detail: said === '' ? why : `${why} (it said: ${said})` });
+    context.changed();
+  };
+  const isClosed = () => state === 'closed';
+  const sleeps = () => config.idleStop !== null || config.start === 'lazy';
+
+  function start(): Promise<Connection> {
+    clearTimeout(retryTimer);
+    starting ??= open().finally(() => {
+      starting = null;
+    });
+    return starting;
+  }
+
+  async function open(): Promise<Connection> {
+    if (state !== 'asleep') moved('starting', '');
+    let opened: Connection | null = null;
+    let died: string | null = null;
+    try {
+      const deadline = Date.now() + config.startTimeout;
+      opened = await connect({
+        closed: (reason) => {
+          died = reason;
+          lost(opened, reason);
+        },
+        note: (message) => events.emit('note', { source: config.key, message }),
+        notification: (message) => changedKinds(message.method).forEach(scheduleRelist),
+      });
+      if (died !== null) throw new GatewayError('source_unavailable', died);
+      greeting = await greet(opened, config.startTimeout);
+      const listed = await listOffer(opened, greeting.kinds, Math.max(1, deadline - Date.now()));
+      if (died !== null) throw new GatewayError('source_unavailable', died);
+      if (isClosed()) throw new GatewayError('source_unavailable', 'closed');
+      connection = opened;
+      offer = reuseItems(offer, listed);
+      upSince = Date.now();
+      lastUse = upSince;
+      moved('up', greeting.server);
+      void offers.write(config.launchHash, offer);
+      armIdle();
+      return opened;
+    } catch (error) {
+      await opened?.close();
+      failures++;
+      const reason = died ?? messageOf(error);
+      if (!isClosed()) retryLater(reason);
+      throw new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${reason}.`);
+    }
+  }
+
+  async function connect(connectionEvents: ConnectionEvents): Promise<Connection> {
+    const { launch, key } = config;
+    const options = { source: key, maxMessage: context.limits.message };
+    if (launch.kind === 'http') return openHttp(launch, options, connectionEvents);
+    return openStdio(launch, { ...options, stderr: (chunk) => stderr.push(chunk) }, connectionEvents);
+  }
+
+  /** The connection broke by itself. */
+  function lost(which: Connection | null, reason: string): void {
+    if (connection === null || connection !== which || isClosed()) return;
+    connection = null;
+    clearTimeout(idleTimer);
+    clearRelist();
+    restarts++;
+    if (Date.now() - upSince > STEADY) failures = 0;
+    failures++;
+    retryLater(reason);
+  }
+
+  function retryLater(reason: string): void {
+    const pause = Math.min(RETRY.first * 2 ** (failures - 1), RETRY.most) * (0.75 + Math.random() / 2);
+    moved('down', reason);
+    retryTimer = setTimeout(() => start().catch(() => {}), pause);
+    retryTimer.unref();
+  }
+
+  function scheduleRelist(kind: Kind): void {
+    if (relist.has(kind)) return;
+    relist.set(
+      kind,
+      setTimeout(() => {
+        relist.delete(kind);
+        void refresh(kind);
+      }, RELIST_PAUSE),
+    );
+  }
+
+  async function refresh(kind: Kind): Promise<void> {
+    const asked = connection;
+    if (asked === null || greeting === null) return;
+    if (!greeting.kinds.includes(kind)) return;
+    try {
+      const listed = await listOffer(asked, [kind], config.startTimeout);
+      if (connection !== asked) return;
+      const others = offer.items.filter((item) => item.kind !== kind);
+      const { method } = kindWords[kind];
+      const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
+      offer = reuseItems(offer, { items: [...others, ...listed.items], problems });
+      void offers.write(config.launchHash, offer);
+      context.changed();
+    } catch (error) {
+      events.emit('note', { source: config.key, message: `listing again failed: ${messageOf(error)}` });
+    }
+  }
+
+  function clearRelist(): void {
+    for (const timer of relist.values()) clearTimeout(timer);
+    relist.clear();
+  }
+
+  function armIdle(): void {
+    clearTimeout(idleTimer);
+    const { idleStop } = config;
+    if (idleStop === null || connection === null) return;
+    const idle = Date.now() - lastUse;
+    const busy = connection.inFlight > 0 || waking > 0;
+    if (!busy && idle >= idleStop) {
+      void sleep();
+      return;
+    }
+    idleTimer = setTimeout(armIdle, busy ? idleStop : idleStop - idle);
+    idleTimer.unref();
+  }
+
+  async function sleep(): Promise<void> {
+    const asleep = connection;
+    connection = null;
+    clearRelist();
+    failures = 0;
+    moved('asleep', 'stopped while idle; the next call starts it');
+    await asleep?.close();
+  }
+
+  async function firstAttempt(): Promise<void> {
+    const known = await offers.read(config.launchHash);
+    if (known !== null && offer === EMPTY_OFFER) offer = known;
+    if (isClosed()) return;
+    if (config.start === 'lazy' && known !== null) {
+      moved('asleep', 'not started yet; the next call starts it');
+      return;
+    }
+    await start().catch(() => {});
+  }
+  const tried = firstAttempt();
+
+  /** A call that has to wake the server first. */
+  function wake(request: Request): Ticket {
+    let cancelled = false;
+    let ticket: Ticket | null = null;
+    waking++;
+    start()
+      .then(
+        (opened) => {
+          if (!cancelled) ticket = opened.request(request);
+        },
+        (error: GatewayError) => {
+          if (!cancelled) request.sink.fail(error);
+        },
+      )
+      .finally(() => {
+        waking--;
+      });
+    return {
+      cancel(reason) {
+        cancelled = true;
+        ticket?.cancel(reason);
+      },
+    };
+  }
+
+  async function close(): Promise<void> {
+    if (isClosed()) return;
+    state = 'closed';
+    clearTimeout(retryTimer);
+    clearTimeout(idleTimer);
+    clearRelist();
+    const open = connection;
+    connection = null;
+    await open?.close();
+    await starting?.catch(() => {});
+  }
+
+  return {
+    tried,
+    get offer() {
+      return offer;
+    },
+    get present() {
+      return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
+    },
+    get inFlight() {
+      return (connection?.inFlight ?? 0) + waking;
+    },
+    status: () => ({
+      state,
+      detail,
+      revision: greeting?.revision ?? null,
+      pid: connection?.pid ?? null,
+      restarts,
+      stderr: stderr.text(),
+    }),
+    update(next) {
+      config = next;
+      armIdle();
+      if (state === 'asleep' && !sleeps()) void start().catch(() => {});
+    },
+    call(request) {
+      if (connection !== null) {
+        if (config.idleStop !== null) lastUse = Date.now();
+        return connection.request(request);
+      }
+      if (state === 'asleep' || starting !== null) return wake(request);
+      const error = new GatewayError(
+        'source_unavailable',
+        `Server "${config.key}" is not available: ${detail}. Try again later.`,
+      );
+      queueMicrotask(() => request.sink.fail(error));
+      return { cancel() {} };
+    },
+    async drain() {
+      const latest = Date.now() + config.timeout;
+      while (!isClosed() && this.inFlight > 0 && Date.now() < latest)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      await close();
+    },
+    close,
+  };
+}
+
+function changedKinds(method: string): readonly Kind[] {
+  switch (method) {
+    case 'notifications/tools/list_changed':
+      return ['tool'];
+    case 'notifications/resources/list_changed':
+      return ['resource', 'template'];
+    case 'notifications/prompts/list_changed':
+      return ['prompt'];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,185 @@
+/** A connection to a server that runs as a child process and speaks newline-delimited JSON on its pipes. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
+import type { Launch } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import { toBytes } from '../protocol/json.ts';
+import { createLineReader } from '../protocol/lines.ts';
+import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import { answerServer } from './answer.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
+import { childEnvironment } from './environment.ts';
+import { createPending } from './pending.ts';
+import { hasGroups, killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
+
+type StdioLaunch = Extract<Launch, { kind: 'stdio' }>;
+
+/** How long a server has after its input closed, and then after SIGTERM, before the next step. */
+const GRACE = { input: 400, term: 1200 };
+/** What may wait in a pipe that the server does not read. */
+const MAX_UNREAD = 64 * 1024 * 1024;
+const NEWLINE = Buffer.from('\n');
+
+export interface StdioOptions {
+  readonly source: string;
+  /** Bytes that one message may have. */
+  readonly maxMessage: number;
+  /** Everything the server writes to its standard error. */
+  stderr(chunk: Buffer): void;
+}
+
+export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
+  const { source } = options;
+  const child = start(launch, source);
+  const group = child.pid ?? null;
+  if (group !== null) watchGroup(group);
+  let closing = false;
+  let ended = false;
+  let spawnError: string | null = null;
+  let onEnded: () => void = () => {};
+  const whenEnded = new Promise<void>((resolve) => {
+    onEnded = resolve;
+  });
+
+  const write = (message: Buffer) => {
+    if (!child.stdin.writable) return;
+    child.stdin.write(message.length < 65_536 ? Buffer.concat([message, NEWLINE]) : message);
+    if (message.length >= 65_536) child.stdin.write(NEWLINE);
+  };
+  const pending = createPending(source, (id, reason) =>
+    write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
+  );
+
+  const receive = (line: Buffer) => {
+    let message: Message;
+    try {
+      message = readMessage(line);
+    } catch (error) {
+      reject(line, messageOf(error));
+      return;
+    }
+    if (isResponse(message)) {
+      pending.settle(message);
+    } else if (isRequest(message)) {
+      write(answerServer(message));
+    } else if (message.method === 'notifications/progress') {
+      pending.progress(message);
+    } else {
+      events.notification(message);
+    }
+  };
+
+  // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
+  const reject = (line: Buffer, why: string) => {
+    const preview = JSON.stringify(line.toString('utf8', 0, 120));
+    events.note(`wrote a line that is not a JSON-RPC message: ${preview} (${why})`);
+    const ends = `${line.toString('latin1', 0, 200)} ${line.toString('latin1', Math.max(0, line.length - 64))}`;
+    const id = /"id":\s*(\d+)/.exec(ends)?.[1];
+    if (id === undefined || ends.includes('"method"')) return;
+    pending.fail(
+      Number(id),
+      new GatewayError('source_broken', `Server "${source}" answered with invalid JSON. ${why}`),
+    );
+  };
+
+  const reader = createLineReader(options.maxMessage, {
+    line: receive,
+    tooLong(limit) {
+      // The id went by with the rest of the line, so nobody can be told which call it was but all of them.
+      const text = `Server "${source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
+      events.note(text);
+      pending.failAll(new GatewayError('source_broken', text));
+    },
+  });
+  child.stdout.on('data', (chunk: Buffer) => reader.push(chunk));
+  child.stdout.on('error', () => {});
+  child.stderr.on('data', (chunk: Buffer) => options.stderr(chunk));
+  child.stderr.on('error', () => {});
+  child.stdin.on('error', () => {});
+
+  const end = (reason: string) => {
+    if (ended) return;
+    ended = true;
+    onEnded();
+    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    if (!closing) events.closed(reason);
+  };
+  child.on('error', (error: NodeJS.ErrnoException) => {
+    spawnError = startError(launch, error);
+    if (child.pid === undefined) end(spawnError);
+  });
+  child.on('exit', (code, signal) => {
+    // Whatever the server left behind goes with it; that also closes the pipes that a grandchild holds open.
+    if (group !== null) {
+      killGroup(group, 'SIGKILL');
+      unwatchGroup(group);
+    }
+    const reason = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+    const last = setTimeout(end, 500, reason);
+    child.once('close', () => {
+      clearTimeout(last);
+      end(reason);
+    });
+  });
+
+  return {
+    pid: group,
+    get inFlight() {
+      return pending.size;
+    },
+    agreed() {},
+    notify: write,
+    request(request) {
+      if (ended || !child.stdin.writable || child.stdin.writableLength > MAX_UNREAD) {
+        const busy = !ended && child.stdin.writable;
+        queueMicrotask(() =>
+          request.sink.fail(
+            busy
+              ? new GatewayError('source_busy', `Server "${source}" does not read its input. Try again later.`)
+              : new GatewayError('source_unavailable', `Server "${source}" is not running. Try again in a moment.`),
+          ),
+        );
+        return { cancel() {} };
+      }
+      const entry = pending.add(request);
+      write(request.encode(entry.id));
+      return entry;
+    },
+    async close() {
+      closing = true;
+      if (ended || group === null) return;
+      child.stdin.end();
+      const term = setTimeout(killGroup, GRACE.input, group, 'SIGTERM');
+      const kill = setTimeout(killGroup, GRACE.input + GRACE.term, group, 'SIGKILL');
+      await whenEnded;
+      clearTimeout(term);
+      clearTimeout(kill);
+    },
+  };
+}
+
+function start(launch: StdioLaunch, source: string): ChildProcessByStdio<Writable, Readable, Readable> {
+  try {
+    return spawn(launch.file, [...launch.args], {
+      cwd: launch.cwd,
+      env: childEnvironment(launch.env),
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // A group of its own, so that the server and all its children can be ended together.
+      detached: hasGroups,
+      windowsHide: true,
+    });
+  } catch (error) {
+    throw new GatewayError('source_unavailable', `Server "${source}" could not be started: ${messageOf(error)}.`);
+  }
+}
+
+function startError(launch: StdioLaunch, error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT' && !existsSync(launch.cwd))
+    return `could not be started: its folder ${launch.cwd} does not exist`;
+  if (error.code === 'ENOENT')
+    return `could not be started: "${launch.file}" was not found; install it or give its full path`;
+  if (error.code === 'EACCES') return `could not be started: "${launch.file}" may not be executed`;
+  return `could not be started: ${error.message}`;
+}

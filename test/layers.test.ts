@@ -1,0 +1,151 @@
+/** Keeps the order of the rooms: a file imports from its own room or one above it. ARCHITECTURE.md says what each room is for. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const rooms = [
+  ['errors.ts', 'events.ts', 'version.ts'],
+  ['protocol/'],
+  ['catalog/'],
+  ['secrets/'],
+  ['config/'],
+  ['access/'],
+  ['store/'],
+  ['workers/'],
+  ['sources/'],
+  ['calls/'],
+  ['controls/'],
+  ['gateway.ts', 'follow.ts'],
+  ['doors/'],
+  ['manager/'],
+  ['index.ts'],
+  ['cli/'],
+];
+const lineLimit = 350;
+
+/** Path below src/ to text. */
+type Sources = ReadonlyMap<string, string>;
+
+const src = fileURLToPath(new URL('../src', import.meta.url));
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+const all: Sources = new Map(files.sort().map((path) => [path, readFileSync(join(src, path), 'utf8')]));
+const sources: Sources = new Map([...all].filter(([path]) => !path.endsWith('.test.ts')));
+
+describe('the source tree', () => {
+  it('imports only from the same room or one above', () => {
+    expect(findMisplaced(sources)).toEqual([]);
+  });
+
+  it('has no import cycles', () => {
+    expect(findCycles(sources)).toEqual([]);
+  });
+
+  it(`has no file over ${lineLimit} lines`, () => {
+    const long = [...all].filter(([, text]) => text.trimEnd().split('\n').length > lineLimit).map(([path]) => path);
+    expect(long).toEqual([]);
+  });
+});
+
+describe('the check itself', () => {
+  it('finds an import from a lower room, however it is written', () => {
+    const lines = [
+      `import { open } from '../sources/pool.ts';`,
+      `import type { Pool } from '../sources/pool.ts';`,
+      `import {\n  open,\n} from "../sources/pool.ts";`,
+      `export { open } from '../sources/pool.ts';`,
+      `import '../sources/pool.ts';`,
+      `const { open } = await import('../sources/pool.ts');`,
+      `type Pool = import('../sources/pool.ts').Pool;`,
+    ];
+    for (const line of lines) {
+      expect(findMisplaced(new Map([['catalog/entry.ts', line]]))).toEqual([
+        'catalog/entry.ts imports sources/pool.ts',
+      ]);
+    }
+  });
+
+  it('allows the same room, rooms above, packages and Node', () => {
+    const text = `import a from './names.ts';\nimport b from '../errors.ts';\nimport z from 'zod';\nimport fs from 'node:fs';`;
+    expect(findMisplaced(new Map([['catalog/entry.ts', text]]))).toEqual([]);
+  });
+
+  it('does not take an example in a comment for an import', () => {
+    const text = `/**\n * @example\n * import { x } from '../cli/main.ts';\n */\n// import '../cli/main.ts';\nexport const a = 1;`;
+    expect(findMisplaced(new Map([['catalog/entry.ts', text]]))).toEqual([]);
+  });
+
+  it('lets the CLI use nothing but index.ts, itself and Node', () => {
+    const text = `import a from '../index.ts';\nimport b from './list.ts';\nimport c from 'node:fs';\nimport d from '../errors.ts';\nimport z from 'zod';`;
+    expect(findMisplaced(new Map([['cli/main.ts', text]]))).toEqual([
+      'cli/main.ts imports errors.ts',
+      'cli/main.ts imports zod',
+    ]);
+  });
+
+  it('finds files without a room and imports that leave src/', () => {
+    const text = `import p from '../../package.json' with { type: 'json' };`;
+    expect(findMisplaced(new Map([['utils/all.ts', '']]))).toEqual(['utils/all.ts is in no room']);
+    expect(findMisplaced(new Map([['catalog/entry.ts', text]]))).toEqual([
+      'catalog/entry.ts imports ../package.json, which is in no room',
+    ]);
+  });
+
+  it('finds a cycle and names its files', () => {
+    const cycle: Sources = new Map([
+      ['catalog/a.ts', `import './b.ts';`],
+      ['catalog/b.ts', `import './c.ts';`],
+      ['catalog/c.ts', `import './b.ts';`],
+    ]);
+    expect(findCycles(cycle)).toEqual(['catalog/b.ts → catalog/c.ts → catalog/b.ts']);
+  });
+});
+
+function findMisplaced(tree: Sources): string[] {
+  const faults: string[] = [];
+  for (const [path, text] of tree) {
+    const own = roomOf(path);
+    if (own < 0) faults.push(`${path} is in no room`);
+    const cli = path.startsWith('cli/');
+    for (const target of importsOf(path, text)) {
+      if (target.startsWith('node:')) continue;
+      const local = isLocal(target);
+      const room = local ? roomOf(target) : -1;
+      if (cli && target !== 'index.ts' && !target.startsWith('cli/')) faults.push(`${path} imports ${target}`);
+      else if (local && room < 0) faults.push(`${path} imports ${target}, which is in no room`);
+      else if (local && own >= 0 && room > own) faults.push(`${path} imports ${target}`);
+    }
+  }
+  return faults;
+}
+
+function findCycles(tree: Sources): string[] {
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): void => {
+    const at = trail.indexOf(path);
+    if (at >= 0) cycles.push([...trail.slice(at), path].join(' → '));
+    if (at >= 0 || done.has(path)) return;
+    for (const target of importsOf(path, tree.get(path) ?? '')) if (tree.has(target)) visit(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of tree.keys()) visit(path, []);
+  return cycles;
+}
+
+function roomOf(path: string): number {
+  return rooms.findIndex((room) => room.some((name) => (name.endsWith('/') ? path.startsWith(name) : path === name)));
+}
+
+/** What a file imports: paths below src/ (or `../…` outside of it) for its own tree, names for packages. */
+function importsOf(path: string, text: string): string[] {
+  const statement = /^\s*(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm;
+  const expression = /\bimport\(\s*['"]([^'"]+)['"]/g;
+  const code = text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+  const specifiers = [...code.matchAll(statement), ...code.matchAll(expression)].map((match) => match[1]!);
+  return specifiers.map((name) => (name.startsWith('.') ? posix.join(posix.dirname(path), name) : name));
+}
+
+function isLocal(target: string): boolean {
+  return target.endsWith('.ts') || target.startsWith('../');
+}

@@ -1,0 +1,85 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atEnd } from './cleanup.ts';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export type Ending = NodeJS.Signals | 'stdin';
+
+/** A program under test: what it wrote, how it ended. */
+export interface Child {
+  readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly pid: number;
+  /** Everything it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  /** Resolves when it has ended and its output is complete. */
+  readonly exited: Promise<Exit>;
+  /** Ends it, by a signal or the end of its stdin, and gives its exit. If it is still there after 10 s it is killed, and that is an error. */
+  stop(how?: Ending): Promise<Exit>;
+}
+
+/** Variables that a test may inherit; anything else would make it depend on who runs it. */
+const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_V8_COVERAGE'];
+
+export function childEnv(env: Record<string, string | undefined> = {}): Record<string, string> {
+  const all = { ...Object.fromEntries(inherited.map((name) => [name, process.env[name]])), ...env };
+  return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+export function startChild(
+  command: string,
+  args: readonly string[],
+  options: { cwd: string; env: Record<string, string>; ending?: Ending },
+): Child {
+  const { cwd, env, ending = 'SIGTERM' } = options;
+  const child = spawn(command, args, { cwd, env, stdio: 'pipe' });
+  const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
+  child.stdout.on('data', (chunk: Buffer) => output.stdout.push(chunk));
+  child.stderr.on('data', (chunk: Buffer) => output.stderr.push(chunk));
+  // Writing to a program that has ended is something that tests do on purpose.
+  child.stdin.on('error', () => {});
+  const exited = new Promise<Exit>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  exited.catch(() => {});
+  let stopping: Promise<Exit> | undefined;
+  const end = async (how: Ending): Promise<Exit> => {
+    if (how === 'stdin') child.stdin.end();
+    else child.kill(how);
+    const exit = await within(10_000, exited);
+    if (exit) return exit;
+    child.kill('SIGKILL');
+    // Not `exited`: a grandchild that survives may hold its output open for ever.
+    throw new Error(`${command} ${args.join(' ')} did not end within 10 s. Its stderr:\n${text(output.stderr)}`);
+  };
+  const started: Child = {
+    process: child,
+    pid: child.pid ?? -1,
+    stdout: () => text(output.stdout),
+    stderr: () => text(output.stderr),
+    exited,
+    stop: (how = ending) => {
+      stopping ??= end(how);
+      return stopping;
+    },
+  };
+  atEnd(() => started.stop());
+  return started;
+}
+
+/** What the promise gives, or undefined if that takes longer. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  const timer = new AbortController();
+  const late = sleep(ms, undefined, { signal: timer.signal }).catch(() => undefined);
+  return Promise.race([promise, late]).finally(() => timer.abort());
+}
+
+function text(chunks: Buffer[]): string {
+  return Buffer.concat(chunks).toString();
+}

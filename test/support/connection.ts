@@ -1,0 +1,138 @@
+/** Clients of the official SDK (v1) that keep what they are told, and raw access beside them for tests about bytes. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { ClientCapabilities, JSONRPCMessage, JSONRPCNotification } from '@modelcontextprotocol/sdk/types.js';
+import { type Child, within } from './child.ts';
+import { atEnd } from './cleanup.ts';
+
+/** A client, and what it was told. */
+export interface Connection {
+  readonly client: Client;
+  /** Every notification in order of arrival, also those the client has no handler for. */
+  readonly notifications: JSONRPCNotification[];
+  /** How many list-changed notifications there were. */
+  changes(kind: 'tools' | 'resources' | 'prompts'): number;
+}
+
+export interface PipeConnection extends Connection {
+  /** Connects the client. */
+  connect(): Promise<void>;
+  /** Writes a line as it is, with a newline after it. */
+  send(line: string | Uint8Array): void;
+  /** A request with `params` as raw JSON text; gives the raw line of its response. The client does not get to see it. */
+  request(method: string, params?: string): Promise<Buffer>;
+  /** Every line received, as it came. */
+  readonly lines: Buffer[];
+}
+
+export interface HttpConnection extends Connection {
+  readonly transport: StreamableHTTPClientTransport;
+}
+
+/** A client on the stdin and stdout of a program. `stray` says whether lines that are no messages are allowed there. */
+export function openPipe(
+  child: Child,
+  capabilities?: ClientCapabilities,
+  stray: 'refused' | 'ignored' = 'refused',
+): PipeConnection {
+  const send = (line: string | Uint8Array) => {
+    child.process.stdin.write(Buffer.concat([Buffer.from(line), Buffer.from('\n')]));
+  };
+  const waiting = new Map<unknown, (line: Buffer) => void>();
+  const lines: Buffer[] = [];
+  const transport: Transport = {
+    start: async () => {},
+    send: async (message) => send(JSON.stringify(message)),
+    close: async () => void child.process.stdin.end(),
+  };
+  eachLine(child, (line) => {
+    lines.push(line);
+    const message = parseMessage(line);
+    if (message === undefined) return;
+    const resolve = 'id' in message && !('method' in message) ? waiting.get(message.id) : undefined;
+    if (resolve) resolve(line);
+    else transport.onmessage?.(message);
+  });
+  child.exited.finally(() => transport.onclose?.()).catch(() => {});
+  // stdout belongs to the protocol, so anything else on it is a defect, whatever the test is about.
+  atEnd(async () => {
+    await child.stop();
+    const found = stray === 'refused' && lines.find((line) => parseMessage(line) === undefined);
+    if (found) throw new Error(`not a message on stdout: ${found}`);
+  });
+  let count = 0;
+  const request = (method: string, params = '{}') => {
+    const id = `raw-${++count}`;
+    const answered = new Promise<Buffer>((resolve) => waiting.set(id, resolve));
+    send(`{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)},"params":${params}}`);
+    const ended = child.exited.then(() => {
+      throw new Error(`${child.pid} ended before it answered ${method}:\n${child.stderr()}`);
+    });
+    return Promise.race([answered, ended]);
+  };
+  const connection = watch(transport, capabilities);
+  return { ...connection, send, request, lines, connect: () => connection.client.connect(transport) };
+}
+
+/** An SDK client (v1) on any Streamable HTTP endpoint. */
+export async function connectHttp(
+  url: string,
+  headers: Record<string, string> = {},
+  capabilities?: ClientCapabilities,
+): Promise<HttpConnection> {
+  let streamAnswered = () => {};
+  const stream = new Promise<void>((resolve) => {
+    streamAnswered = resolve;
+  });
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      if (init?.method === 'GET') streamAnswered();
+      return response;
+    },
+  });
+  const connection = watch(transport, capabilities);
+  await connection.client.connect(transport);
+  atEnd(() => connection.client.close());
+  // The SDK opens the stream on the side; a notification sent before that would be missed now and then.
+  await within(2000, stream);
+  return { ...connection, transport };
+}
+
+/** A client that keeps what it is told. A handler set before connecting is kept by the SDK and called first. */
+function watch(transport: Transport, capabilities: ClientCapabilities = {}): Connection {
+  const client = new Client({ name: 'toolgate-test', version: '1.0.0' }, { capabilities });
+  const notifications: JSONRPCNotification[] = [];
+  transport.onmessage = (message: JSONRPCMessage) => {
+    if ('method' in message && !('id' in message)) notifications.push(message);
+  };
+  const changes = (kind: string) =>
+    notifications.filter(({ method }) => method === `notifications/${kind}/list_changed`).length;
+  return { client, notifications, changes };
+}
+
+function eachLine(child: Child, onLine: (line: Buffer) => void): void {
+  let parts: Buffer[] = [];
+  child.process.stdout.on('data', (chunk: Buffer) => {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      onLine(Buffer.concat([...parts, chunk.subarray(start, end)]));
+      parts = [];
+      start = end + 1;
+    }
+    parts.push(chunk.subarray(start));
+  });
+}
+
+function parseMessage(line: Buffer): JSONRPCMessage | undefined {
+  try {
+    const message: unknown = JSON.parse(line.toString());
+    return typeof message === 'object' && message !== null && 'jsonrpc' in message
+      ? (message as JSONRPCMessage)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

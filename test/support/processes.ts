@@ -1,0 +1,69 @@
+/** What the system says about processes. Linux only (/proc): a program's own word that its children are gone proves nothing. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Whether the process runs. One that has ended but was not yet collected by its parent (a zombie) does not. */
+export function alive(pid: number): boolean {
+  const state = readStat(pid)?.state;
+  return state !== undefined && state !== 'Z' && state !== 'X';
+}
+
+/** Every living process below `pid`, at any depth. Those whose parent has ended are no longer below it: see `running`. */
+export function descendants(pid: number): number[] {
+  const children = new Map<number, number[]>();
+  for (const id of processes()) {
+    const parent = readStat(id)?.parent;
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), id]);
+  }
+  const found: number[] = [];
+  for (const queue = [pid]; queue.length > 0; ) {
+    const below = children.get(queue.shift()!) ?? [];
+    found.push(...below);
+    queue.push(...below);
+  }
+  return found.filter(alive);
+}
+
+/** Every living process with `text` in its command line, orphans included. Give a fixture a unique `--name` or path to find it. */
+export function running(text: string): number[] {
+  return processes().filter((pid) => pid !== process.pid && readProc(pid, 'cmdline')?.includes(text) && alive(pid));
+}
+
+/** Waits until the condition gives something other than false, null or undefined, and returns that. */
+export async function waitFor<T>(
+  condition: () => T | Promise<T>,
+  ms = 5000,
+): Promise<Exclude<T, false | null | undefined>> {
+  const end = performance.now() + ms;
+  for (;;) {
+    const value = await condition();
+    if (value !== false && value !== null && value !== undefined) {
+      return value as Exclude<T, false | null | undefined>;
+    }
+    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${condition}`);
+    await sleep(10);
+  }
+}
+
+function processes(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function readStat(pid: number): { state: string; parent: number } | undefined {
+  const stat = readProc(pid, 'stat');
+  if (stat === undefined) return undefined;
+  // The second field is the program's name in brackets and may itself hold blanks and brackets.
+  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { state: state!, parent: Number(parent) };
+}
+
+/** Undefined if the process is gone. */
+function readProc(pid: number, file: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

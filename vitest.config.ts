@@ -1,0 +1,16 @@
+import { configDefaults, defineConfig } from 'vitest/config';
+
+const soak = process.env.SOAK === '1';
+
+export default defineConfig({
+  test: {
+    include: soak ? ['test/soak/**/*.test.ts'] : ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: soak ? configDefaults.exclude : [...configDefaults.exclude, 'test/soak/**'],
+    globalSetup: 'scripts/vitest-setup.mjs',
+    watch: false,
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
