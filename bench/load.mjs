@@ -1,7 +1,7 @@
 // The load generator, in a process of its own: MCP clients that call, wait for the reply, check it and call again.
 // It is driven over IPC by `createLoad` in processes.mjs, and times only: whose CPU was used is for the harness to read.
 //   open    a target: a URL with some sessions, or a command whose pipe is the only "session"
-//   prepare connections for a number of callers, each with one call made
+//   prepare new connections for a number of callers, and calls until caches are warm again
 //   run     calls for some time
 //   close   the target
 
@@ -287,7 +287,7 @@ const COMMANDS = {
   add: ({ target, sessions }) => targets.get(target).add(sessions),
   async prepare({ target, ...options }) {
     targets.get(target).prepare(options.callers);
-    await run(targets.get(target), { ...options, ms: 0, atLeast: options.callers });
+    await run(targets.get(target), { ...options, ms: 100, atLeast: options.callers });
   },
   run: ({ target, ...options }) => run(targets.get(target), options),
   async close({ target }) {

@@ -62,11 +62,9 @@ async function main() {
   for (const { name, title, run } of chosen) {
     const progress = (text) => showProgress(`${name}: ${text}`);
     const plan = flags.quick ? PLANS.quick : PLANS.full;
-    scenarios.push({
-      name,
-      title,
-      rows: await run({ load, plan, progress, note: (text) => note(`${name}: ${text}`) }),
-    });
+    const start = Date.now();
+    const rows = await run({ load, plan, progress, note: (text) => note(`${name}: ${text}`) });
+    scenarios.push({ name, title, seconds: Math.round((Date.now() - start) / 1000), rows });
   }
   showProgress('');
 

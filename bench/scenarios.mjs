@@ -24,7 +24,7 @@ export const PLANS = {
     upstreams: 100,
     sessions: { toolgate: 10_000, sdk: 2000 },
     streams: 2000,
-    settle: 8000,
+    settle: 5000,
     starts: 9,
   },
   quick: {
@@ -293,21 +293,15 @@ async function memoryWithStreams(bench, upstreams) {
 }
 
 /**
- * Growth of resident memory for each of `count` more sessions. Some sessions are opened before the first reading, and calls
- * are made before both, so that a heap that grows in steps is not charged to the sessions.
+ * Growth of resident memory for each of `count` more sessions. Some are opened before the first reading, so that what the heap
+ * needs for any session is not charged to these; no calls are made, because what they leave in the heap is far more than that.
  */
-async function memoryPerSession({ load, plan }, { target, pid, upstreams, tool }, count) {
-  const settle = async () => {
-    const names = [tool(upstreams[0], 'echo')];
-    await load.prepare({ target, kind: 'echo', names, callers: 8 });
-    await load.run({ target, kind: 'echo', names, callers: 8, ms: 1000 });
-    await sleep(plan.settle);
-  };
+async function memoryPerSession({ load, plan }, { target, pid }, count) {
   await load.add({ target, sessions: Math.ceil(count * 0.3) });
-  await settle();
+  await sleep(plan.settle);
   const before = memoryOf(pid);
   await load.add({ target, sessions: count });
-  await settle();
+  await sleep(plan.settle);
   return (memoryOf(pid) - before) / count;
 }
 

@@ -2,7 +2,7 @@
 // Plain Node without dependencies, because it runs on a fresh clone. Everything it prints goes to stderr.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -35,13 +35,36 @@ export async function build() {
   const next = join(root, '.toolgate', `build-${process.pid}`);
   try {
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--outDir', next]);
+    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', next]);
     if (code !== 0) throw new Error('The build failed; the errors are above.');
+    await bundle(next);
     writeFileSync(join(next, '.stamp'), stamp);
     rmSync(join(root, 'dist'), { recursive: true, force: true });
     renameSync(next, join(root, 'dist'));
   } finally {
     rmSync(next, { recursive: true, force: true });
+  }
+}
+
+/** What the bundle takes in; everything else in node_modules is installed with the package. */
+const bundled = ['zod', 'smol-toml'];
+
+/**
+ * A few files instead of a hundred, without what is not used: that is most of the time a start takes. Types stay apart.
+ */
+async function bundle(folder) {
+  const { rolldown } = await import('rolldown');
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const made = await rolldown({
+    input: { index: join(root, 'src/index.ts'), 'cli/main': join(root, 'src/cli/main.ts') },
+    platform: 'node',
+    external: Object.keys(dependencies),
+    logLevel: 'warn',
+  });
+  await made.write({ dir: folder, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' });
+  for (const name of bundled) {
+    mkdirSync(join(folder, 'licenses'), { recursive: true });
+    copyFileSync(join(root, 'node_modules', name, 'LICENSE'), join(folder, 'licenses', `${name}.txt`));
   }
 }
 
@@ -114,7 +137,7 @@ function sourceHash() {
   const sources = readdirSync(join(root, 'src'), { recursive: true })
     .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
     .map((path) => join('src', path));
-  for (const path of [...sources.sort(), 'tsconfig.json', 'package-lock.json']) {
+  for (const path of [...sources.sort(), 'tsconfig.json', 'package-lock.json', 'scripts/setup.mjs']) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))
