@@ -78,6 +78,8 @@ export function createGateway(initial: Config): Gateway {
   let allTried = false;
   let closed = false;
   const members = new Set<Member>();
+  /** Calls of names that may come with a server that is still starting; each is tried again with every catalog. */
+  const early = new Set<() => void>();
   const context = { events, offers: openOfferStore(config.dataDir), limits: config.limits, changed: scheduleSwap };
   const fleet = createFleet(context);
 
@@ -153,6 +155,7 @@ export function createGateway(initial: Config): Gateway {
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views = new Map();
     for (const member of members) member.tell();
+    routeEarly();
   }
 
   function routeCall(member: Member, message: Message, sink: Sink): Ticket {
@@ -162,7 +165,7 @@ export function createGateway(initial: Config): Gateway {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: message.method, error });
       if (opening !== null && (known.code === 'item_unknown' || known.code === 'resource_unknown')) {
-        return routeWhenOpen(member, message, sink, opening);
+        return routeWhenKnown(member, message, sink);
       }
       sink.fail(known);
       return NO_TICKET;
@@ -170,18 +173,24 @@ export function createGateway(initial: Config): Gateway {
   }
 
   /** A name that is not there yet may come with a server that is still starting. */
-  function routeWhenOpen(member: Member, message: Message, sink: Sink, open: Promise<void>): Ticket {
+  function routeWhenKnown(member: Member, message: Message, sink: Sink): Ticket {
     let ticket: Ticket | null = null;
-    let cancelled = false;
-    void open.then(() => {
-      if (!cancelled) ticket = routeCall(member, message, sink);
-    });
+    const again = () => {
+      ticket = routeCall(member, message, sink);
+    };
+    early.add(again);
     return {
       cancel(reason) {
-        cancelled = true;
+        early.delete(again);
         ticket?.cancel(reason);
       },
     };
+  }
+
+  function routeEarly(): void {
+    const waiting = [...early];
+    early.clear();
+    for (const again of waiting) again();
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
@@ -239,6 +248,7 @@ export function createGateway(initial: Config): Gateway {
   });
   let opening: Promise<void> | null = Promise.race([tried, pause(config.startWait)]).then(() => {
     opening = null;
+    routeEarly();
   });
 
   return {

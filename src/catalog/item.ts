@@ -32,12 +32,19 @@ interface KindWords {
   readonly list: string;
   /** The member of a definition that identifies it. */
   readonly identity: string;
+  /** What else a definition must have, and how its value begins: one that lacks it makes clients refuse the whole list. */
+  readonly also?: { readonly key: string; readonly start: '{' | '"' };
 }
 
 export const kindWords: Readonly<Record<Kind, KindWords>> = {
-  tool: { method: 'tools/list', list: 'tools', identity: 'name' },
-  resource: { method: 'resources/list', list: 'resources', identity: 'uri' },
-  template: { method: 'resources/templates/list', list: 'resourceTemplates', identity: 'uriTemplate' },
+  tool: { method: 'tools/list', list: 'tools', identity: 'name', also: { key: 'inputSchema', start: '{' } },
+  resource: { method: 'resources/list', list: 'resources', identity: 'uri', also: { key: 'name', start: '"' } },
+  template: {
+    method: 'resources/templates/list',
+    list: 'resourceTemplates',
+    identity: 'uriTemplate',
+    also: { key: 'name', start: '"' },
+  },
   prompt: { method: 'prompts/list', list: 'prompts', identity: 'name' },
 };
 
@@ -51,26 +58,29 @@ export function readItems(kind: Kind, result: Buffer): Offer {
   const problems: string[] = [];
   elements.forEach((element, index) => {
     const item = readItem(kind, result.subarray(element.start, element.end));
-    if (item === null)
-      problems.push(`${words.method}: entry ${index + 1} has no string "${words.identity}" and was left out`);
+    if (typeof item === 'string') problems.push(`${words.method}: entry ${index + 1} was left out: ${item}`);
     else items.push(item);
   });
   return { items, problems };
 }
 
-function readItem(kind: Kind, bytes: Buffer): Item | null {
-  const members = readMembers(bytes);
-  const identity = kindWords[kind].identity;
-  const name = members?.find((member) => member.key === identity);
-  if (members === null || name === undefined || bytes[name.start] !== 0x22) return null;
-  const text = decodeString(bytes, name.start, name.end);
-  if (text === '') return null;
-  const description = members.find((member) => member.key === 'description');
+/** The item, or why it cannot be one. */
+function readItem(kind: Kind, bytes: Buffer): Item | string {
+  const members = readMembers(bytes) ?? [];
+  const { identity, also } = kindWords[kind];
+  // Named twice, clients would read the name that was not checked and not prefixed.
+  const [name, ...more] = members.filter((member) => member.key === identity);
+  const text = name === undefined || !isAt(bytes, name.start, '"') ? '' : decodeString(bytes, name.start, name.end);
+  if (name === undefined || text === '' || more.length > 0) return `it needs exactly one "${identity}", a text`;
+  if (also !== undefined && !members.some(({ key, start }) => key === also.key && isAt(bytes, start, also.start))) {
+    return `${JSON.stringify(text)} has no "${also.key}" that is ${also.start === '{' ? 'an object' : 'a text'}`;
+  }
+  const description = members.findLast((member) => member.key === 'description');
   return Object.freeze({
     kind,
     name: text,
     description:
-      description !== undefined && bytes[description.start] === 0x22
+      description !== undefined && isAt(bytes, description.start, '"')
         ? decodeString(bytes, description.start, description.end)
         : '',
     // A copy of its own: a slice would keep the whole page in memory.
@@ -78,6 +88,10 @@ function readItem(kind: Kind, bytes: Buffer): Item | null {
     nameSpan: { start: name.start, end: name.end },
     hash: createHash('sha1').update(bytes).digest('base64'),
   });
+}
+
+function isAt(bytes: Buffer, at: number, char: string): boolean {
+  return bytes[at] === char.charCodeAt(0);
 }
 
 /** The new offer with every unchanged item taken from the old one, so that what did not change is the same object. */

@@ -8,26 +8,36 @@ export function matchesPattern(pattern: string, text: string): boolean {
   let star = -1;
   let resume = 0;
   while (t < text.length) {
-    const want = pattern.charCodeAt(p);
+    const want = p < pattern.length ? pattern.charCodeAt(p) : END;
     if (want === ASTERISK) {
       star = p++;
       resume = t;
-    } else if (want === text.charCodeAt(t) || want === QUESTION) {
+    } else if (want === QUESTION) {
+      p++;
+      t += charLength(text, t);
+    } else if (want === text.charCodeAt(t)) {
       p++;
       t++;
     } else if (star >= 0) {
       p = star + 1;
-      t = ++resume;
+      resume += charLength(text, resume);
+      t = resume;
     } else {
       return false;
     }
   }
-  while (pattern.charCodeAt(p) === ASTERISK) p++;
+  while (p < pattern.length && pattern.charCodeAt(p) === ASTERISK) p++;
   return p === pattern.length;
 }
 
+const END = -1;
 const ASTERISK = 42;
 const QUESTION = 63;
+
+/** Two code units where a pair stands for one character, as in an emoji. */
+function charLength(text: string, at: number): number {
+  return text.codePointAt(at)! > 0xffff ? 2 : 1;
+}
 
 export function isPattern(text: string): boolean {
   return text.includes('*') || text.includes('?');

@@ -10,9 +10,11 @@ export function similarNames(name: string, candidates: Iterable<string>, limit =
     const other = candidate.slice(0, MAX_COMPARED).toLowerCase();
     // A part of a long name is a likely slip too: `read_file` for `fs_read_file`.
     const within = wanted.length >= 3 && (other.includes(wanted) || (other.length >= 3 && wanted.includes(other)));
-    const distance = within ? Math.abs(other.length - wanted.length) / 8 : editDistance(wanted, other);
-    const longest = Math.max(wanted.length, other.length);
-    if (within || distance <= Math.max(2, Math.floor(longest * 0.4))) scored.push({ candidate, distance });
+    const apart = Math.abs(other.length - wanted.length);
+    const most = Math.max(2, Math.floor(Math.max(wanted.length, other.length) * 0.4));
+    if (!within && apart > most) continue;
+    const distance = within ? apart / 8 : editDistance(wanted, other);
+    if (within || distance <= most) scored.push({ candidate, distance });
   }
   scored.sort((a, b) => a.distance - b.distance || (a.candidate < b.candidate ? -1 : 1));
   return scored.slice(0, limit).map((one) => one.candidate);

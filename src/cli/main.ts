@@ -4,6 +4,10 @@ import { commandHelp, helpText, type Invocation, parseCommandLine } from './comm
 import { paint } from './terminal.ts';
 
 export async function run(argv: readonly string[]): Promise<void> {
+  // A reader that has seen enough, such as `head`, is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
   try {
     process.exitCode = await dispatch(argv);
   } catch (error) {

@@ -20,7 +20,9 @@ const httpSchema = strictMap({
     .prefault([])
     .describe("Host names of the header `Host` that are let in beside the gateway's own."),
   session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
-  max_sessions: count(1, 10_000_000).prefault(100_000).describe('Sessions kept at one time; more are refused.'),
+  max_sessions: count(1, 10_000_000)
+    .prefault(100_000)
+    .describe('Sessions kept at one time; beyond that the oldest one not in use is forgotten.'),
 });
 
 const limitsSchema = strictMap({

@@ -8,7 +8,7 @@ import type { Caller, Gateway, ListKind } from '../gateway.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
 import { negotiate, type Revision } from '../protocol/revisions.ts';
-import { errorMessage, errorObject, errorResult, notificationMessage, resultMessage } from '../protocol/rpc.ts';
+import { errorObject, errorReply, errorResult, notificationMessage, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import { CLIENT_INFO } from '../version.ts';
 
@@ -17,7 +17,7 @@ export interface Exchange {
   /** A message that belongs to the request and comes before its answer. */
   send(message: Buffer): void;
   /** The answer; nothing follows. */
-  finish(message: Buffer): void;
+  finish(answer: Reply): void;
   /** The request was cancelled: there is no answer. */
   abandon(): void;
 }
@@ -56,12 +56,12 @@ class Answer implements Sink {
 
   result(result: Buffer): void {
     this.running.delete(this.id);
-    this.exchange.finish(resultMessage(this.id, result));
+    this.exchange.finish(resultReply(this.id, result));
   }
 
   error(error: Buffer): void {
     this.running.delete(this.id);
-    this.exchange.finish(errorMessage(this.id, error));
+    this.exchange.finish(errorReply(this.id, error));
   }
 
   fail(error: GatewayError): void {
@@ -105,7 +105,7 @@ export class Peer {
     const id = idText(message);
     if (this.#running.has(id)) {
       const error = new GatewayError('request_invalid', `The id ${id} is in use by another request.`);
-      exchange.finish(errorMessage(id, errorObject(error)));
+      exchange.finish(errorReply(id, errorObject(error)));
       return;
     }
     const answer = new Answer(message, exchange, this.#running);

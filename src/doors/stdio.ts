@@ -1,11 +1,11 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
-import { readElements } from '../protocol/json.ts';
+import { oneLine, readElements } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { readMessage } from '../protocol/message.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
-import { errorMessage, errorObject } from '../protocol/rpc.ts';
+import { errorObject, errorReply, type Reply, replyText, SHORT_REPLY } from '../protocol/rpc.ts';
 import { deliver, type Exchange, Peer } from './peer.ts';
 
 export interface StdioDoor {
@@ -25,13 +25,21 @@ export function openStdioDoor(
 ): StdioDoor {
   let open = true;
   const write = (message: Buffer) => {
-    if (!open) return;
-    output.write(message);
-    output.write(NEWLINE);
+    if (open) output.write(Buffer.concat([message, NEWLINE]));
   };
-  const exchange: Exchange = { send: write, finish: write, abandon() {} };
+  const answer = (reply: Reply) => {
+    if (!open) return;
+    if (reply.body.length < SHORT_REPLY) {
+      output.write(`${replyText({ ...reply, body: oneLine(reply.body) })}\n`, 'latin1');
+      return;
+    }
+    output.write(reply.head, 'latin1');
+    output.write(oneLine(reply.body));
+    output.write(`${reply.tail}\n`, 'latin1');
+  };
+  const exchange: Exchange = { send: (message) => write(oneLine(message)), finish: answer, abandon() {} };
   const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
-  const refuse = (error: unknown) => write(errorMessage('null', errorObject(toGatewayError(error))));
+  const refuse = (error: unknown) => answer(errorReply('null', errorObject(toGatewayError(error))));
 
   const receive = (line: Buffer) => {
     const { depth } = gateway.config.limits;

@@ -43,8 +43,9 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
   }
 }
 
-function scan(bytes: Buffer, maxDepth: number): Message {
-  const found: Found = {
+/** A message in which nothing has been found yet. */
+export function emptyMessage(bytes: Buffer): Message {
+  return {
     bytes,
     method: '',
     idStart: -1,
@@ -62,6 +63,10 @@ function scan(bytes: Buffer, maxDepth: number): Message {
     errorStart: -1,
     errorEnd: -1,
   };
+}
+
+function scan(bytes: Buffer, maxDepth: number): Message {
+  const found: Found = emptyMessage(bytes);
   const end = bytes.length;
   const at = skipSpace(bytes, 0, end);
   if (bytes[at] === 0x5b) invalid('a batch is not accepted here');

@@ -2,15 +2,36 @@
 import type { GatewayError } from '../errors.ts';
 import { oneLine, toBytes } from './json.ts';
 
-/** `{"jsonrpc":"2.0","id":ID,"result":RESULT}` with the id and the result exactly as given. */
-export function resultMessage(id: string, result: Buffer): Buffer {
-  return wrap(`{"jsonrpc":"2.0","id":${id},"result":`, result);
+/**
+ * A response in three parts, so that a large body is never copied: text, bytes, text. The texts hold one character a byte
+ * and are written as latin1, because ids go back as the bytes they came in. The id stands last: see long.ts.
+ */
+export interface Reply {
+  readonly head: string;
+  readonly body: Buffer;
+  readonly tail: string;
 }
 
-/** An upstream's error object, relayed as it came. */
-export function errorMessage(id: string, error: Buffer): Buffer {
-  return wrap(`{"jsonrpc":"2.0","id":${id},"error":`, error);
+export function resultReply(id: string, result: Buffer): Reply {
+  return { head: '{"jsonrpc":"2.0","result":', body: result, tail: `,"id":${id}}` };
 }
+
+/** An upstream's error object, relayed as it came, or one of our own. */
+export function errorReply(id: string, error: Buffer): Reply {
+  return { head: '{"jsonrpc":"2.0","error":', body: error, tail: `,"id":${id}}` };
+}
+
+export function replyLength({ head, body, tail }: Reply): number {
+  return head.length + body.length + tail.length;
+}
+
+/** A short reply as one latin1 text. */
+export function replyText({ head, body, tail }: Reply): string {
+  return head + body.toString('latin1') + tail;
+}
+
+/** A body up to this length is cheaper joined into one text than written apart. */
+export const SHORT_REPLY = 16_384;
 
 export function requestMessage(id: number, method: string, params: Buffer | null): Buffer {
   const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`;

@@ -1,8 +1,11 @@
 /** Server-sent events, read from and written to bytes. */
 import { oneLine } from './json.ts';
 
-const DATA = Buffer.from('event: message\ndata: ');
-const END = Buffer.from('\n\n');
+/** What stands before and after the data of an event. */
+export const SSE_DATA = 'event: message\ndata: ';
+export const SSE_END = '\n\n';
+const DATA = Buffer.from(SSE_DATA);
+const END = Buffer.from(SSE_END);
 
 /** One message as an event. */
 export function sseEvent(message: Buffer): Buffer {

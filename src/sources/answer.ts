@@ -2,16 +2,20 @@
 
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
-import { errorMessage, resultMessage } from '../protocol/rpc.ts';
+import { errorReply, type Reply, replyText, resultReply } from '../protocol/rpc.ts';
 
 export function answerServer(message: Message): Buffer {
+  return Buffer.from(replyText(reply(message)), 'latin1');
+}
+
+function reply(message: Message): Reply {
   const id = idText(message);
   switch (message.method) {
     case 'ping':
-      return resultMessage(id, toBytes({}));
+      return resultReply(id, toBytes({}));
     case 'roots/list':
-      return resultMessage(id, toBytes({ roots: [] }));
+      return resultReply(id, toBytes({ roots: [] }));
     default:
-      return errorMessage(id, toBytes({ code: -32601, message: `Toolgate does not answer ${message.method}` }));
+      return errorReply(id, toBytes({ code: -32601, message: `Toolgate does not answer ${message.method}` }));
   }
 }

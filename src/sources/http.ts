@@ -3,7 +3,8 @@ import type { Dispatcher } from 'undici';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
-import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { readServerMessage } from '../protocol/long.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { answerServer } from './answer.ts';
@@ -82,7 +83,7 @@ export async function openHttp(
   const receive = (bytes: Buffer) => {
     let message: Message;
     try {
-      message = readMessage(bytes);
+      message = readServerMessage(bytes);
     } catch (error) {
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
@@ -164,7 +165,7 @@ export async function openHttp(
 
   function settleQuietly(answer: Buffer): void {
     try {
-      pending.settle(readMessage(answer));
+      pending.settle(readServerMessage(answer));
     } catch {
       // Not a JSON-RPC message after all: the status speaks for itself.
     }
@@ -237,6 +238,7 @@ export async function openHttp(
     async close() {
       if (!ended) {
         shut();
+        pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
         if (session !== null) await forget();
       }
       await pool.destroy();

@@ -15,9 +15,18 @@ export class UpstreamError extends Error {
   readonly code: number;
 
   constructor(error: Buffer) {
-    const body = JSON.parse(error.toString()) as { code?: unknown; message?: unknown };
-    super(String(body.message ?? 'unknown error'));
-    this.code = typeof body.code === 'number' ? body.code : 0;
+    const body = parseError(error);
+    super(String(body?.message ?? 'unknown error'));
+    this.code = typeof body?.code === 'number' ? body.code : 0;
+  }
+}
+
+/** Servers send `null` too, or what JSON.parse does not take; either must not reach the pipe's reader as an exception. */
+function parseError(error: Buffer): { code?: unknown; message?: unknown } | null {
+  try {
+    return JSON.parse(error.toString()) as { code?: unknown; message?: unknown } | null;
+  } catch {
+    return null;
   }
 }
 
@@ -69,14 +78,14 @@ export async function greet(connection: Connection, timeout: number): Promise<Gr
   return { revision, server: [answer.serverInfo?.name, answer.serverInfo?.version].filter(Boolean).join(' '), kinds };
 }
 
-/** Everything of the given kinds. */
-export async function listOffer(connection: Connection, kinds: readonly Kind[], timeout: number): Promise<Offer> {
-  const offers = await Promise.all(kinds.map((kind) => listKind(connection, kind, timeout)));
+/** Everything of the given kinds. `deadline` is for all pages together. */
+export async function listOffer(connection: Connection, kinds: readonly Kind[], deadline: number): Promise<Offer> {
+  const offers = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline)));
   return { items: offers.flatMap((offer) => offer.items), problems: offers.flatMap((offer) => offer.problems) };
 }
 
 /** All pages of one list; a server whose pages never end is cut off and reported. */
-async function listKind(connection: Connection, kind: Kind, timeout: number): Promise<Offer> {
+async function listKind(connection: Connection, kind: Kind, deadline: number): Promise<Offer> {
   const { method } = kindWords[kind];
   const items: Item[] = [];
   const problems: string[] = [];
@@ -85,7 +94,8 @@ async function listKind(connection: Connection, kind: Kind, timeout: number): Pr
   for (let page = 1; ; page++) {
     let result: Buffer;
     try {
-      result = await ask(connection, method, cursor === null ? {} : { cursor }, timeout);
+      const left = Math.max(1, deadline - Date.now());
+      result = await ask(connection, method, cursor === null ? {} : { cursor }, left);
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       // Many servers with resources have no templates and do not know the method.

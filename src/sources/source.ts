@@ -65,6 +65,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let greeting: Greeting | null = null;
   let connection: Connection | null = null;
   let starting: Promise<Connection> | null = null;
+  /** The connection that `starting` is about. */
+  let opening: Connection | null = null;
   let offer: Offer = EMPTY_OFFER;
   let failures = 0;
   let restarts = 0;
@@ -96,7 +98,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   async function open(): Promise<Connection> {
-    if (state !== 'asleep') moved('starting', '');
+    // While a failed server is tried again it stays `down`, so that the reason can be read.
+    if (state !== 'asleep' && state !== 'down') moved('starting', '');
     let opened: Connection | null = null;
     let died: string | null = null;
     try {
@@ -109,9 +112,11 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
         note: (message) => events.emit('note', { source: config.key, message }),
         notification: (message) => changedKinds(message.method).forEach(scheduleRelist),
       });
+      opening = opened;
       if (died !== null) throw new GatewayError('source_unavailable', died);
+      if (isClosed()) throw new GatewayError('source_unavailable', 'closed');
       greeting = await greet(opened, config.startTimeout);
-      const listed = await listOffer(opened, greeting.kinds, Math.max(1, deadline - Date.now()));
+      const listed = await listOffer(opened, greeting.kinds, deadline);
       if (died !== null) throw new GatewayError('source_unavailable', died);
       if (isClosed()) throw new GatewayError('source_unavailable', 'closed');
       connection = opened;
@@ -125,10 +130,17 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     } catch (error) {
       await opened?.close();
       failures++;
-      const reason = died ?? messageOf(error);
+      const reason = died ?? startProblem(error);
       if (!isClosed()) retryLater(reason);
       throw new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${reason}.`);
+    } finally {
+      opening = null;
     }
+  }
+
+  function startProblem(error: unknown): string {
+    if (!(error instanceof GatewayError) || error.code !== 'source_timeout') return messageOf(error);
+    return `did not start and list its tools within ${config.startTimeout / 1000} s; raise start_timeout if it needs longer`;
   }
 
   async function connect(connectionEvents: ConnectionEvents): Promise<Connection> {
@@ -173,7 +185,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
     try {
-      const listed = await listOffer(asked, [kind], config.startTimeout);
+      const listed = await listOffer(asked, [kind], Date.now() + config.startTimeout);
       if (connection !== asked) return;
       const others = offer.items.filter((item) => item.kind !== kind);
       const { method } = kindWords[kind];
@@ -257,7 +269,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     clearTimeout(retryTimer);
     clearTimeout(idleTimer);
     clearRelist();
-    const open = connection;
+    // One that is still starting is not waited for: it may hang for as long as start_timeout.
+    const open = connection ?? opening;
     connection = null;
     await open?.close();
     await starting?.catch(() => {});

@@ -6,7 +6,8 @@ import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { readServerMessage } from '../protocol/long.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
@@ -43,10 +44,16 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     onEnded = resolve;
   });
 
+  // Messages of the same turn of the event loop leave in one write: with many callers that is most of the cost of a call.
+  let batch: Buffer[] = [];
   const write = (message: Buffer) => {
-    if (!child.stdin.writable) return;
-    child.stdin.write(message.length < 65_536 ? Buffer.concat([message, NEWLINE]) : message);
-    if (message.length >= 65_536) child.stdin.write(NEWLINE);
+    if (batch.length === 0) setImmediate(flush);
+    batch.push(message, NEWLINE);
+  };
+  const flush = () => {
+    const bytes = Buffer.concat(batch);
+    batch = [];
+    if (child.stdin.writable) child.stdin.write(bytes);
   };
   const pending = createPending(source, (id, reason) =>
     write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
@@ -55,7 +62,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   const receive = (line: Buffer) => {
     let message: Message;
     try {
-      message = readMessage(line);
+      message = readServerMessage(line);
     } catch (error) {
       reject(line, messageOf(error));
       return;
@@ -150,7 +157,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     async close() {
       closing = true;
       if (ended || group === null) return;
-      child.stdin.end();
+      setImmediate(() => child.stdin.end());
       const term = setTimeout(killGroup, GRACE.input, group, 'SIGTERM');
       const kill = setTimeout(killGroup, GRACE.input + GRACE.term, group, 'SIGKILL');
       await whenEnded;

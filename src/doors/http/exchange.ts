@@ -3,7 +3,9 @@
  * before it. The choice is made late, because plain JSON is the cheaper and by far the commoner case.
  */
 import type { ServerResponse } from 'node:http';
-import { SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
+import { oneLine, toBytes } from '../../protocol/json.ts';
+import { type Reply, replyLength, replyText, SHORT_REPLY } from '../../protocol/rpc.ts';
+import { SSE_DATA, SSE_END, SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import type { Exchange } from '../peer.ts';
 
 /** Idle replies are turned into streams and kept warm, before clients and proxies lose patience. */
@@ -37,18 +39,19 @@ export class HttpExchange implements Exchange {
     this.#response.write(sseEvent(message));
   }
 
-  finish(message: Buffer): void {
+  finish(reply: Reply): void {
     this.#expected--;
-    if (this.#expected > 0) {
-      this.send(message);
-      return;
-    }
-    open.delete(this);
+    if (this.#expected === 0) open.delete(this);
     if (this.#streaming) {
-      this.#response.end(sseEvent(message));
+      writeReply(this.#response, {
+        head: SSE_DATA + reply.head,
+        body: oneLine(reply.body),
+        tail: reply.tail + SSE_END,
+      });
+      if (this.#expected === 0) this.#response.end();
       return;
     }
-    sendJson(this.#response, 200, message, this.#headers);
+    sendReply(this.#response, 200, reply, this.#headers);
   }
 
   abandon(): void {
@@ -85,17 +88,32 @@ export function startStream(response: ServerResponse, headers: readonly string[]
   response.flushHeaders();
 }
 
-export function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: Buffer,
-  headers: readonly string[] = [],
-): void {
+/** A reply in plain JSON, whole. */
+export function sendReply(response: ServerResponse, status: number, reply: Reply, headers: readonly string[]): void {
   if (response.headersSent || response.destroyed) return;
-  response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', String(body.length)]);
-  // A small body goes out in one write with the headers when it is a string; latin1 carries bytes as they are.
-  if (body.length < SMALL) response.end(body.toString('latin1'), 'latin1');
-  else response.end(body);
+  const length = String(replyLength(reply));
+  response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
+  // node joins the headers and a text into one write.
+  if (reply.body.length < SHORT_REPLY) {
+    response.end(replyText(reply), 'latin1');
+    return;
+  }
+  writeReply(response, reply);
+  response.end();
 }
 
-const SMALL = 16_384;
+function writeReply(response: ServerResponse, reply: Reply): void {
+  if (reply.body.length < SHORT_REPLY) {
+    response.write(replyText(reply), 'latin1');
+    return;
+  }
+  response.cork();
+  response.write(reply.head, 'latin1');
+  response.write(reply.body);
+  response.write(reply.tail, 'latin1');
+  response.uncork();
+}
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  sendReply(response, status, { head: '', body: toBytes(value), tail: '' }, []);
+}

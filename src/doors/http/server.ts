@@ -3,9 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { toBytes } from '../../protocol/json.ts';
-import { errorMessage, errorObject } from '../../protocol/rpc.ts';
-import { sendJson } from './exchange.ts';
+import { errorObject, errorReply } from '../../protocol/rpc.ts';
+import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { createMcpHandler } from './mcp.ts';
 import { createSessions } from './sessions.ts';
@@ -43,18 +42,18 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     if (known.code === 'method_not_allowed') headers.push('allow', 'POST, GET, DELETE');
     // What is left of the body is not worth reading.
     if (!response.req.complete) headers.push('connection', 'close');
-    sendJson(response, known.httpStatus, errorMessage('null', errorObject(known)), headers);
+    sendReply(response, known.httpStatus, errorReply('null', errorObject(known)), headers);
   }
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
     const path = pathOf(request.url ?? '/');
     if (path === '/health' || path === '/healthz') {
-      sendJson(response, 200, toBytes({ status: 'ok' }));
+      sendJson(response, 200, { status: 'ok' });
       return;
     }
     if (path === '/ready') {
       const ready = gateway.isReady();
-      sendJson(response, ready ? 200 : 503, toBytes({ status: ready ? 'ready' : 'starting' }));
+      sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'starting' });
       return;
     }
     const headers = guard.admit(request);
