@@ -2,11 +2,11 @@
  * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
-import { type Found, findPrompt, findResource, findTool } from './access/find.ts';
+import { findPrompt, findResource, findTool } from './access/find.ts';
 import { rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
-import { BUILT_IN } from './catalog/entry.ts';
+import { BUILT_IN, type Entry } from './catalog/entry.ts';
 import type { Kind } from './catalog/item.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
@@ -14,9 +14,9 @@ import { GatewayError, toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
 import { decodeString } from './protocol/json.ts';
 import { type Message, parseParams } from './protocol/message.ts';
-import { rewriteRequest } from './protocol/rewrite.ts';
+import { rewriteRequest, type Wire } from './protocol/rewrite.ts';
 import { textResult } from './protocol/rpc.ts';
-import type { Sink, Ticket } from './sources/connection.ts';
+import type { Request, Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
 import { openOfferStore } from './store/offers.ts';
 
@@ -194,22 +194,17 @@ export function createGateway(initial: Config): Gateway {
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
-    const { found, start, end } = findTarget(member.view(), message);
-    if (found.entry.sourceId === BUILT_IN) {
-      runControl(member, found.entry.name, message, sink);
+    const call = findCall(member.view(), message, sink);
+    const { entry } = call;
+    if (entry.sourceId === BUILT_IN) {
+      runControl(member, entry.name, message, sink);
       return NO_TICKET;
     }
-    const slot = fleet.find(found.entry.sourceId);
+    const slot = fleet.find(entry.sourceId);
     if (slot === undefined)
-      throw new GatewayError('source_unavailable', `Server "${found.entry.sourceKey}" has been removed.`);
-    const target = { start, end, name: found.upstreamName };
-    return slot.source.call({
-      method: message.method,
-      encode: (id) => rewriteRequest(message, target, id),
-      token: message.tokenStart < 0 ? null : message.bytes.subarray(message.tokenStart, message.tokenEnd),
-      timeout: slot.config.timeout,
-      sink,
-    });
+      throw new GatewayError('source_unavailable', `Server "${entry.sourceKey}" has been removed.`);
+    call.timeout = slot.config.timeout;
+    return slot.source.call(call);
   }
 
   function runControl(member: Member, name: string, message: Message, sink: Sink): void {
@@ -303,7 +298,41 @@ function fingerprint(view: View, kind: ListKind): string {
   }
 }
 
-function findTarget(view: View, message: Message): { found: Found; start: number; end: number } {
+/** A caller's request on its way to the server that its name belongs to. */
+class Call implements Request {
+  readonly message: Message;
+  readonly entry: Entry;
+  /** What `rewriteRequest` puts between `start` and `end`. */
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+  readonly sink: Sink;
+  timeout = 0;
+
+  constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink) {
+    this.message = message;
+    this.entry = entry;
+    this.name = name;
+    this.start = start;
+    this.end = end;
+    this.sink = sink;
+  }
+
+  get method(): string {
+    return this.message.method;
+  }
+
+  get token(): Buffer | null {
+    const { bytes, tokenStart, tokenEnd } = this.message;
+    return tokenStart < 0 ? null : bytes.subarray(tokenStart, tokenEnd);
+  }
+
+  encode(id: number): Wire {
+    return rewriteRequest(this.message, this, id);
+  }
+}
+
+function findCall(view: View, message: Message, sink: Sink): Call {
   const byUri = message.method === 'resources/read';
   const start = byUri ? message.uriStart : message.nameStart;
   const end = byUri ? message.uriEnd : message.nameEnd;
@@ -314,8 +343,12 @@ function findTarget(view: View, message: Message): { found: Found; start: number
     );
   }
   const name = decodeString(message.bytes, start, end);
-  if (byUri) return { found: findResource(view, name), start, end };
-  return { found: message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name), start, end };
+  if (byUri) {
+    const { entry, upstreamName } = findResource(view, name);
+    return new Call(message, entry, upstreamName, start, end, sink);
+  }
+  const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
+  return new Call(message, entry, entry.upstreamName, start, end, sink);
 }
 
 function pause(ms: number): Promise<void> {

@@ -6,44 +6,47 @@ import { literalLength, matchesTemplate } from '../catalog/template.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import type { View } from './view.ts';
 
-export interface Found {
+export interface FoundResource {
   readonly entry: Entry;
-  /** What to ask the upstream for: its own name or URI, as a JSON string. */
-  readonly upstreamName: Buffer;
+  /** What to ask the upstream for: its own name or URI, as JSON, one character a byte. */
+  readonly upstreamName: string;
 }
 
-export function findTool(view: View, name: string): Found {
+export function findTool(view: View, name: string): Entry {
   const entry = view.entries.tool.get(name);
   if (entry === undefined) throw missing(view, 'tool', name);
-  return { entry, upstreamName: entry.upstreamName };
+  return entry;
 }
 
-export function findPrompt(view: View, name: string): Found {
+export function findPrompt(view: View, name: string): Entry {
   const entry = view.entries.prompt.get(name);
   if (entry === undefined) throw missing(view, 'prompt', name);
-  return { entry, upstreamName: entry.upstreamName };
+  return entry;
 }
 
 /**
  * A resource by its exposed URI, by a URI expanded from an exposed template, or by the upstream's own URI where exactly
  * one visible server owns it (results carry such URIs, because results are not touched).
  */
-export function findResource(view: View, uri: string): Found {
+export function findResource(view: View, uri: string): FoundResource {
   const exact = view.entries.resource.get(uri);
   if (exact !== undefined) return { entry: exact, upstreamName: exact.upstreamName };
   if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
 
   const template = bestTemplate(view, uri, (entry) => entry.name);
-  if (template !== null)
-    return { entry: template, upstreamName: Buffer.from(JSON.stringify(withoutPrefix(template, uri))) };
+  if (template !== null) return { entry: template, upstreamName: jsonText(withoutPrefix(template, uri)) };
 
   const bare = bareOwners(view, uri);
-  if (bare.length === 1) return { entry: bare[0]!, upstreamName: Buffer.from(JSON.stringify(uri)) };
+  if (bare.length === 1) return { entry: bare[0]!, upstreamName: jsonText(uri) };
   if (bare.length > 1) {
     const names = bare.map((entry) => `"${entry.name}"`).join(', ');
     throw new GatewayError('params_invalid', `Several servers have "${uri}". Read one of these instead: ${names}.`);
   }
   throw missing(view, 'resource', uri);
+}
+
+function jsonText(uri: string): string {
+  return Buffer.from(JSON.stringify(uri)).toString('latin1');
 }
 
 function withoutPrefix(template: Entry, uri: string): string {
@@ -93,10 +96,11 @@ function inactiveName(view: View, kind: Kind, name: string): string | null {
   const { catalog } = view;
   if (catalog.entries[kind].has(name)) return name;
   if (kind !== 'resource') return null;
+  const resources = [...catalog.entries.resource.values()];
   const templates = [...catalog.entries.template.values()].filter((entry) => !view.entries.template.has(entry.name));
   return (
+    resources.find((entry) => entry.item.name === name)?.name ??
     templates.find((entry) => matchesTemplate(entry.name, name) || matchesTemplate(entry.item.name, name))?.name ??
-    [...catalog.entries.resource.values()].find((entry) => entry.item.name === name)?.name ??
     null
   );
 }

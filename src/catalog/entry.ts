@@ -11,8 +11,8 @@ export interface Entry {
   /** The source it comes from; BUILT_IN for Toolgate's own tools. */
   readonly sourceId: number;
   readonly sourceKey: string;
-  /** What the source calls it, as a JSON string ready to be put into a request. */
-  readonly upstreamName: Buffer;
+  /** What the source calls it, as JSON ready to be put into a request: one character a byte. */
+  readonly upstreamName: string;
   readonly item: Item;
   /** The definition under the exposed name. */
   readonly bytes: Buffer;
@@ -43,7 +43,7 @@ export function toEntry(owner: Owner, item: Item): Entry {
     name,
     sourceId: owner.id,
     sourceKey: owner.key,
-    upstreamName: item.bytes.subarray(item.nameSpan.start, item.nameSpan.end),
+    upstreamName: item.bytes.toString('latin1', item.nameSpan.start, item.nameSpan.end),
     item,
     bytes,
     hash: hashBytes(bytes),
@@ -68,7 +68,7 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     name: definition.name,
     sourceId: BUILT_IN,
     sourceKey: 'toolgate',
-    upstreamName: toBytes(definition.name),
+    upstreamName: '',
     item,
     bytes,
     hash: hashBytes(bytes),

@@ -43,7 +43,8 @@ function parseTemplate(template: string): Part[] {
 }
 
 function toExpression(body: string): Part {
-  const operator = body[0] ?? '';
+  // Not '', which every text includes: an empty expression is a plain one.
+  const operator = body[0] ?? ' ';
   if ('+#'.includes(operator)) return { slash: true, optional: true };
   // A path expression brings its own slashes; query forms may carry encoded ones only, but vanish when nothing is given.
   if ('/;?&.'.includes(operator)) return { slash: operator === '/' || body.includes('*'), optional: true };

@@ -22,7 +22,7 @@ const httpSchema = strictMap({
   session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
   max_sessions: count(1, 10_000_000)
     .prefault(100_000)
-    .describe('Sessions kept at one time; beyond that the oldest one not in use is forgotten.'),
+    .describe('Sessions kept at one time; beyond that the one used longest ago is forgotten.'),
 });
 
 const limitsSchema = strictMap({

@@ -14,6 +14,9 @@ import { GatewayError } from '../errors.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
+/** Suggestions are made for so many unknown names: each is compared with the whole catalog. */
+const MAX_SUGGESTED = 20;
+
 /** As many characters of a description as a catalog line shows. */
 const DESCRIPTION_LENGTH = 132;
 
@@ -71,7 +74,9 @@ function catalogLine(entry: Entry): string {
   if (known !== undefined) return known;
   const folded = entry.item.description.replace(/\s+/g, ' ').trim();
   const short = [...folded.slice(0, DESCRIPTION_LENGTH * 2)].slice(0, DESCRIPTION_LENGTH).join('');
-  const line = short === '' ? entry.name : `${entry.name} - ${short}`;
+  // Neither a description nor a name may look like a line of its own.
+  const name = entry.name.replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
+  const line = short === '' ? name : `${name} - ${short}`;
   madeLines.set(entry, line);
   return line;
 }
@@ -151,7 +156,7 @@ function resolveNames(
     }
     const matching = isPattern(name) ? names.filter((one) => matchesPattern(name, one)) : [];
     for (const one of matching) found.add(one);
-    if (matching.length === 0) bad.push(unknownName(name, list, names));
+    if (matching.length === 0) bad.push(unknownName(name, list, bad.length < MAX_SUGGESTED ? names : []));
   }
   return found;
 }

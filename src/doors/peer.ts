@@ -20,6 +20,8 @@ export interface Exchange {
   finish(answer: Reply): void;
   /** The request was cancelled: there is no answer. */
   abandon(): void;
+  /** Called now and then while the answer is not there. */
+  keepAlive(): void;
 }
 
 export interface PeerOptions {
@@ -47,9 +49,9 @@ class Answer implements Sink {
   readonly running: Map<string, Answer>;
   ticket: Ticket | null = null;
 
-  constructor(message: Message, exchange: Exchange, running: Map<string, Answer>) {
-    this.id = idText(message);
-    this.method = message.method;
+  constructor(id: string, method: string, exchange: Exchange, running: Map<string, Answer>) {
+    this.id = id;
+    this.method = method;
     this.exchange = exchange;
     this.running = running;
   }
@@ -108,7 +110,7 @@ export class Peer {
       exchange.finish(errorReply(id, errorObject(error)));
       return;
     }
-    const answer = new Answer(message, exchange, this.#running);
+    const answer = new Answer(id, message.method, exchange, this.#running);
     this.#running.set(id, answer);
     try {
       this.#dispatch(message, answer);
@@ -128,6 +130,10 @@ export class Peer {
     this.#running.delete(answer.id);
     answer.ticket?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
     answer.exchange.abandon();
+  }
+
+  keepAlive(): void {
+    for (const answer of this.#running.values()) answer.exchange.keepAlive();
   }
 
   /** Ends the peer and cancels what it was waiting for. */

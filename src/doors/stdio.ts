@@ -37,7 +37,12 @@ export function openStdioDoor(
     output.write(oneLine(reply.body));
     output.write(`${reply.tail}\n`, 'latin1');
   };
-  const exchange: Exchange = { send: (message) => write(oneLine(message)), finish: answer, abandon() {} };
+  const exchange: Exchange = {
+    send: (message) => write(oneLine(message)),
+    finish: answer,
+    abandon() {},
+    keepAlive() {},
+  };
   const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
   const refuse = (error: unknown) => answer(errorReply('null', errorObject(toGatewayError(error))));
 

@@ -237,21 +237,23 @@ export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.lengt
   return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
 }
 
-/** The elements of the array at `at`. Null where there is no array. */
+/** The elements of the array from `at` to `end`. Null where there is no array. */
 export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x5b) return null;
   const elements: Span[] = [];
   i = skipSpace(bytes, i + 1, end);
-  if (bytes[i] === 0x5d) return elements;
-  for (;;) {
+  const empty = i < end && bytes[i] === 0x5d;
+  while (!empty) {
     const stop = skipValue(bytes, i, end);
     elements.push({ start: i, end: stop });
     i = skipSpace(bytes, stop, end);
-    if (i < end && bytes[i] === 0x5d) return elements;
+    if (i < end && bytes[i] === 0x5d) break;
     if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');
     i = skipSpace(bytes, i + 1, end);
   }
+  if (skipSpace(bytes, i + 1, end) !== end) fail(i + 1, 'text after the array');
+  return elements;
 }
 
 /** The same bytes with one part replaced. */

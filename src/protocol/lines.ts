@@ -2,7 +2,8 @@
 
 export interface LineSink {
   line(bytes: Buffer): void;
-  tooLong(limit: number): void;
+  /** `head` is the beginning of the line, as much of it as came at once. */
+  tooLong(limit: number, head: Buffer): void;
 }
 
 export interface LineReader {
@@ -14,15 +15,20 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
   let size = 0;
   let dropping = false;
 
+  const tooLong = (last: Buffer) => {
+    const head = parts[0] ?? last;
+    parts = [];
+    size = 0;
+    sink.tooLong(limit, head);
+  };
+
   const finish = (tail: Buffer) => {
     if (dropping) {
       dropping = false;
       return;
     }
     if (size + tail.length > limit) {
-      parts = [];
-      size = 0;
-      sink.tooLong(limit);
+      tooLong(tail);
       return;
     }
     let line = tail;
@@ -48,10 +54,8 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       if (start === chunk.length || dropping) return;
       const rest = start === 0 ? chunk : chunk.subarray(start);
       if (size + rest.length > limit) {
-        parts = [];
-        size = 0;
         dropping = true;
-        sink.tooLong(limit);
+        tooLong(rest);
         return;
       }
       parts.push(rest);

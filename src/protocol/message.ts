@@ -22,6 +22,8 @@ export interface Message {
   readonly nameEnd: number;
   readonly uriStart: number;
   readonly uriEnd: number;
+  readonly argumentsStart: number;
+  readonly metaStart: number;
   readonly tokenStart: number;
   readonly tokenEnd: number;
   readonly resultStart: number;
@@ -56,6 +58,8 @@ export function emptyMessage(bytes: Buffer): Message {
     nameEnd: -1,
     uriStart: -1,
     uriEnd: -1,
+    argumentsStart: -1,
+    metaStart: -1,
     tokenStart: -1,
     tokenEnd: -1,
     resultStart: -1,
@@ -78,12 +82,42 @@ function scan(bytes: Buffer, maxDepth: number): Message {
   if (skipSpace(bytes, stop, end) !== end) throw new JsonError(`text after the message at byte ${stop}`);
   if (found.method !== '' && found.idStart >= 0 && !isId(bytes[found.idStart]!))
     invalid('"id" must be a string or a number');
+  if (found.method === '' && found.resultStart < 0 && found.errorStart < 0)
+    invalid('it has no method, no result and no error');
   return found;
 }
 
 /** A string, or a number with or without a sign. */
 function isId(first: number): boolean {
   return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
+}
+
+/** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
+const KEYS = [
+  'id',
+  'jsonrpc',
+  'method',
+  'params',
+  'name',
+  'arguments',
+  'result',
+  '_meta',
+  'progressToken',
+  'uri',
+  'error',
+];
+const METHODS = ['tools/call', 'notifications/progress', 'resources/read', 'tools/list'];
+const VERSIONS = ['2.0'];
+
+function readWord(bytes: Buffer, start: number, end: number, words: readonly string[]): string {
+  const length = end - start - 2;
+  for (const word of words) {
+    if (word.length !== length) continue;
+    let i = 0;
+    while (i < length && bytes[start + 1 + i] === word.charCodeAt(i)) i++;
+    if (i === length) return word;
+  }
+  return decodeString(bytes, start, end);
 }
 
 /** Handles one member whose value starts at `start`; returns where the value ends. */
@@ -94,7 +128,7 @@ function scanObject(bytes: Buffer, at: number, end: number, maxDepth: number, fo
   if (bytes[i] === 0x7d) return i + 1;
   for (;;) {
     const keyEnd = skipString(bytes, i, end);
-    const key = decodeString(bytes, i, keyEnd);
+    const key = readWord(bytes, i, keyEnd, KEYS);
     i = skipSpace(bytes, keyEnd, end);
     if (i >= end || bytes[i] !== 0x3a) throw new JsonError(`expected a colon at byte ${i}`);
     i = skipSpace(bytes, i + 1, end);
@@ -115,7 +149,7 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
   const stop = skipValue(bytes, start, end, maxDepth - 1);
   switch (key) {
     case 'jsonrpc':
-      if (stop - start !== 5 || bytes.toString('latin1', start, stop) !== '"2.0"') invalid('"jsonrpc" must be "2.0"');
+      if (bytes[start] !== 0x22 || readWord(bytes, start, stop, VERSIONS) !== '2.0') invalid('"jsonrpc" must be "2.0"');
       return stop;
     case 'id':
       once(found.idStart, key);
@@ -125,7 +159,7 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
     case 'method':
       if (found.method !== '') invalid('"method" stands there twice');
       if (bytes[start] !== 0x22) invalid('"method" must be a string');
-      found.method = decodeString(bytes, start, stop);
+      found.method = readWord(bytes, start, stop, METHODS);
       return stop;
     case 'params':
       once(found.paramsStart, key);
@@ -150,6 +184,8 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
 
 const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
   if (key === '_meta' && bytes[start] === 0x7b) {
+    once(found.metaStart, key);
+    found.metaStart = start;
     return scanObject(bytes, start, end, maxDepth - 1, found, inMeta);
   }
   const stop = skipValue(bytes, start, end, maxDepth - 2);
@@ -165,7 +201,12 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.uriEnd = stop;
       return stop;
     case 'arguments':
+      once(found.argumentsStart, key);
+      found.argumentsStart = start;
+      return stop;
     case '_meta':
+      once(found.metaStart, key);
+      found.metaStart = start;
       return stop;
     default:
       refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META');
@@ -179,6 +220,9 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
     once(found.tokenStart, key);
     found.tokenStart = start;
     found.tokenEnd = stop;
+  } else {
+    // Taken for a token by a laxer server, it would send progress to whoever has that number here.
+    refuseLookalike(key, 'PROGRESSTOKEN');
   }
   return stop;
 };

@@ -2,41 +2,39 @@
 import { oneLine } from './json.ts';
 import type { Message } from './message.ts';
 
+/** A message on its way out. A text has one character a byte (latin1): for short messages that is the cheaper form. */
+export type Wire = string | Buffer;
+
+const SHORT = 16_384;
+
+/** Where the name or URI stands in the caller's message, and the JSON string to put there. */
 export interface Target {
-  /** Where the name or URI stands in the caller's message. */
   readonly start: number;
   readonly end: number;
-  /** What to put there, as a JSON string. */
-  readonly name: Buffer;
+  readonly name: string;
 }
 
-export function rewriteRequest(message: Message, target: Target, id: number): Buffer {
+export function rewriteRequest(message: Message, target: Target, id: number): Wire {
   const { bytes, paramsStart, paramsEnd, tokenStart, tokenEnd } = message;
   const head = `{"jsonrpc":"2.0","id":${id},"method":"${message.method}","params":`;
-  const token = tokenStart < 0 ? '' : String(id);
-  const size =
-    head.length +
-    (paramsEnd - paramsStart) +
-    (target.name.length - (target.end - target.start)) +
-    (token.length - (tokenEnd - tokenStart)) +
-    1;
-  const out = Buffer.allocUnsafe(size);
-  let at = out.write(head, 0, 'latin1');
-  let from = paramsStart;
-  const putName = () => {
-    at += bytes.copy(out, at, from, target.start);
-    at += target.name.copy(out, at);
-    from = target.end;
-  };
   const tokenFirst = tokenStart >= 0 && tokenStart < target.start;
-  if (!tokenFirst) putName();
-  if (tokenStart >= 0) {
-    at += bytes.copy(out, at, from, tokenStart);
-    at += out.write(token, at, 'latin1');
-    from = tokenEnd;
+  const tokenLast = tokenStart >= 0 && !tokenFirst;
+  const before = tokenFirst
+    ? `${head}${bytes.toString('latin1', paramsStart, tokenStart)}${id}${bytes.toString('latin1', tokenEnd, target.start)}`
+    : head + bytes.toString('latin1', paramsStart, target.start);
+  const middle = tokenLast ? `${bytes.toString('latin1', target.end, tokenStart)}${id}` : '';
+  const rest = tokenLast ? tokenEnd : target.end;
+  if (paramsEnd - rest < SHORT) {
+    const text = `${before}${target.name}${middle}${bytes.toString('latin1', rest, paramsEnd)}}`;
+    // Line breaks can only stand between tokens, where a space means the same.
+    return text.includes('\n') || text.includes('\r') ? text.replace(/[\n\r]/g, ' ') : text;
   }
-  if (tokenFirst) putName();
-  at += bytes.copy(out, at, from, paramsEnd);
-  out[at] = 0x7d;
-  return oneLine(out);
+  const start = Buffer.from(before + target.name + middle, 'latin1');
+  return oneLine(Buffer.concat([start, bytes.subarray(rest, paramsEnd), CLOSE]));
+}
+
+const CLOSE = Buffer.from('}');
+
+export function wireBytes(wire: Wire): Buffer {
+  return typeof wire === 'string' ? Buffer.from(wire, 'latin1') : wire;
 }

@@ -1,6 +1,7 @@
 /** One live connection to an MCP server, whatever it runs over. */
 import type { GatewayError } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
+import type { Wire } from '../protocol/rewrite.ts';
 
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
 export interface Sink {
@@ -17,7 +18,7 @@ export interface Sink {
 export interface Request {
   readonly method: string;
   /** The whole message, on one line, under the id that the connection gives it; the id is the progress token too. */
-  encode(id: number): Buffer;
+  encode(id: number): Wire;
   /** The caller's own progress token as it was written; null where it wants no progress. */
   readonly token: Buffer | null;
   readonly timeout: number;
@@ -41,7 +42,7 @@ export interface ConnectionEvents {
 
 export interface Connection {
   request(request: Request): Ticket;
-  notify(message: Buffer): void;
+  notify(message: Wire): void;
   /** The revision that was agreed on; HTTP sends it with every request. */
   agreed(revision: string): void;
   /** Requests under way. */

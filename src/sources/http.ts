@@ -5,6 +5,7 @@ import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readServerMessage } from '../protocol/long.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { answerServer } from './answer.ts';
@@ -100,13 +101,13 @@ export async function openHttp(
   };
 
   /** Sends one message; `waiting` is the request in it, if it is one. */
-  function post(body: Buffer, waiting: Waiting | null): void {
+  function post(message: Wire, waiting: Waiting | null): void {
     let parts: Buffer[] = [];
     let size = 0;
     let status = 0;
     let events_: SseReader | null = null;
     pool.dispatch(
-      { path, method: 'POST', headers, body },
+      { path, method: 'POST', headers, body: wireBytes(message) },
       {
         onRequestStart(controller) {
           if (waiting !== null) exchanges.set(waiting.id, controller);

@@ -24,18 +24,18 @@ export interface Pending {
 class Entry implements Waiting {
   readonly id: number;
   readonly request: Request;
-  readonly timer: NodeJS.Timeout;
-  readonly #table: Table;
+  readonly table: Table;
+  readonly deadline: number;
 
   constructor(table: Table, id: number, request: Request) {
-    this.#table = table;
+    this.table = table;
     this.id = id;
     this.request = request;
-    this.timer = setTimeout(expire, request.timeout, table, id);
+    this.deadline = performance.now() + request.timeout;
   }
 
   cancel(reason: string): void {
-    if (take(this.#table, this.id) !== undefined) this.#table.abandoned(this.id, reason);
+    if (take(this.table, this.id) !== undefined) this.table.abandoned(this.id, reason);
   }
 }
 
@@ -47,19 +47,54 @@ interface Table {
 
 function take(table: Table, id: number): Entry | undefined {
   const entry = table.waiting.get(id);
-  if (entry === undefined) return undefined;
-  table.waiting.delete(id);
-  clearTimeout(entry.timer);
+  if (entry !== undefined) table.waiting.delete(id);
   return entry;
 }
 
-function expire(table: Table, id: number): void {
-  const entry = take(table, id);
-  if (entry === undefined) return;
-  const { method, timeout, sink } = entry.request;
+// One clock for all connections, running only while something waits: a timer for each call costs more than the rest of
+// keeping track of it.
+const TICK = 50;
+const busy = new Set<Table>();
+let clock: NodeJS.Timeout | null = null;
+
+function startClock(table: Table): void {
+  busy.add(table);
+  clock ??= setInterval(tick, TICK);
+}
+
+function tick(): void {
+  const now = performance.now();
+  for (const table of busy) {
+    for (const entry of table.waiting.values()) if (entry.deadline <= now) expire(entry);
+    if (table.waiting.size === 0) busy.delete(table);
+  }
+  if (busy.size > 0 || clock === null) return;
+  clearInterval(clock);
+  clock = null;
+}
+
+function expire({ table, id, request }: Entry): void {
+  const { method, timeout, sink } = request;
+  take(table, id);
   table.abandoned(id, 'timed out');
   const text = `Server "${table.source}" did not answer ${method} within ${timeout / 1000} s and was told to stop. Try again, or raise its timeout in the configuration.`;
   sink.fail(new GatewayError('source_timeout', text));
+}
+
+const OPEN_BRACE = 0x7b;
+/** Our tokens are numbers; some servers give them back as strings. */
+const MAX_TOKEN = 20;
+
+function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start] !== OPEN_BRACE) return false;
+  const code = findMember(bytes, 'code', start, end);
+  const message = findMember(bytes, 'message', start, end);
+  return (
+    code !== null &&
+    message !== null &&
+    /^-?\d/.test(bytes.toString('latin1', code.start, code.end)) &&
+    bytes[message.start] === 0x22
+  );
 }
 
 /** `abandoned` is called when a request ends without an answer while the server may still be working on it. */
@@ -74,26 +109,33 @@ export function createPending(source: string, abandoned: (id: number, reason: st
     },
     add(request) {
       const entry = new Entry(table, ++lastId, request);
+      if (waiting.size === 0) startClock(table);
       waiting.set(entry.id, entry);
       return entry;
     },
     settle(message) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
+      // A line of a JSON log may have an id that is also one of ours.
+      if (resultStart < 0 && errorStart < 0 && !bytes.includes('"jsonrpc"')) return false;
       const entry = idStart < 0 ? undefined : take(table, Number(idText(message)));
       if (entry === undefined) return false;
       const { sink, method } = entry.request;
-      if (resultStart >= 0) sink.result(bytes.subarray(resultStart, resultEnd));
-      else if (errorStart >= 0) sink.error(bytes.subarray(errorStart, errorEnd));
+      // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
+      if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd));
+      else if (isErrorObject(bytes, errorStart, errorEnd)) sink.error(bytes.subarray(errorStart, errorEnd));
       else
         sink.fail(
-          new GatewayError('source_broken', `Server "${source}" answered ${method} without a result or an error.`),
+          new GatewayError(
+            'source_broken',
+            `Server "${source}" answered ${method} with neither a result nor an error.`,
+          ),
         );
       return true;
     },
     progress(message) {
       const { bytes, paramsStart, paramsEnd } = message;
       const token = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);
-      if (token === null) return;
+      if (token === null || token.end - token.start > MAX_TOKEN) return;
       const text =
         bytes[token.start] === 0x22
           ? decodeString(bytes, token.start, token.end)

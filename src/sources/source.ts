@@ -76,6 +76,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let lastUse = Date.now();
   let waking = 0;
   const relist = new Map<Kind, NodeJS.Timeout>();
+  const refreshing = new Set<Kind>();
   const stderr = createTail();
 
   const moved = (next: SourceState, why: string) => {
@@ -175,7 +176,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       kind,
       setTimeout(() => {
         relist.delete(kind);
-        void refresh(kind);
+        // Announced during the first listing, or the last: what that one says may be from before.
+        if (refreshing.has(kind) || (connection === null && starting !== null)) scheduleRelist(kind);
+        else void refresh(kind);
       }, RELIST_PAUSE),
     );
   }
@@ -184,6 +187,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const asked = connection;
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
+    refreshing.add(kind);
     try {
       const listed = await listOffer(asked, [kind], Date.now() + config.startTimeout);
       if (connection !== asked) return;
@@ -195,6 +199,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       context.changed();
     } catch (error) {
       events.emit('note', { source: config.key, message: `listing again failed: ${messageOf(error)}` });
+    } finally {
+      refreshing.delete(kind);
     }
   }
 

@@ -8,6 +8,7 @@ import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { readServerMessage } from '../protocol/long.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
@@ -19,9 +20,12 @@ type StdioLaunch = Extract<Launch, { kind: 'stdio' }>;
 
 /** How long a server has after its input closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
+/** How long a server may live on after it has closed one of its pipes; most are about to exit. */
+const LAST_BREATH = 1000;
 /** What may wait in a pipe that the server does not read. */
 const MAX_UNREAD = 64 * 1024 * 1024;
-const NEWLINE = Buffer.from('\n');
+/** So many lines that make no sense are reported: what a server logs to its stdout must not flood our own log. */
+const MAX_NOTES = 20;
 
 export interface StdioOptions {
   readonly source: string;
@@ -45,19 +49,30 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   });
 
   // Messages of the same turn of the event loop leave in one write: with many callers that is most of the cost of a call.
-  let batch: Buffer[] = [];
-  const write = (message: Buffer) => {
-    if (batch.length === 0) setImmediate(flush);
-    batch.push(message, NEWLINE);
+  let batch = '';
+  const write = (message: Wire) => {
+    if (typeof message !== 'string') {
+      flush();
+      child.stdin.write(message);
+      child.stdin.write('\n');
+      return;
+    }
+    if (batch === '') setImmediate(flush);
+    batch += `${message}\n`;
   };
   const flush = () => {
-    const bytes = Buffer.concat(batch);
-    batch = [];
-    if (child.stdin.writable) child.stdin.write(bytes);
+    if (batch !== '' && child.stdin.writable) child.stdin.write(batch, 'latin1');
+    batch = '';
   };
   const pending = createPending(source, (id, reason) =>
     write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
   );
+
+  let notes = 0;
+  const note = (text: string) => {
+    notes++;
+    if (notes <= MAX_NOTES) events.note(notes < MAX_NOTES ? text : `${text} Further ones are not reported.`);
+  };
 
   const receive = (line: Buffer) => {
     let message: Message;
@@ -81,10 +96,11 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
   const reject = (line: Buffer, why: string) => {
     const preview = JSON.stringify(line.toString('utf8', 0, 120));
-    events.note(`wrote a line that is not a JSON-RPC message: ${preview} (${why})`);
+    note(`wrote a line that is not a JSON-RPC message: ${preview} (${why})`);
     const ends = `${line.toString('latin1', 0, 200)} ${line.toString('latin1', Math.max(0, line.length - 64))}`;
     const id = /"id":\s*(\d+)/.exec(ends)?.[1];
-    if (id === undefined || ends.includes('"method"')) return;
+    // A line of a log may well have an id too.
+    if (id === undefined || ends.includes('"method"') || !ends.includes('"jsonrpc"')) return;
     pending.fail(
       Number(id),
       new GatewayError('source_broken', `Server "${source}" answered with invalid JSON. ${why}`),
@@ -93,18 +109,29 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
 
   const reader = createLineReader(options.maxMessage, {
     line: receive,
-    tooLong(limit) {
-      // The id went by with the rest of the line, so nobody can be told which call it was but all of them.
+    tooLong(limit, head) {
       const text = `Server "${source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
-      events.note(text);
-      pending.failAll(new GatewayError('source_broken', text));
+      note(text);
+      const error = new GatewayError('source_broken', text);
+      const start = head.toString('latin1', 0, 200);
+      const id = /"id":\s*(\d+)\s*,\s*"(?:result|error)"/.exec(start)?.[1];
+      if (id !== undefined) pending.fail(Number(id), error);
+      // An answer whose id has gone by: it may have been any of them.
+      else if (start.startsWith('{') && !start.includes('"method"')) pending.failAll(error);
     },
   });
   child.stdout.on('data', (chunk: Buffer) => reader.push(chunk));
   child.stdout.on('error', () => {});
+  // Without its pipes a server can serve nobody, though its process may live on: it has to go before it can come back.
+  let unpiped: NodeJS.Timeout | undefined;
+  const pipeClosed = () => {
+    const runs = child.exitCode === null && child.signalCode === null;
+    if (group !== null && runs && !closing) unpiped ??= setTimeout(killGroup, LAST_BREATH, group, 'SIGKILL');
+  };
+  child.stdout.on('end', pipeClosed);
   child.stderr.on('data', (chunk: Buffer) => options.stderr(chunk));
   child.stderr.on('error', () => {});
-  child.stdin.on('error', () => {});
+  child.stdin.on('error', pipeClosed);
 
   const end = (reason: string) => {
     if (ended) return;
@@ -118,6 +145,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (child.pid === undefined) end(spawnError);
   });
   child.on('exit', (code, signal) => {
+    clearTimeout(unpiped);
     // Whatever the server left behind goes with it; that also closes the pipes that a grandchild holds open.
     if (group !== null) {
       killGroup(group, 'SIGKILL');

@@ -8,69 +8,62 @@ import { type Reply, replyLength, replyText, SHORT_REPLY } from '../../protocol/
 import { SSE_DATA, SSE_END, SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import type { Exchange } from '../peer.ts';
 
-/** Idle replies are turned into streams and kept warm, before clients and proxies lose patience. */
-const KEEPALIVE = 15_000;
-
-const open = new Set<HttpExchange>();
-
-setInterval(() => {
-  const old = Date.now() - KEEPALIVE;
-  for (const exchange of open) if (exchange.since < old) exchange.keepAlive();
-}, KEEPALIVE).unref();
-
 export class HttpExchange implements Exchange {
-  readonly since = Date.now();
-  readonly #response: ServerResponse;
-  readonly #headers: readonly string[];
-  #streaming = false;
-  #expected: number;
+  // Plain fields: this object is made for every call, and private ones cost time.
+  readonly response: ServerResponse;
+  readonly headers: readonly string[];
+  streaming = false;
+  expected: number;
+  /** Whether it was under way at the last tick already. */
+  waited = false;
 
   /** `expected` is the number of answers: more than one for a batch, which is always a stream. */
   constructor(response: ServerResponse, headers: readonly string[], expected = 1) {
-    this.#response = response;
-    this.#headers = headers;
-    this.#expected = expected;
-    if (expected > 1) this.#stream();
-    open.add(this);
+    this.response = response;
+    this.headers = headers;
+    this.expected = expected;
+    if (expected > 1) this.startStreaming();
   }
 
   send(message: Buffer): void {
-    this.#stream();
-    this.#response.write(sseEvent(message));
+    this.startStreaming();
+    this.response.write(sseEvent(message));
   }
 
   finish(reply: Reply): void {
-    this.#expected--;
-    if (this.#expected === 0) open.delete(this);
-    if (this.#streaming) {
-      writeReply(this.#response, {
+    this.expected--;
+    if (this.streaming) {
+      writeReply(this.response, {
         head: SSE_DATA + reply.head,
         body: oneLine(reply.body),
         tail: reply.tail + SSE_END,
       });
-      if (this.#expected === 0) this.#response.end();
+      if (this.expected === 0) this.response.end();
       return;
     }
-    sendReply(this.#response, 200, reply, this.#headers);
+    sendReply(this.response, 200, reply, this.headers);
   }
 
   abandon(): void {
-    this.#expected--;
-    if (this.#expected > 0) return;
-    open.delete(this);
-    this.#stream();
-    this.#response.end();
+    this.expected--;
+    if (this.expected > 0) return;
+    this.startStreaming();
+    this.response.end();
   }
 
+  /** A reply that takes long becomes a stream and is kept warm, before clients and proxies lose patience. */
   keepAlive(): void {
-    this.#stream();
-    this.#response.write(SSE_KEEPALIVE);
+    if (this.waited) {
+      this.startStreaming();
+      this.response.write(SSE_KEEPALIVE);
+    }
+    this.waited = true;
   }
 
-  #stream(): void {
-    if (this.#streaming) return;
-    this.#streaming = true;
-    startStream(this.#response, this.#headers);
+  startStreaming(): void {
+    if (this.streaming) return;
+    this.streaming = true;
+    startStream(this.response, this.headers);
   }
 }
 

@@ -24,16 +24,27 @@ const SAME_ORIGIN: readonly string[] = [];
 
 /** `config` is asked for each request, because it may be replaced. */
 export function createGuard(config: () => HttpConfig, boundHost: string, token: string | null): Guard {
-  const expected = token === null ? null : Buffer.from(`Bearer ${token}`);
+  const expected = token === null ? null : Buffer.from(token);
   // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
   const anyHost = !isLoopback(boundHost);
 
+  // Clients say the same host every time; what was allowed is asked again when the list is replaced.
+  let last: { host: string | null; allowedHosts: readonly string[] } = { host: null, allowedHosts: [] };
+
   function hostAllowed(host: string): boolean {
+    const { allowedHosts } = config();
+    if (host === last.host && allowedHosts === last.allowedHosts) return true;
+    if (!isKnown(host)) return false;
+    last = { host, allowedHosts };
+    return true;
+  }
+
+  function isKnown(host: string): boolean {
     const name = hostName(host);
     if (name === null) return false;
     if (LOOPBACK.has(name) || name === boundHost) return true;
     const { allowedHosts } = config();
-    return allowedHosts.length > 0 ? allowedHosts.includes(name) : anyHost;
+    return allowedHosts.length > 0 ? allowedHosts.some((one) => one.toLowerCase() === name) : anyHost;
   }
 
   return {
@@ -63,7 +74,7 @@ export function createGuard(config: () => HttpConfig, boundHost: string, token: 
     },
     identify(request) {
       if (expected === null) return 'anonymous';
-      const given = Buffer.from(request.headers.authorization ?? '');
+      const given = Buffer.from(/^bearer +(.*)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '');
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
         throw new GatewayError(
           'unauthorized',

@@ -6,6 +6,7 @@ import { JsonError, readElements } from '../../protocol/json.ts';
 import { isRequest, type Message, readMessage } from '../../protocol/message.ts';
 import { allowsBatch, isRevision, REVISIONS } from '../../protocol/revisions.ts';
 import { deliver } from '../peer.ts';
+import { createBodyReader, Post } from './body.ts';
 import { HttpExchange, startStream } from './exchange.ts';
 import type { Session, Sessions } from './sessions.ts';
 
@@ -20,30 +21,21 @@ export type McpHandler = (
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
-  fail: (response: ServerResponse, error: unknown) => void,
+  fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
 ): McpHandler {
-  function post(request: IncomingMessage, response: ServerResponse, agent: string, headers: readonly string[]): void {
-    if (!isJson(request.headers['content-type'])) {
-      throw new GatewayError('media_unsupported', 'Send the message as application/json.');
-    }
-    accepts(request, 'application/json', 'text/event-stream');
-    readBody(request, gateway.config.limits.body, (error, body) => {
+  const readBody = createBodyReader(
+    () => gateway.config.limits.body,
+    (post, body) => {
       try {
-        if (error !== null) throw error;
-        receive(body, request, response, agent, headers);
+        if (body instanceof GatewayError) throw body;
+        receive(body, post);
       } catch (failure) {
-        fail(response, failure);
+        fail(post.response, failure, post.headers);
       }
-    });
-  }
+    },
+  );
 
-  function receive(
-    body: Buffer,
-    request: IncomingMessage,
-    response: ServerResponse,
-    agent: string,
-    headers: readonly string[],
-  ): void {
+  function receive(body: Buffer, { request, response, agent, headers }: Post): void {
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
@@ -117,10 +109,14 @@ export function createMcpHandler(
   return (request, response, agent, headers) => {
     switch (request.method) {
       case 'POST':
-        post(request, response, agent, headers);
+        if (!isJson(request.headers['content-type'])) {
+          throw new GatewayError('media_unsupported', 'Send the message as application/json.');
+        }
+        accepts(request, POST_REPLIES);
+        readBody(new Post(request, response, agent, headers));
         return;
       case 'GET': {
-        accepts(request, 'text/event-stream');
+        accepts(request, STREAM);
         const session = findSession(request, agent);
         startStream(response, headers);
         session.listen(response);
@@ -143,13 +139,17 @@ function isJson(type: string | undefined): boolean {
   );
 }
 
+const STREAM = ['text/event-stream'];
+const POST_REPLIES = ['application/json', 'text/event-stream'];
+
 /** Refuses a client that would not understand what it gets. */
-function accepts(request: IncomingMessage, ...types: string[]): void {
+function accepts(request: IncomingMessage, types: readonly string[]): void {
   const { accept } = request.headers;
   if (accept === undefined || accept.includes('*/*')) return;
-  const missing = types.filter((type) => !accept.includes(type));
-  if (missing.length > 0)
-    throw new GatewayError('not_acceptable', `The Accept header must list ${types.join(' and ')}.`);
+  for (const type of types) {
+    if (!accept.includes(type))
+      throw new GatewayError('not_acceptable', `The Accept header must list ${types.join(' and ')}.`);
+  }
 }
 
 function readBatch(body: Buffer): Buffer[] | null {
@@ -160,27 +160,3 @@ function readBatch(body: Buffer): Buffer[] | null {
     throw new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
   }
 }
-
-function readBody(
-  request: IncomingMessage,
-  limit: number,
-  done: (error: GatewayError | null, body: Buffer) => void,
-): void {
-  const tooLarge = () =>
-    new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`);
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
-  const parts: Buffer[] = [];
-  let size = 0;
-  request.on('data', (chunk: Buffer) => {
-    const fitted = size <= limit;
-    size += chunk.length;
-    if (size <= limit) parts.push(chunk);
-    else if (fitted) done(tooLarge(), EMPTY);
-  });
-  request.on('end', () => {
-    if (size <= limit) done(null, parts.length === 1 ? parts[0]! : Buffer.concat(parts, size));
-  });
-  request.on('error', () => {});
-}
-
-const EMPTY = Buffer.alloc(0);

@@ -35,10 +35,11 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   const sessions = createSessions(gateway);
   const handleMcp = createMcpHandler(gateway, sessions, fail);
 
-  function fail(response: ServerResponse, error: unknown): void {
+  function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
     const known = toGatewayError(error);
     if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
-    const headers = known.code === 'unauthorized' ? ['www-authenticate', 'Bearer realm="toolgate"'] : [];
+    const headers = [...admitted];
+    if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
     if (known.code === 'method_not_allowed') headers.push('allow', 'POST, GET, DELETE');
     // What is left of the body is not worth reading.
     if (!response.req.complete) headers.push('connection', 'close');
@@ -56,14 +57,19 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
       sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'starting' });
       return;
     }
-    const headers = guard.admit(request);
-    if (request.method === 'OPTIONS' && headers.length > 0) {
-      response.writeHead(204, [...headers, ...PREFLIGHT]).end();
-      return;
+    let headers: readonly string[] = [];
+    try {
+      headers = guard.admit(request);
+      if (request.method === 'OPTIONS' && headers.length > 0) {
+        response.writeHead(204, [...headers, ...PREFLIGHT]).end();
+        return;
+      }
+      const agent = guard.identify(request);
+      if (path !== '/mcp') throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+      handleMcp(request, response, agent, headers);
+    } catch (error) {
+      fail(response, error, headers);
     }
-    const agent = guard.identify(request);
-    if (path !== '/mcp') throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
-    handleMcp(request, response, agent, headers);
   }
 
   const server = createServer({
@@ -71,14 +77,10 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
+    // A second Host or Authorization would be dropped unseen; joined to the first it is refused.
+    joinDuplicateHeaders: true,
   });
-  server.on('request', (request, response) => {
-    try {
-      handle(request, response);
-    } catch (error) {
-      fail(response, error);
-    }
-  });
+  server.on('request', handle);
   await listen(server, port, host);
   const bound = (server.address() as AddressInfo).port;
   return {

@@ -38,6 +38,7 @@ export class Session {
   }
 
   keepAlive(): void {
+    this.peer.keepAlive();
     for (const stream of this.#streams) stream.write(SSE_KEEPALIVE);
   }
 
@@ -71,28 +72,33 @@ export function createSessions(gateway: Gateway): Sessions {
   const sessions = new Map<string, Session>();
 
   const sweep = setInterval(() => {
-    const oldest = Date.now() - gateway.config.http.sessionTtl;
+    const now = Date.now();
     for (const session of sessions.values()) {
-      if (session.idle && session.lastUse < oldest) end(session);
+      if (isOver(session, now)) end(session);
       else session.keepAlive();
     }
   }, KEEPALIVE);
   sweep.unref();
+
+  function isOver(session: Session, now: number): boolean {
+    return now - session.lastUse > gateway.config.http.sessionTtl && session.idle;
+  }
 
   function end(session: Session): void {
     sessions.delete(session.id);
     session.close();
   }
 
-  /** Room for one more, at the cost of the session that was opened first and is not in use. */
+  /** Room for one more, at the cost of the session that was used longest ago. */
   function makeRoom(): void {
     if (sessions.size < gateway.config.http.maxSessions) return;
+    let oldest: Session | null = null;
     for (const session of sessions.values()) {
-      if (!session.idle) continue;
-      end(session);
-      return;
+      if (session.idle && (oldest === null || session.lastUse < oldest.lastUse)) oldest = session;
     }
-    throw new GatewayError('sessions_full', 'All sessions are in use. Try again later, or raise http.max_sessions.');
+    if (oldest === null)
+      throw new GatewayError('sessions_full', 'All sessions are in use. Try again later, or raise http.max_sessions.');
+    end(oldest);
   }
 
   return {
@@ -107,10 +113,11 @@ export function createSessions(gateway: Gateway): Sessions {
     },
     find(id, agent) {
       const session = sessions.get(id);
-      if (session === undefined || session.peer.agent !== agent) {
+      const now = Date.now();
+      if (session === undefined || session.peer.agent !== agent || isOver(session, now)) {
         throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with "initialize".');
       }
-      session.lastUse = Date.now();
+      session.lastUse = now;
       return session;
     },
     end,

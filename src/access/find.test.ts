@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { askedFor, catalogOf, type Offering } from '../../test/support/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { createControls } from '../controls/controls.ts';
+import { GatewayError } from '../errors.ts';
+import { type FoundResource, findPrompt, findResource, findTool } from './find.ts';
+import { startSelection } from './selection.ts';
+import { buildView } from './view.ts';
+
+const viewOf = (patterns: string[], ...offerings: Offering[]) =>
+  buildView(catalogOf(...offerings), startSelection(patterns), createControls(['activate']));
+
+/** Which server is asked for what. */
+const target = (found: Entry | FoundResource) => [
+  'entry' in found ? found.entry.sourceKey : found.sourceKey,
+  askedFor(found.upstreamName),
+];
+
+function failure(find: () => unknown): { code: string; message: string } {
+  try {
+    find();
+  } catch (error) {
+    if (error instanceof GatewayError) return { code: error.code, message: error.message };
+    throw error;
+  }
+  throw new Error('it was found');
+}
+
+describe('findTool', () => {
+  const view = viewOf(['git_s*'], { namespace: 'git', tool: ['status', 'commit'] });
+
+  it('gives an active tool under the name its server knows', () => {
+    expect(target(findTool(view, 'git_status'))).toEqual(['git', 'status']);
+  });
+
+  it('tells how to activate an inactive one', () => {
+    expect(failure(() => findTool(view, 'git_commit'))).toEqual({
+      code: 'item_inactive',
+      message:
+        'The tool "git_commit" is not active. Activate it first: call toolman_activate with "git_commit" in tools_on.',
+    });
+  });
+
+  it('suggests what an unknown name may have meant, active or not', () => {
+    expect(failure(() => findTool(view, 'git_comit'))).toEqual({
+      code: 'item_unknown',
+      message: 'There is no tool "git_comit". Did you mean "git_commit"?',
+    });
+    expect(failure(() => findTool(view, 'toolman_activat')).message).toContain('"toolman_activate"');
+    expect(failure(() => findTool(view, 'zzz')).message).toBe(
+      'There is no tool "zzz". List the tools to see what there is.',
+    );
+  });
+
+  it('does not take the bare name for the tool, nor words that every object has', () => {
+    expect(failure(() => findTool(view, 'status')).code).toBe('item_unknown');
+    for (const name of ['', '__proto__', 'constructor', 'toString']) {
+      expect(failure(() => findTool(view, name)).code).toBe('item_unknown');
+    }
+  });
+});
+
+describe('findPrompt', () => {
+  it('finds every prompt and suggests prompts only', () => {
+    const view = viewOf([], { namespace: 'a', prompt: ['greet'], tool: ['greet_all'] });
+    expect(target(findPrompt(view, 'a_greet'))).toEqual(['a', 'greet']);
+    expect(failure(() => findPrompt(view, 'a_great'))).toEqual({
+      code: 'item_unknown',
+      message: 'There is no prompt "a_great". Did you mean "a_greet"?',
+    });
+  });
+});
+
+describe('findResource', () => {
+  it('finds by the exposed URI, before any template that would match it too', () => {
+    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: '', template: ['a_n://{id}'] });
+    expect(target(findResource(view, 'a_n://1'))).toEqual(['a', 'n://1']);
+    expect(target(findResource(view, 'a_n://2'))).toEqual(['server-2', 'a_n://2']);
+  });
+
+  it('strips the prefix of a URI that comes from a template, and leaves the rest as it is', () => {
+    const view = viewOf(['*'], { namespace: 'a', template: ['n://{id}/{+path}'] });
+    for (const uri of ['n://x%20"/b/../c?d#e', 'n://日/😀\\\n']) {
+      expect(target(findResource(view, `a_${uri}`))).toEqual(['a', uri]);
+      expect(target(findResource(view, uri))).toEqual(['a', uri]);
+    }
+  });
+
+  it('takes the most specific of several templates', () => {
+    const view = viewOf(['*'], { namespace: 'a', template: ['{+all}', 'n://{id}'] });
+    expect(findResource(view, 'a_n://1').entry.name).toBe('a_n://{id}');
+    expect(findResource(view, 'a_other').entry.name).toBe('a_{+all}');
+  });
+
+  it('takes a bare URI that one active server owns, by name or by template', () => {
+    const view = viewOf(
+      ['*'],
+      { namespace: 'a', resource: ['n://1'] },
+      { namespace: 'b', resource: ['m://1'], template: ['m://{id}'] },
+    );
+    expect(target(findResource(view, 'n://1'))).toEqual(['a', 'n://1']);
+    expect(findResource(view, 'm://1').entry.name).toBe('b_m://1');
+    expect(target(findResource(view, 'm://2'))).toEqual(['b', 'm://2']);
+  });
+
+  it('lists the exposed names when several active servers own a bare URI', () => {
+    const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: 'b', template: ['n://{id}'] });
+    const { code, message } = failure(() => findResource(view, 'n://1'));
+    expect(code).toBe('params_invalid');
+    expect(message).toContain('Several servers have "n://1"');
+    expect(message).toContain('"a_n://1"');
+    expect(message).toContain('"b_n://{id}"');
+  });
+
+  it('takes a bare URI of which only one owner is active', () => {
+    const view = viewOf(['b_*'], { namespace: 'a', resource: ['n://1'] }, { namespace: 'b', resource: ['n://1'] });
+    expect(target(findResource(view, 'n://1'))).toEqual(['b', 'n://1']);
+  });
+
+  it('keeps off what was switched off by name, though an active template covers it', () => {
+    const view = viewOf(['a_n://{id}'], { namespace: 'a', resource: ['n://1'], template: ['n://{id}'] });
+    for (const uri of ['a_n://1', 'n://1']) {
+      const { code, message } = failure(() => findResource(view, uri));
+      expect(code).toBe('item_inactive');
+      expect(message).toContain('call toolman_activate with "a_n://1" in resources_on');
+    }
+    expect(target(findResource(view, 'a_n://2'))).toEqual(['a', 'n://2']);
+  });
+
+  it('tells how to activate the template that a URI would come from', () => {
+    const view = viewOf([], { namespace: 'a', template: ['n://{id}'] });
+    for (const uri of ['a_n://7', 'n://7']) {
+      expect(failure(() => findResource(view, uri)).message).toContain('with "a_n://{id}" in resources_on');
+    }
+  });
+
+  it('names the resource itself rather than a template when both are inactive', () => {
+    const view = viewOf([], { namespace: 'a', resource: ['n://1'], template: ['n://{id}'] });
+    expect(failure(() => findResource(view, 'n://1')).message).toContain('with "a_n://1" in resources_on');
+  });
+
+  it('suggests resources and templates for an unknown URI', () => {
+    const view = viewOf([], { namespace: 'a', resource: ['note://first'], template: ['memo://{id}/text'] });
+    expect(failure(() => findResource(view, 'a_note://frist'))).toEqual({
+      code: 'resource_unknown',
+      message: 'There is no resource "a_note://frist". Did you mean "a_note://first"?',
+    });
+    expect(failure(() => findResource(view, 'a_memo://id/text/')).message).toContain('"a_memo://{id}/text"');
+  });
+});

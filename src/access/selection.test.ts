@@ -1,0 +1,96 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { catalogOf } from '../../test/support/catalog.ts';
+import { activeEntries, changeSelection, isActive, rebase, type Selection, startSelection } from './selection.ts';
+
+const none = { on: new Set<string>(), off: new Set<string>() };
+const on = (...names: string[]) => ({ ...none, on: new Set(names) });
+const off = (...names: string[]) => ({ ...none, off: new Set(names) });
+
+describe('a selection', () => {
+  it('starts with what its patterns match, tools and resources each for themselves', () => {
+    const selection = startSelection(['git_*', 'fs_file:*']);
+    expect(isActive(selection, 'tool', 'git_status')).toBe(true);
+    expect(isActive(selection, 'tool', 'fs_read')).toBe(false);
+    expect(isActive(selection, 'resource', 'fs_file:///a')).toBe(true);
+    expect(isActive(selection, 'template', 'fs_file:///{a}')).toBe(true);
+    expect(isActive(selection, 'resource', 'fs_git_x')).toBe(false);
+  });
+
+  it('has everything without patterns and nothing with none', () => {
+    expect(isActive(startSelection(null), 'tool', 'x')).toBe(true);
+    expect(isActive(startSelection([]), 'tool', 'x')).toBe(false);
+  });
+
+  it('always has every prompt', () => {
+    const selection = changeSelection(startSelection([]), { tools: off('p'), resources: off('p') });
+    expect(isActive(selection, 'prompt', 'p')).toBe(true);
+  });
+
+  it('switches a tool and a resource of the same name apart, and templates with resources', () => {
+    const selection = changeSelection(startSelection([]), { tools: none, resources: on('x') });
+    expect(isActive(selection, 'tool', 'x')).toBe(false);
+    expect(isActive(selection, 'resource', 'x')).toBe(true);
+    expect(isActive(selection, 'template', 'x')).toBe(true);
+  });
+
+  it('keeps what was switched over new patterns', () => {
+    const changed = changeSelection(startSelection(['a*']), {
+      tools: { on: new Set(['b1']), off: new Set(['a1']) },
+      resources: none,
+    });
+    const rebased = rebase(changed, ['*']);
+    const active = (name: string) => isActive(rebased, 'tool', name);
+    expect(['a1', 'a2', 'b1', 'c1'].map(active)).toEqual([false, true, true, true]);
+  });
+
+  it('does not change when it is changed', () => {
+    const before = startSelection([]);
+    changeSelection(before, { tools: on('x'), resources: none });
+    expect(isActive(before, 'tool', 'x')).toBe(false);
+    expect(Object.isFrozen(before)).toBe(true);
+  });
+
+  it('does not care in which order the same switches were made', () => {
+    const change = (...names: string[]) =>
+      names.reduce((all, name) => changeSelection(all, { tools: on(name), resources: none }), startSelection(['x']));
+    expect(change('a', 'b').key).toBe(change('b', 'a').key);
+    expect(change('a').key).not.toBe(change('b').key);
+    expect(startSelection([]).key).not.toBe(startSelection(null).key);
+    expect(startSelection(['a', 'b']).key).not.toBe(startSelection(['a,b']).key);
+    const resource = changeSelection(startSelection(['x']), { tools: none, resources: on('a') });
+    expect(resource.key).not.toBe(change('a').key);
+  });
+
+  it('is what the last switch of each name says, and what the patterns say of all others', () => {
+    const name = fc.constantFrom('a1', 'a2', 'b1', 'b2');
+    const step = fc.record({ name, to: fc.boolean(), kind: fc.constantFrom('tools', 'resources') });
+    fc.assert(
+      fc.property(fc.array(step), (steps) => {
+        let selection: Selection = startSelection(['a*']);
+        const model = { tools: new Map<string, boolean>(), resources: new Map<string, boolean>() };
+        for (const { name, to, kind } of steps) {
+          selection = changeSelection(selection, {
+            tools: none,
+            resources: none,
+            [kind]: to ? on(name) : off(name),
+          });
+          model[kind as 'tools' | 'resources'].set(name, to);
+        }
+        for (const one of ['a1', 'a2', 'b1', 'b2']) {
+          const start = one.startsWith('a');
+          expect(isActive(selection, 'tool', one)).toBe(model.tools.get(one) ?? start);
+          expect(isActive(selection, 'resource', one)).toBe(model.resources.get(one) ?? start);
+        }
+      }),
+    );
+  });
+});
+
+describe('activeEntries', () => {
+  it('keeps the order of the catalog', () => {
+    const { tool } = catalogOf({ namespace: 'b', tool: ['2', '1'] }, { namespace: 'a', tool: ['1'] }).entries;
+    const names = activeEntries(startSelection(['*1']), tool.values()).map((entry) => entry.name);
+    expect(names).toEqual(['b_1', 'a_1']);
+  });
+});

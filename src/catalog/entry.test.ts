@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { askedFor, offerOf } from '../../test/support/catalog.ts';
+import { BUILT_IN, builtInEntry, toEntry } from './entry.ts';
+import { type Item, readItems } from './item.ts';
+
+const owner = { id: 3, key: 'git', namespace: 'git' };
+const item = (text: string): Item => readItems('tool', Buffer.from(`{"tools":[${text}]}`)).items[0]!;
+
+describe('toEntry', () => {
+  it('changes the name in the definition and not one byte beside it', () => {
+    const text = '{ "inputSchema":{"type":"object","name":"not me"},"name" : "st\\u0061tus", "n":1.0 }';
+    const entry = toEntry(owner, item(text));
+    expect(entry.name).toBe('git_status');
+    expect(entry.bytes.toString()).toBe(text.replace('"st\\u0061tus"', '"git_status"'));
+    expect(entry.upstreamName).toBe('"st\\u0061tus"');
+  });
+
+  it('uses the server’s own bytes where the namespace is empty', () => {
+    const status = item('{"inputSchema":{},"name":"st\\u0061tus"}');
+    const entry = toEntry({ ...owner, namespace: '' }, status);
+    expect(entry.name).toBe('status');
+    expect(entry.bytes).toBe(status.bytes);
+  });
+
+  it('is the same object for the same item of the same owner, and another for another owner', () => {
+    const status = item('{"inputSchema":{},"name":"status"}');
+    const entry = toEntry(owner, status);
+    expect(toEntry({ ...owner }, status)).toBe(entry);
+    expect(toEntry({ ...owner, namespace: 'hub' }, status)).toMatchObject({ name: 'hub_status', sourceId: 3 });
+    expect(toEntry({ ...owner, id: 4 }, status)).toMatchObject({ name: 'git_status', sourceId: 4 });
+    expect(toEntry({ ...owner, key: 'other' }, status)).toMatchObject({ sourceKey: 'other' });
+  });
+
+  it('has the same hash for the same bytes only', () => {
+    const hash = (namespace: string, text: string) => toEntry({ ...owner, namespace }, item(text)).hash;
+    const text = '{"inputSchema":{},"name":"a"}';
+    expect(hash('x', text)).toBe(hash('x', text));
+    expect(hash('x', text)).not.toBe(hash('y', text));
+    expect(hash('x', text)).not.toBe(hash('x', '{"inputSchema":{},"name": "a"}'));
+  });
+
+  it('carries any name there and back', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary', minLength: 1 }),
+        fc.constantFrom('', 'a', 'a.b-c_'),
+        (name, namespace) => {
+          const entry = toEntry({ ...owner, namespace }, offerOf({ tool: [name] }).items[0]!);
+          const exposed = namespace === '' ? name : `${namespace}_${name}`;
+          expect(entry.name).toBe(exposed);
+          expect((JSON.parse(entry.bytes.toString()) as { name: string }).name).toBe(exposed);
+          expect(askedFor(entry.upstreamName)).toBe(name);
+        },
+      ),
+    );
+  });
+});
+
+describe('builtInEntry', () => {
+  it('belongs to no server and shows its own definition', () => {
+    const definition = { name: 'own', description: 'A tool', inputSchema: {} };
+    const entry = builtInEntry(definition);
+    expect(entry).toMatchObject({ kind: 'tool', name: 'own', sourceId: BUILT_IN });
+    expect(JSON.parse(entry.bytes.toString())).toEqual(definition);
+    expect(builtInEntry({ ...definition, description: 'Another' }).hash).not.toBe(entry.hash);
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { didYouMean, similarNames } from './similar.ts';
+
+const names = ['git_status', 'git_stash', 'git_commit', 'fs_read_file', 'fs_read_text_file', 'fs_write_file'];
+
+describe('similarNames', () => {
+  it.each([
+    ['git_staus', 'git_status'],
+    ['git_comit', 'git_commit'],
+    ['GIT_STATUS', 'git_status'],
+    ['gitstatus', 'git_status'],
+    ['read_file', 'fs_read_file'],
+    ['status', 'git_status'],
+    ['my_fs_write_file', 'fs_write_file'],
+  ])('takes %s for %s', (slip, meant) => {
+    expect(similarNames(slip, names)[0]).toBe(meant);
+  });
+
+  it('says nothing where nothing is close', () => {
+    expect(similarNames('weather_tomorrow', names)).toEqual([]);
+    expect(similarNames('', names)).toEqual([]);
+    expect(similarNames('git_status', [])).toEqual([]);
+  });
+
+  it('gives the best first and no more than asked for', () => {
+    const many = ['tool_5', 'tool_12', 'tool_1', 'tool_345'];
+    expect(similarNames('tool_1', many)).toEqual(['tool_1', 'tool_12', 'tool_5']);
+    expect(similarNames('tool_1', many, 1)).toEqual(['tool_1']);
+  });
+
+  it('puts equally close ones in the order of the alphabet, however they come', () => {
+    expect(similarNames('ax', ['ad', 'ac', 'ab'])).toEqual(['ab', 'ac', 'ad']);
+  });
+
+  it('looks only at the beginning of a name of any length', () => {
+    const long = 'x'.repeat(1_000_000);
+    expect(similarNames(long, [`${long}y`, 'short'])).toEqual([`${long}y`]);
+  });
+});
+
+describe('didYouMean', () => {
+  it('makes a question out of one, two and three', () => {
+    expect(didYouMean('git_commit_', ['git_commit'])).toBe(' Did you mean "git_commit"?');
+    expect(didYouMean('ax', ['ab', 'ac'])).toBe(' Did you mean "ab" or "ac"?');
+    expect(didYouMean('ax', ['ab', 'ac', 'ad', 'ae'])).toBe(' Did you mean "ab", "ac" or "ad"?');
+  });
+
+  it('is empty where there is nothing to ask', () => {
+    expect(didYouMean('weather', names)).toBe('');
+  });
+});
