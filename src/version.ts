@@ -1,4 +1,10 @@
 /** Who we say we are. */
+import { randomUUID } from 'node:crypto';
+
 export const VERSION = '0.1.0';
 
-export const CLIENT_INFO = { name: 'toolgate', version: VERSION };
+export const IDENTITY = { name: 'toolgate', version: VERSION };
+
+/** Tells this very process from every other: a gateway that finds itself among its servers would list itself forever. */
+export const INSTANCE_KEY = 'toolgate/instance';
+export const INSTANCE = randomUUID();

@@ -10,7 +10,7 @@ import { idText, isRequest, isResponse, type Message, parseParams } from '../pro
 import { negotiate, type Revision } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, notificationMessage, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
-import { CLIENT_INFO } from '../version.ts';
+import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
 
 /** The way back for one request. */
 export interface Exchange {
@@ -178,13 +178,20 @@ export class Peer {
 
   #initialize(message: Message): Buffer {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
-    this.#revision = negotiate(parseParams(message).protocolVersion);
+    const { protocolVersion, _meta } = parseParams(message);
+    if ((_meta as Record<string, unknown> | undefined)?.[INSTANCE_KEY] === INSTANCE) {
+      throw new GatewayError(
+        'request_invalid',
+        'A gateway cannot be its own server: remove this entry from its servers.',
+      );
+    }
+    this.#revision = negotiate(protocolVersion);
     const { agent, selection, notify } = this.#options;
     this.#caller = this.#gateway.join({ agent, selection, changed: (kind) => notify(changedMessages[kind]) });
     return toBytes({
       protocolVersion: this.#revision,
       capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: { listChanged: true } },
-      serverInfo: CLIENT_INFO,
+      serverInfo: IDENTITY,
     });
   }
 

@@ -96,7 +96,8 @@ export async function openHttp(
   };
 
   const broken = (waiting: Waiting | null, text: string) => {
-    if (waiting === null) return;
+    // Asked after every reply, and nearly always answered by then: no error is made before it is needed.
+    if (waiting === null || !pending.has(waiting.id)) return;
     pending.fail(waiting.id, new GatewayError('source_broken', `Server "${source}" ${text}.`));
   };
 

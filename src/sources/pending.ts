@@ -12,6 +12,7 @@ export interface Waiting extends Ticket {
 export interface Pending {
   readonly size: number;
   add(request: Request): Waiting;
+  has(id: number): boolean;
   /** Hands a response to whoever waits for it; false when nobody does. */
   settle(message: Message): boolean;
   /** Hands a progress notification to its request. */
@@ -113,10 +114,9 @@ export function createPending(source: string, abandoned: (id: number, reason: st
       waiting.set(entry.id, entry);
       return entry;
     },
+    has: (id) => waiting.has(id),
     settle(message) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
-      // A line of a JSON log may have an id that is also one of ours.
-      if (resultStart < 0 && errorStart < 0 && !bytes.includes('"jsonrpc"')) return false;
       const entry = idStart < 0 ? undefined : take(table, Number(idText(message)));
       if (entry === undefined) return false;
       const { sink, method } = entry.request;

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, toBytes } from '../protocol/json.ts';
 import { isRevision, LATEST_REVISION, REVISIONS } from '../protocol/revisions.ts';
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
-import { CLIENT_INFO } from '../version.ts';
+import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
 import type { Connection } from './connection.ts';
 
 const MAX_PAGES = 1000;
@@ -56,7 +56,8 @@ export interface Greeting {
 }
 
 export async function greet(connection: Connection, timeout: number): Promise<Greeting> {
-  const params = { protocolVersion: LATEST_REVISION, capabilities: {}, clientInfo: CLIENT_INFO };
+  const _meta = { [INSTANCE_KEY]: INSTANCE };
+  const params = { protocolVersion: LATEST_REVISION, capabilities: {}, clientInfo: IDENTITY, _meta };
   const result = await ask(connection, 'initialize', params, timeout);
   const answer = JSON.parse(result.toString()) as {
     protocolVersion?: unknown;

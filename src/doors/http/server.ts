@@ -1,5 +1,5 @@
 /** The HTTP door: one server for `/mcp` and the probes. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -72,6 +72,8 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     }
   }
 
+  // Loaded here, so that a gateway on stdio starts without it.
+  const { createServer } = await import('node:http');
   const server = createServer({
     maxHeaderSize: 16_384,
     keepAliveTimeout: 65_000,
