@@ -2,21 +2,19 @@
  * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
-import { findPrompt, findResource, findTool } from './access/find.ts';
 import { rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
+import { type Call, findCall } from './calls/call.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
-import { BUILT_IN, type Entry } from './catalog/entry.ts';
+import { BUILT_IN } from './catalog/entry.ts';
 import type { Kind } from './catalog/item.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
-import { GatewayError, toGatewayError } from './errors.ts';
+import { type ErrorCode, GatewayError, toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
-import { decodeString } from './protocol/json.ts';
 import { type Message, parseParams } from './protocol/message.ts';
-import { rewriteRequest, type Wire } from './protocol/rewrite.ts';
 import { textResult } from './protocol/rpc.ts';
-import type { Request, Sink, Ticket } from './sources/connection.ts';
+import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
 import { openOfferStore } from './store/offers.ts';
 
@@ -66,6 +64,8 @@ export interface Gateway {
 const SWAP_PAUSE = 5;
 const MAX_VIEWS = 100;
 const NO_TICKET: Ticket = { cancel() {} };
+/** Answers that may be others when all servers are there, or when what was asked before has been done. */
+const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
 
 export function createGateway(initial: Config): Gateway {
   const events = createEvents();
@@ -78,7 +78,7 @@ export function createGateway(initial: Config): Gateway {
   let allTried = false;
   let closed = false;
   const members = new Set<Member>();
-  /** Calls of names that may come with a server that is still starting; each is tried again with every catalog. */
+  /** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
   const early = new Set<() => void>();
   const context = { events, offers: openOfferStore(config.dataDir), limits: config.limits, changed: scheduleSwap };
   const fleet = createFleet(context);
@@ -164,15 +164,13 @@ export function createGateway(initial: Config): Gateway {
     } catch (error) {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: message.method, error });
-      if (opening !== null && (known.code === 'item_unknown' || known.code === 'resource_unknown')) {
-        return routeWhenKnown(member, message, sink);
-      }
+      if (opening !== null && MAY_CHANGE.has(known.code)) return routeWhenKnown(member, message, sink);
       sink.fail(known);
       return NO_TICKET;
     }
   }
 
-  /** A name that is not there yet may come with a server that is still starting. */
+  /** What is meant may come with a server that is still starting. */
   function routeWhenKnown(member: Member, message: Message, sink: Sink): Ticket {
     let ticket: Ticket | null = null;
     const again = () => {
@@ -196,6 +194,7 @@ export function createGateway(initial: Config): Gateway {
   function route(member: Member, message: Message, sink: Sink): Ticket {
     const call = findCall(member.view(), message, sink);
     const { entry } = call;
+    if (opening !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     if (entry.sourceId === BUILT_IN) {
       runControl(member, entry.name, message, sink);
       return NO_TICKET;
@@ -205,6 +204,11 @@ export function createGateway(initial: Config): Gateway {
       throw new GatewayError('source_unavailable', `Server "${entry.sourceKey}" has been removed.`);
     call.timeout = slot.config.timeout;
     return slot.source.call(call);
+  }
+
+  /** Whether a server that is still starting could change what is meant: then the quickest server must not decide it. */
+  function isEarly({ entry, exact }: Call): boolean {
+    return entry.sourceId === BUILT_IN || !exact || fleet.mayClaim(entry.name, entry.sourceId);
   }
 
   function runControl(member: Member, name: string, message: Message, sink: Sink): void {
@@ -296,59 +300,6 @@ function fingerprint(view: View, kind: ListKind): string {
     default:
       return kind satisfies never;
   }
-}
-
-/** A caller's request on its way to the server that its name belongs to. */
-class Call implements Request {
-  readonly message: Message;
-  readonly entry: Entry;
-  /** What `rewriteRequest` puts between `start` and `end`. */
-  readonly name: string;
-  readonly start: number;
-  readonly end: number;
-  readonly sink: Sink;
-  timeout = 0;
-
-  constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink) {
-    this.message = message;
-    this.entry = entry;
-    this.name = name;
-    this.start = start;
-    this.end = end;
-    this.sink = sink;
-  }
-
-  get method(): string {
-    return this.message.method;
-  }
-
-  get token(): Buffer | null {
-    const { bytes, tokenStart, tokenEnd } = this.message;
-    return tokenStart < 0 ? null : bytes.subarray(tokenStart, tokenEnd);
-  }
-
-  encode(id: number): Wire {
-    return rewriteRequest(this.message, this, id);
-  }
-}
-
-function findCall(view: View, message: Message, sink: Sink): Call {
-  const byUri = message.method === 'resources/read';
-  const start = byUri ? message.uriStart : message.nameStart;
-  const end = byUri ? message.uriEnd : message.nameEnd;
-  if (start < 0 || message.bytes[start] !== 0x22) {
-    throw new GatewayError(
-      'params_invalid',
-      `${message.method} needs a string "${byUri ? 'uri' : 'name'}" in its parameters.`,
-    );
-  }
-  const name = decodeString(message.bytes, start, end);
-  if (byUri) {
-    const { entry, upstreamName } = findResource(view, name);
-    return new Call(message, entry, upstreamName, start, end, sink);
-  }
-  const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
-  return new Call(message, entry, entry.upstreamName, start, end, sink);
 }
 
 function pause(ms: number): Promise<void> {

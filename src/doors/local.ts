@@ -4,6 +4,7 @@ import { GatewayError } from '../errors.ts';
 import type { Caller, Gateway } from '../gateway.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/message.ts';
+import { join } from '../protocol/parts.ts';
 
 /** An error that a server answered with, passed on as it came. */
 export class RelayedError extends Error {
@@ -48,7 +49,7 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
       return new Promise((resolve, reject) => {
         const { signal } = options;
         const ticket = caller.call(message, {
-          result: resolve,
+          result: (result) => resolve(join(result)),
           error: (error) => reject(new RelayedError(JSON.parse(error.toString()))),
           fail: reject,
           progress: (bytes) => options.onProgress?.((JSON.parse(bytes.toString()) as { params: unknown }).params),

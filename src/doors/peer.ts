@@ -5,8 +5,9 @@
 import { type Kind, kindWords } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Caller, Gateway, ListKind } from '../gateway.ts';
-import { toBytes } from '../protocol/json.ts';
+import { findMember, toBytes } from '../protocol/json.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
+import type { Parts } from '../protocol/parts.ts';
 import { negotiate, type Revision } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, notificationMessage, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
@@ -56,7 +57,7 @@ class Answer implements Sink {
     this.running = running;
   }
 
-  result(result: Buffer): void {
+  result(result: Parts): void {
     this.running.delete(this.id);
     this.exchange.finish(resultReply(this.id, result));
   }
@@ -124,9 +125,11 @@ export class Peer {
   /** Takes a notification or a response. */
   accept(message: Message): void {
     if (isResponse(message) || message.method !== 'notifications/cancelled') return;
-    const { requestId, reason } = parseParams(message);
-    const answer = this.#running.get(JSON.stringify(requestId) ?? '');
+    const { bytes, paramsStart, paramsEnd } = message;
+    const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
+    const answer = id === null ? undefined : this.#running.get(bytes.toString('latin1', id.start, id.end));
     if (answer === undefined) return;
+    const { reason } = parseParams(message);
     this.#running.delete(answer.id);
     answer.ticket?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
     answer.exchange.abandon();

@@ -1,11 +1,12 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
-import { oneLine, readElements } from '../protocol/json.ts';
+import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { readMessage } from '../protocol/message.ts';
+import { readBatch, readMessage } from '../protocol/message.ts';
+import { join, partsOnOneLine } from '../protocol/parts.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
-import { errorObject, errorReply, type Reply, replyText, SHORT_REPLY } from '../protocol/rpc.ts';
+import { errorObject, errorReply, type Reply, writeReply } from '../protocol/rpc.ts';
 import { deliver, type Exchange, Peer } from './peer.ts';
 
 export interface StdioDoor {
@@ -28,14 +29,7 @@ export function openStdioDoor(
     if (open) output.write(Buffer.concat([message, NEWLINE]));
   };
   const answer = (reply: Reply) => {
-    if (!open) return;
-    if (reply.body.length < SHORT_REPLY) {
-      output.write(`${replyText({ ...reply, body: oneLine(reply.body) })}\n`, 'latin1');
-      return;
-    }
-    output.write(reply.head, 'latin1');
-    output.write(oneLine(reply.body));
-    output.write(`${reply.tail}\n`, 'latin1');
+    if (open) writeReply(output, { head: reply.head, body: partsOnOneLine(reply.body), tail: `${reply.tail}\n` });
   };
   const exchange: Exchange = {
     send: (message) => write(oneLine(message)),
@@ -46,12 +40,21 @@ export function openStdioDoor(
   const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
   const refuse = (error: unknown) => answer(errorReply('null', errorObject(toGatewayError(error))));
 
-  const receive = (line: Buffer) => {
-    const { depth } = gateway.config.limits;
+  const receiveOne = (bytes: Buffer) => {
     try {
-      const elements = peer.revision !== null && allowsBatch(peer.revision) ? readElements(line, 0, line.length) : null;
-      const parts = elements === null ? [line] : elements.map(({ start, end }) => line.subarray(start, end));
-      for (const part of parts) deliver(peer, readMessage(part, depth), () => exchange);
+      deliver(peer, readMessage(bytes, gateway.config.limits.depth), () => exchange);
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  const receive = (came: readonly Buffer[]) => {
+    const line = join(came.length === 1 ? came[0]! : came);
+    if (peer.revision === null || !allowsBatch(peer.revision)) {
+      receiveOne(line);
+      return;
+    }
+    try {
+      for (const part of readBatch(line) ?? [line]) receiveOne(part);
     } catch (error) {
       refuse(error);
     }
@@ -74,7 +77,11 @@ export function openStdioDoor(
       else setTimeout(finish, 10, deadline);
     };
     input.on('data', (chunk: Buffer) => reader.push(chunk));
-    input.on('end', () => finish(Date.now() + LAST_ANSWERS));
+    input.on('end', () => {
+      // The last line may come without its end.
+      reader.push(NEWLINE);
+      finish(Date.now() + LAST_ANSWERS);
+    });
     input.on('error', end);
     output.on('error', end);
   });

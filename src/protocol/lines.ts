@@ -1,7 +1,8 @@
 /** Newline-delimited framing: bytes in, whole lines out. A line over the limit is dropped whole and reported once. */
 
 export interface LineSink {
-  line(bytes: Buffer): void;
+  /** A line, in the parts it came in. */
+  line(parts: readonly Buffer[]): void;
   /** `head` is the beginning of the line, as much of it as came at once. */
   tooLong(limit: number, head: Buffer): void;
 }
@@ -31,14 +32,10 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       tooLong(tail);
       return;
     }
-    let line = tail;
-    if (size > 0) {
-      parts.push(tail);
-      line = Buffer.concat(parts, size + tail.length);
-      parts = [];
-      size = 0;
-    }
-    if (line.length > 0 && line[line.length - 1] === 0x0d) line = line.subarray(0, line.length - 1);
+    const line = size > 0 ? [...parts, tail] : [tail];
+    parts = [];
+    size = 0;
+    trimEnd(line);
     if (line.length > 0) sink.line(line);
   };
 
@@ -62,4 +59,16 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       size += rest.length;
     },
   };
+}
+
+/** Takes away a carriage return before the line feed, and parts with nothing in them at the end. */
+function trimEnd(line: Buffer[]): void {
+  let last = line.at(-1);
+  if (last?.length === 0) {
+    line.pop();
+    last = line.at(-1);
+  }
+  if (last?.[last.length - 1] !== 0x0d) return;
+  line.pop();
+  if (last.length > 1) line.push(last.subarray(0, last.length - 1));
 }

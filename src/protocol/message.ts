@@ -7,7 +7,16 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../errors.ts';
-import { decodeString, JsonError, MAX_DEPTH, skipSpace, skipString, skipValue } from './json.ts';
+import {
+  decodeString,
+  JsonError,
+  MAX_DEPTH,
+  readElements,
+  type Span,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './json.ts';
 
 export interface Message {
   readonly bytes: Buffer;
@@ -40,13 +49,29 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
     if (!isUtf8(bytes)) throw new JsonError('not UTF-8');
     return scan(bytes, maxDepth);
   } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    throw new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
+    throw toParseError(error);
   }
 }
 
+/** The messages of a batch, each still to be read; null where the bytes are not an array. Throws like `readMessage`. */
+export function readBatch(bytes: Buffer): Buffer[] | null {
+  let elements: Span[] | null;
+  try {
+    elements = readElements(bytes, 0, bytes.length);
+  } catch (error) {
+    throw toParseError(error);
+  }
+  if (elements?.length === 0) invalid('the batch is empty');
+  return elements?.map(({ start, end }) => bytes.subarray(start, end)) ?? null;
+}
+
+function toParseError(error: unknown): unknown {
+  if (!(error instanceof JsonError)) return error;
+  return new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
+}
+
 /** A message in which nothing has been found yet. */
-export function emptyMessage(bytes: Buffer): Message {
+function emptyMessage(bytes: Buffer): Message {
   return {
     bytes,
     method: '',

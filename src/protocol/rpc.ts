@@ -1,6 +1,7 @@
 /** JSON-RPC messages put together from bytes. */
 import type { GatewayError } from '../errors.ts';
 import { oneLine, toBytes } from './json.ts';
+import { type Parts, sizeOf } from './parts.ts';
 
 /**
  * A response in three parts, so that a large body is never copied: text, bytes, text. The texts hold one character a byte
@@ -8,11 +9,11 @@ import { oneLine, toBytes } from './json.ts';
  */
 export interface Reply {
   readonly head: string;
-  readonly body: Buffer;
+  readonly body: Parts;
   readonly tail: string;
 }
 
-export function resultReply(id: string, result: Buffer): Reply {
+export function resultReply(id: string, result: Parts): Reply {
   return { head: '{"jsonrpc":"2.0","result":', body: result, tail: `,"id":${id}}` };
 }
 
@@ -22,16 +23,28 @@ export function errorReply(id: string, error: Buffer): Reply {
 }
 
 export function replyLength({ head, body, tail }: Reply): number {
-  return head.length + body.length + tail.length;
-}
-
-/** A short reply as one latin1 text. */
-export function replyText({ head, body, tail }: Reply): string {
-  return head + body.toString('latin1') + tail;
+  return head.length + sizeOf(body) + tail.length;
 }
 
 /** A body up to this length is cheaper joined into one text than written apart. */
-export const SHORT_REPLY = 16_384;
+const SHORT = 16_384;
+
+/** Writes a reply: a short one as one latin1 text, a long one in its parts. */
+export function writeReply(out: NodeJS.WritableStream, { head, body, tail }: Reply): void {
+  const text = replyText({ head, body, tail });
+  if (text !== null) {
+    out.write(text, 'latin1');
+    return;
+  }
+  out.write(head, 'latin1');
+  for (const part of Buffer.isBuffer(body) ? [body] : body) out.write(part);
+  out.write(tail, 'latin1');
+}
+
+/** A short reply as one latin1 text; null for a long one. */
+export function replyText({ head, body, tail }: Reply): string | null {
+  return Buffer.isBuffer(body) && body.length < SHORT ? head + body.toString('latin1') + tail : null;
+}
 
 export function requestMessage(id: number, method: string, params: Buffer | null): Buffer {
   const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`;

@@ -2,10 +2,12 @@
 
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
-import { errorReply, type Reply, replyText, resultReply } from '../protocol/rpc.ts';
+import { join } from '../protocol/parts.ts';
+import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
 
 export function answerServer(message: Message): Buffer {
-  return Buffer.from(replyText(reply(message)), 'latin1');
+  const { head, body, tail } = reply(message);
+  return Buffer.concat([Buffer.from(head), join(body), Buffer.from(tail, 'latin1')]);
 }
 
 function reply(message: Message): Reply {

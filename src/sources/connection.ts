@@ -1,12 +1,13 @@
 /** One live connection to an MCP server, whatever it runs over. */
 import type { GatewayError } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
+import type { Parts } from '../protocol/parts.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
 export interface Sink {
   /** The result as the server sent it. */
-  result(result: Buffer): void;
+  result(result: Parts): void;
   /** The error object as the server sent it. */
   error(error: Buffer): void;
   /** No answer came: the server is gone, too slow, or made no sense. */

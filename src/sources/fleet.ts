@@ -3,6 +3,8 @@
  * changed server is started beside the old one and takes over when it has been tried, a removed one finishes its calls.
  */
 import type { Contribution } from '../catalog/catalog.ts';
+import { EMPTY_OFFER } from '../catalog/item.ts';
+import { exposedName } from '../catalog/names.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
 import type { Events } from '../events.ts';
 import type { OfferStore } from '../store/offers.ts';
@@ -39,6 +41,8 @@ export interface Fleet {
   apply(servers: readonly ServerConfig[]): FleetReport;
   contributions(): Contribution[];
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
+  /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
+  mayClaim(name: string, id: number): boolean;
   statuses(): ServerStatus[];
   /** Resolves when every server that is there now has been tried once. */
   tried(): Promise<void>;
@@ -155,6 +159,18 @@ export function createFleet(context: FleetContext): Fleet {
         present: source.present,
       })),
     find: (id) => byId.get(id),
+    mayClaim(name, id) {
+      const before = slots.slice(
+        0,
+        slots.findIndex((slot) => slot.id === id),
+      );
+      return before.some(
+        ({ source, config }) =>
+          source.offer === EMPTY_OFFER &&
+          source.status().state === 'starting' &&
+          name.startsWith(exposedName(config.namespace, '')),
+      );
+    },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({
         key: config.key,

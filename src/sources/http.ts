@@ -1,10 +1,12 @@
 /** A connection to a server over Streamable HTTP, in the revisions with sessions: every request is a POST of its own. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
-import { readServerMessage } from '../protocol/long.ts';
-import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { join } from '../protocol/parts.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
@@ -81,10 +83,17 @@ export async function openHttp(
     stream?.abort(new Error('closed'));
   };
 
-  const receive = (bytes: Buffer) => {
+  const receive = (...parts: Buffer[]) => {
+    if (parts.length > 1 || parts[0]!.length > LONG) {
+      const answer = readLongAnswer(parts);
+      if (answer !== null) {
+        pending.settleLong(answer);
+        return;
+      }
+    }
     let message: Message;
     try {
-      message = readServerMessage(bytes);
+      message = readMessage(join(parts.length === 1 ? parts[0]! : parts));
     } catch (error) {
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
@@ -103,71 +112,46 @@ export async function openHttp(
 
   /** Sends one message; `waiting` is the request in it, if it is one. */
   function post(message: Wire, waiting: Waiting | null): void {
-    let parts: Buffer[] = [];
-    let size = 0;
-    let status = 0;
-    let events_: SseReader | null = null;
-    pool.dispatch(
-      { path, method: 'POST', headers, body: wireBytes(message) },
-      {
-        onRequestStart(controller) {
-          if (waiting !== null) exchanges.set(waiting.id, controller);
-        },
-        onResponseStart(controller, statusCode, responseHeaders) {
-          status = statusCode;
-          const given = responseHeaders['mcp-session-id'];
-          if (session === null && typeof given === 'string' && status === 200) {
-            session = given;
-            setHeaders();
-          }
-          if (String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
-            events_ = createSseReader(maxMessage, receive, () => {
-              broken(waiting, `sent a message of more than ${maxMessage} bytes; raise limits.message to allow it`);
-              controller.abort(new Error('too large'));
-            });
-          }
-        },
-        onResponseData(controller, chunk) {
-          if (events_ !== null) {
-            events_.push(chunk);
-            return;
-          }
-          size += chunk.length;
-          parts.push(chunk);
-          if (size > maxMessage) {
-            broken(waiting, `sent a message of more than ${maxMessage} bytes; raise limits.message to allow it`);
-            controller.abort(new Error('too large'));
-          }
-        },
-        onResponseEnd() {
-          if (waiting !== null) exchanges.delete(waiting.id);
-          const answer = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
-          parts = [];
-          if (status === 404 && session !== null) {
-            end('has forgotten the session');
-          } else if (status >= 300) {
-            // The body may hold a JSON-RPC error for this very request, which says more than the status.
-            if (waiting !== null && answer[0] === 0x7b) settleQuietly(answer);
-            broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`);
-          } else {
-            if (events_ === null && answer.length > 0) receive(answer);
-            broken(waiting, 'ended its reply without an answer');
-          }
-        },
-        onResponseError(_controller, error) {
-          if (waiting !== null) exchanges.delete(waiting.id);
-          if (ended) return;
-          const reason = reach(error);
-          broken(waiting, reason);
-          if (isUnreachable(error)) end(reason);
-        },
-      },
-    );
+    const body = wireBytes(message);
+    pool.dispatch({ path, method: 'POST', headers, body }, new Exchange(link, waiting, maxMessage));
   }
+
+  const link: Link = {
+    begun(waiting, controller) {
+      exchanges.set(waiting.id, controller);
+    },
+    over(waiting) {
+      exchanges.delete(waiting.id);
+    },
+    greeted(id) {
+      if (session !== null) return;
+      session = id;
+      setHeaders();
+    },
+    receive,
+    answered(waiting, status, parts) {
+      if (status === 404 && session !== null) {
+        end('has forgotten the session');
+      } else if (status >= 300) {
+        // The body may hold a JSON-RPC error for this very request, which says more than the status.
+        if (waiting !== null) settleQuietly(join(parts));
+        broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`);
+      } else {
+        if (parts.length > 0) receive(...parts);
+        broken(waiting, 'ended its reply without an answer');
+      }
+    },
+    broken(waiting, error) {
+      if (ended) return;
+      const reason = error instanceof TooLarge ? error.message : reach(error);
+      broken(waiting, reason);
+      if (isUnreachable(error)) end(reason);
+    },
+  };
 
   function settleQuietly(answer: Buffer): void {
     try {
-      pending.settle(readServerMessage(answer));
+      pending.settle(readMessage(answer));
     } catch {
       // Not a JSON-RPC message after all: the status speaks for itself.
     }
@@ -192,7 +176,7 @@ export async function openHttp(
         onResponseStart(controller, status, responseHeaders) {
           if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
             retry = RETRY_STREAM.first;
-            reader = createSseReader(maxMessage, receive, () => controller.abort(new Error('too large')));
+            reader = createSseReader(maxMessage, receive, () => controller.abort(new TooLarge(maxMessage)));
           } else if (status === 404 && session !== null) {
             end('has forgotten the session');
           }
@@ -251,6 +235,73 @@ export async function openHttp(
   async function forget(): Promise<void> {
     const gone = pool.request({ path, method: 'DELETE', headers, headersTimeout: 500, bodyTimeout: 500 });
     await gone.then((response) => response.body.dump()).catch(() => {});
+  }
+}
+
+class TooLarge extends Error {
+  constructor(limit: number) {
+    super(`sent a message of more than ${limit} bytes; raise limits.message to allow it`);
+  }
+}
+
+/** What one exchange tells its connection. */
+interface Link {
+  begun(waiting: Waiting, controller: Dispatcher.DispatchController): void;
+  over(waiting: Waiting): void;
+  greeted(session: string): void;
+  receive(...parts: Buffer[]): void;
+  /** The reply is over; `parts` are its body where that was no stream. */
+  answered(waiting: Waiting | null, status: number, parts: readonly Buffer[]): void;
+  broken(waiting: Waiting | null, error: Error): void;
+}
+
+/** One POST and its reply. A class, because five closures for each call would be felt. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly link: Link;
+  readonly waiting: Waiting | null;
+  readonly maxMessage: number;
+  parts: Buffer[] = [];
+  size = 0;
+  status = 0;
+  events: SseReader | null = null;
+
+  constructor(link: Link, waiting: Waiting | null, maxMessage: number) {
+    this.link = link;
+    this.waiting = waiting;
+    this.maxMessage = maxMessage;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.waiting !== null) this.link.begun(this.waiting, controller);
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.status = status;
+    const session = headers['mcp-session-id'];
+    if (status === 200 && typeof session === 'string') this.link.greeted(session);
+    if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
+    const { maxMessage, link } = this;
+    this.events = createSseReader(maxMessage, link.receive, () => controller.abort(new TooLarge(maxMessage)));
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.events !== null) {
+      this.events.push(chunk);
+      return;
+    }
+    this.size += chunk.length;
+    this.parts.push(chunk);
+    if (this.size > this.maxMessage) controller.abort(new TooLarge(this.maxMessage));
+  }
+
+  onResponseEnd(): void {
+    if (this.waiting !== null) this.link.over(this.waiting);
+    this.link.answered(this.waiting, this.status, this.parts);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.waiting !== null) this.link.over(this.waiting);
+    this.link.broken(this.waiting, error);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
+import type { LongAnswer } from '../protocol/long.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import type { Request, Ticket } from './connection.ts';
 
@@ -15,6 +16,8 @@ export interface Pending {
   has(id: number): boolean;
   /** Hands a response to whoever waits for it; false when nobody does. */
   settle(message: Message): boolean;
+  /** The same for a long answer that was recognised by its ends. */
+  settleLong(answer: LongAnswer): boolean;
   /** Hands a progress notification to its request. */
   progress(message: Message): void;
   fail(id: number, error: GatewayError): boolean;
@@ -131,6 +134,11 @@ export function createPending(source: string, abandoned: (id: number, reason: st
           ),
         );
       return true;
+    },
+    settleLong({ id, result }) {
+      const entry = take(table, id);
+      entry?.request.sink.result(result);
+      return entry !== undefined;
     },
     progress(message) {
       const { bytes, paramsStart, paramsEnd } = message;

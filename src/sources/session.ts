@@ -2,6 +2,7 @@
 import { type Item, type Kind, kindWords, type Offer, readItems } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, toBytes } from '../protocol/json.ts';
+import { join } from '../protocol/parts.ts';
 import { isRevision, LATEST_REVISION, REVISIONS } from '../protocol/revisions.ts';
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
@@ -40,7 +41,7 @@ export function ask(connection: Connection, method: string, params: unknown, tim
       token: null,
       timeout,
       sink: {
-        result: resolve,
+        result: (result) => resolve(join(result)),
         error: (error) => reject(new UpstreamError(error)),
         fail: reject,
         progress() {},

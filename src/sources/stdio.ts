@@ -6,8 +6,9 @@ import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { readServerMessage } from '../protocol/long.ts';
-import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { join } from '../protocol/parts.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { answerServer } from './answer.ts';
@@ -74,10 +75,18 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (notes <= MAX_NOTES) events.note(notes < MAX_NOTES ? text : `${text} Further ones are not reported.`);
   };
 
-  const receive = (line: Buffer) => {
+  const receive = (parts: readonly Buffer[]) => {
+    if (parts.length > 1 || parts[0]!.length > LONG) {
+      const answer = readLongAnswer(parts);
+      if (answer !== null) {
+        pending.settleLong(answer);
+        return;
+      }
+    }
+    const line = join(parts.length === 1 ? parts[0]! : parts);
     let message: Message;
     try {
-      message = readServerMessage(line);
+      message = readMessage(line);
     } catch (error) {
       reject(line, messageOf(error));
       return;

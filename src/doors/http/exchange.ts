@@ -3,8 +3,9 @@
  * before it. The choice is made late, because plain JSON is the cheaper and by far the commoner case.
  */
 import type { ServerResponse } from 'node:http';
-import { oneLine, toBytes } from '../../protocol/json.ts';
-import { type Reply, replyLength, replyText, SHORT_REPLY } from '../../protocol/rpc.ts';
+import { toBytes } from '../../protocol/json.ts';
+import { partsOnOneLine } from '../../protocol/parts.ts';
+import { type Reply, replyLength, replyText, writeReply } from '../../protocol/rpc.ts';
 import { SSE_DATA, SSE_END, SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import type { Exchange } from '../peer.ts';
 
@@ -35,7 +36,7 @@ export class HttpExchange implements Exchange {
     if (this.streaming) {
       writeReply(this.response, {
         head: SSE_DATA + reply.head,
-        body: oneLine(reply.body),
+        body: partsOnOneLine(reply.body),
         tail: reply.tail + SSE_END,
       });
       if (this.expected === 0) this.response.end();
@@ -86,25 +87,14 @@ export function sendReply(response: ServerResponse, status: number, reply: Reply
   if (response.headersSent || response.destroyed) return;
   const length = String(replyLength(reply));
   response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
+  const text = replyText(reply);
   // node joins the headers and a text into one write.
-  if (reply.body.length < SHORT_REPLY) {
-    response.end(replyText(reply), 'latin1');
+  if (text !== null) {
+    response.end(text, 'latin1');
     return;
   }
   writeReply(response, reply);
   response.end();
-}
-
-function writeReply(response: ServerResponse, reply: Reply): void {
-  if (reply.body.length < SHORT_REPLY) {
-    response.write(replyText(reply), 'latin1');
-    return;
-  }
-  response.cork();
-  response.write(reply.head, 'latin1');
-  response.write(reply.body);
-  response.write(reply.tail, 'latin1');
-  response.uncork();
 }
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {

@@ -2,8 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { JsonError, readElements } from '../../protocol/json.ts';
-import { isRequest, type Message, readMessage } from '../../protocol/message.ts';
+import { isRequest, type Message, readBatch, readMessage } from '../../protocol/message.ts';
 import { allowsBatch, isRevision, REVISIONS } from '../../protocol/revisions.ts';
 import { deliver } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
@@ -81,7 +80,6 @@ export function createMcpHandler(
         'A batch is not allowed in this revision of the protocol; send one message at a time.',
       );
     }
-    if (messages.length === 0) throw new GatewayError('request_invalid', 'The batch is empty.');
     const expected = messages.filter(isRequest).length;
     const exchange = expected === 0 ? null : new HttpExchange(response, headers, expected);
     for (const message of messages) deliver(session.peer, message, () => exchange!);
@@ -149,14 +147,5 @@ function accepts(request: IncomingMessage, types: readonly string[]): void {
   for (const type of types) {
     if (!accept.includes(type))
       throw new GatewayError('not_acceptable', `The Accept header must list ${types.join(' and ')}.`);
-  }
-}
-
-function readBatch(body: Buffer): Buffer[] | null {
-  try {
-    return readElements(body, 0, body.length)?.map(({ start, end }) => body.subarray(start, end)) ?? null;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    throw new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
   }
 }

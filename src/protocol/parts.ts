@@ -1,0 +1,16 @@
+/** Bytes in one piece or in several: long ones go through as they came, because joining them would be a copy for nothing. */
+import { oneLine } from './json.ts';
+
+export type Parts = Buffer | readonly Buffer[];
+
+export function join(bytes: Parts): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.concat(bytes);
+}
+
+export function sizeOf(bytes: Parts): number {
+  return Buffer.isBuffer(bytes) ? bytes.length : bytes.reduce((sum, part) => sum + part.length, 0);
+}
+
+export function partsOnOneLine(bytes: Parts): Parts {
+  return Buffer.isBuffer(bytes) ? oneLine(bytes) : bytes.map(oneLine);
+}
