@@ -65,6 +65,8 @@ export function createMcpHandler(
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
     const session = sessions.open(agent);
     session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers]));
+    // Refused: nobody will come back for it.
+    if (session.peer.revision === null) sessions.end(session);
   }
 
   function receiveBatch(
