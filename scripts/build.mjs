@@ -1,7 +1,8 @@
 // `npm run build`: dist/ afresh from src/.
-import { build } from './setup.mjs';
+import { build, ensureInstalled } from './setup.mjs';
 
 try {
+  await ensureInstalled();
   await build();
 } catch (error) {
   console.error(error.message);

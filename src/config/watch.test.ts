@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { rolldown } from 'rolldown';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { watchConfig } from './watch.ts';
 
@@ -241,10 +242,13 @@ describe('a mounted ConfigMap', () => {
   });
 });
 
-it('does not keep the process alive', () => {
+it('does not keep the process alive', async () => {
   write(file, 'a');
+  const bundle = await rolldown({ input: join(import.meta.dirname, 'watch.ts'), platform: 'node', logLevel: 'silent' });
+  const program = join(folder, 'watch.mjs');
+  await bundle.write({ file: program });
   const script = `
-    const { watchConfig } = await import(${JSON.stringify(join(import.meta.dirname, '../../dist/config/watch.js'))});
+    const { watchConfig } = await import(${JSON.stringify(program)});
     watchConfig(${JSON.stringify(file)}, () => {});
   `;
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 });

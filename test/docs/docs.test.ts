@@ -1,0 +1,84 @@
+/** docs/: every block runs, every table of keys agrees with the schema, every link leads somewhere. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { configJsonSchema } from '../../src/index.ts';
+import { readAnchors, readLinks, readRows } from './markdown.ts';
+import { root, runPage, toPattern } from './page.ts';
+
+const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
+
+describe('every block does what the page says', () => {
+  it.each(pages)('%s', (page) => runPage(page), 60_000);
+});
+
+describe('docs/configuration.md has every key with its default', () => {
+  type Schema = {
+    properties?: Record<string, Schema>;
+    default?: unknown;
+    $ref?: string;
+    $defs?: Record<string, Schema>;
+  };
+  const schema = configJsonSchema() as Schema;
+  const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
+  const sections: [string, Schema | undefined][] = [
+    ['Settings', schema],
+    ['A server', schema.$defs?.Server],
+    ['http', schema.properties?.http],
+    ['limits', schema.properties?.limits],
+  ];
+
+  it.each(sections)('%s', (heading, part) => {
+    const rows = readRows(page, heading).map(([key, given]) => [key!.replaceAll('`', ''), given!]);
+    const keys = Object.keys(part?.properties ?? {});
+    expect(rows.map(([key]) => key).sort()).toEqual(keys.sort());
+    for (const [key, given] of rows) {
+      const value = part?.properties?.[key!]?.default;
+      const shown = ['', 'none', 'see meaning'].includes(given!) ? undefined : given;
+      const isTable = typeof value === 'object' && !Array.isArray(value);
+      const text = typeof value === 'string' && value !== '' ? value : JSON.stringify(value);
+      expect(shown, key).toBe(value === undefined || isTable ? undefined : `\`${text}\``);
+    }
+  });
+});
+
+describe('docs/troubleshooting.md', () => {
+  const page = readFileSync(join(root, 'docs/troubleshooting.md'), 'utf8');
+  const messages = [...page.matchAll(/\*\*`(.+?)`\*\*/g)].map((match) => match[1]!);
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.ts'),
+  );
+  const source = files.map((path) => readFileSync(join(root, 'src', path), 'utf8')).join('\n');
+
+  it.each(messages)('quotes a message that there is: %s', (message) => {
+    // The parts between what changes; short ones are in the source anyway.
+    const parts = message.split('…').map((part) => part.replace(/^[". ]+|[". ]+$/g, ''));
+    const long = parts.filter((part) => part.length > 10);
+    expect(long).not.toEqual([]);
+    for (const part of long) expect(source.includes(part), part).toBe(true);
+  });
+});
+
+describe('links', () => {
+  const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'dashboard/README.md', ...pages];
+
+  it.each(all)('of %s lead to a file and a heading that are there', (page) => {
+    const broken = readLinks(readFileSync(join(root, page), 'utf8')).filter((link) => {
+      if (/^https?:/.test(link)) return false;
+      const [path, anchor] = link.split('#');
+      const file = path === '' ? join(root, page) : resolve(root, dirname(page), path!);
+      if (!existsSync(file)) return true;
+      return anchor !== undefined && !readAnchors(readFileSync(file, 'utf8')).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+describe('the check itself', () => {
+  it('takes … for anything and the rest for itself', () => {
+    expect('a (1)\nb\nc').toMatch(toPattern('a (1)\n…\nc\n'));
+    expect('a (1)\nb\nc').not.toMatch(toPattern('a (1)\nc\n'));
+    expect('a (1)\nb\nc').not.toMatch(toPattern('a (1)\nb\n'));
+    expect('aXb').not.toMatch(toPattern('a.b'));
+  });
+});

@@ -1,0 +1,208 @@
+/**
+ * Runs a page: every fenced block, from the top to the end, in one sandbox, as a reader would. What a block is says its
+ * language and the words behind it:
+ *
+ *     sh                    run by a shell that remembers its folder and variables; has to succeed
+ *     sh checkout           the same, in the project's own folder
+ *     sh background         started, and left running until the next one or the end of the page
+ *     console               lines with `$ ` are run, the lines below each are what it prints; `…` stands for anything
+ *     text output           what the block before it printed
+ *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which has to refuse it in a folder `broken`),
+ *                           or by connecting, where it is the file of a client
+ *     js FILE               written to the file and run
+ *
+ * Words of a page's own come with a function of the test. A block of any other kind fails: nothing is left unchecked.
+ */
+import { execFile } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { loadConfig } from '../../src/index.ts';
+import { type Child, childEnv, startChild } from '../support/child.ts';
+import { waitFor } from '../support/processes.ts';
+import { tempFolder, writeFiles } from '../support/temp.ts';
+import { entryOf, entryOfClaude, toolsOf } from './clients.ts';
+import { type Block, readBlocks } from './markdown.ts';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+
+export interface Sandbox {
+  readonly home: string;
+  readonly env: Record<string, string>;
+  /** The text of a page with its example paths and port made real. */
+  real(text: string): string;
+  /** Runs a script and gives what it printed. */
+  shell(script: string, cwd?: string): Promise<{ output: string; code: number }>;
+}
+
+/** Checks a block with words of the page's own. */
+export type Check = (text: string, sandbox: Sandbox) => unknown;
+
+export async function runPage(page: string, checks: Record<string, Check> = {}): Promise<void> {
+  const sandbox = await openSandbox();
+  const run = createRunner(sandbox, checks);
+  const blocks = readBlocks(readFileSync(join(root, page), 'utf8'), page);
+  expect(blocks, `${page} has blocks`).not.toEqual([]);
+  for (const block of blocks) {
+    try {
+      await run(block);
+    } catch (error) {
+      throw new Error(`${block.place}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+}
+
+function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: Block) => Promise<void> {
+  let printed = '';
+  let background: Child | undefined;
+  let token = '';
+
+  async function runShell(text: string, tags: readonly string[]): Promise<void> {
+    const cwd = tags.includes('checkout') ? root : undefined;
+    if (tags.includes('background')) {
+      await background?.stop();
+      token = /BEARER_TOKEN=(\S+)/.exec(text)?.[1] ?? '';
+      background = await startBackground(sandbox, text, cwd);
+      // Without what npm itself says first.
+      printed = background.stdout().replace(/^\n(?:> .*\n)+\n/, '');
+      return;
+    }
+    const { output, code } = await sandbox.shell(text, cwd);
+    expect(code, output).toBe(0);
+    printed = output;
+    const added = takeClaudeArguments(sandbox);
+    if (added === undefined) return;
+    if (added.includes('http')) expect(background?.stdout(), 'what serve prints').toContain(`  ${text.trim()}\n`);
+    await connect(entryOfClaude(added));
+  }
+
+  async function connect(entry: NonNullable<ReturnType<typeof entryOf>>): Promise<void> {
+    expect((await toolsOf(entry, sandbox.env, token)).length).toBeGreaterThan(0);
+  }
+
+  async function checkFile(text: string, [name]: readonly string[], language: string): Promise<void> {
+    const { output } = await sandbox.shell('pwd');
+    const file = join(output.trim(), name ?? `fragment-${language}/toolgate.${language}`);
+    writeFiles(dirname(file), { [basename(file)]: text });
+    if (language === 'js') printed = (await sandbox.shell(`node ${name}`)).output;
+    else if (name === undefined || /^(tools|toolgate|\.?mcp)\.\w+$/.test(basename(file))) await checkConfig(file, text);
+    // Lines of JSON: what they do is checked where the page uses them.
+    else if (!file.endsWith('.jsonl')) throw new Error(`nobody knows what ${name} is`);
+  }
+
+  async function checkConfig(file: string, text: string): Promise<void> {
+    const entry = file.endsWith('mcp.json') ? entryOf(JSON.parse(text)) : undefined;
+    if (entry !== undefined) return connect(entry);
+    const env = { ...sandbox.env, ISSUES_TOKEN: 'secret' };
+    const load = loadConfig({ cwd: dirname(file), env, path: file });
+    // A page about mistakes shows some.
+    if (dirname(file).endsWith('/broken')) await expect(load).rejects.toThrow();
+    else expect((await load).notices).toEqual([]);
+  }
+
+  async function runConsole(text: string): Promise<void> {
+    for (const part of text.split(/^\$ /m).slice(1)) {
+      const [command, ...expected] = part.split('\n');
+      const { output } = await sandbox.shell(command!);
+      expect(output).toMatch(toPattern(expected.join('\n')));
+    }
+  }
+
+  return async (block) => {
+    const { language, tags } = block;
+    const text = sandbox.real(block.text);
+    const own = checks[tags[0] ?? ''];
+    if (own !== undefined) await own(text, sandbox);
+    else if (language === 'sh') await runShell(text, tags);
+    else if (language === 'console') await runConsole(text);
+    else if (language === 'text' && tags[0] === 'output') expect(printed).toMatch(toPattern(text));
+    else if (['toml', 'yaml', 'json', 'js'].includes(language)) await checkFile(text, tags, language);
+    else throw new Error(`nobody knows how to check a block "${[language, ...tags].join(' ')}"`);
+  };
+}
+
+/** The whole of the text, where `…` stands for anything. */
+export function toPattern(text: string): RegExp {
+  const parts = text
+    .trim()
+    .split('…')
+    .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  return new RegExp(`^\\s*${parts.join('[^]*?')}\\s*$`);
+}
+
+async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Promise<Child> {
+  const folder = cwd ?? (await sandbox.shell('pwd')).output.trim();
+  // `exec`, so that a signal reaches the program itself; `env`, because `exec` alone takes no assignments.
+  const child = startChild('/bin/sh', ['-c', `exec env ${text.trim()}`], { cwd: folder, env: sandbox.env });
+  await waitFor(() => {
+    if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.stdout()}${child.stderr()}`);
+    return child.stdout().includes('Serving:') && child.stdout().endsWith('\n');
+  }, 60_000);
+  return child;
+}
+
+/** A home folder, a path to the commands that pages use, and a port that is free. */
+async function openSandbox(): Promise<Sandbox> {
+  const home = tempFolder({ 'package.json': '{ "private": true }' });
+  const shims = tempFolder();
+  const state = join(shims, 'state');
+  shim(shims, 'toolgate', `exec "${process.execPath}" "${root}/bin/toolgate.mjs" "$@"`);
+  // The same packages, from the project's own: what npx would download is not what is tested.
+  shim(
+    shims,
+    'npx',
+    `[ "$1" = -y ] && shift; package=$1; shift; exec "${process.execPath}" "${root}/node_modules/$package/dist/index.js" "$@"`,
+  );
+  shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
+  const port = await freePort();
+  const env = childEnv({
+    HOME: home,
+    CORE_PORT: String(port),
+    npm_config_prefix: join(home, '.npm-global'),
+    npm_config_update_notifier: 'false',
+    npm_config_offline: 'true',
+    // What npm install puts there goes before the shim.
+    PATH: [join(home, '.npm-global', 'bin'), shims, process.env.PATH].join(':'),
+  });
+  const real = (text: string) =>
+    text.replaceAll('8808', String(port)).replaceAll('/home/you', home).replaceAll('/path/to/toolgate', root);
+  const shell = (script: string, cwd?: string): Promise<{ output: string; code: number }> => {
+    const [before, after] =
+      cwd === undefined ? [`. "${state}"`, `{ export -p; echo "cd '$(pwd)'"; } > "${state}"`] : ['', ''];
+    const lines = ['exec 2>&1', existsSync(state) ? before : '', script, 'code=$?', after, 'exit $code'];
+    return new Promise((resolve) => {
+      const args = ['-c', lines.join('\n')];
+      const child = execFile('/bin/sh', args, { cwd: cwd ?? home, env, timeout: 25_000 }, (error, output) => {
+        resolve({ output, code: typeof error?.code === 'number' ? error.code : error === null ? 0 : 1 });
+      });
+      child.stdin?.end();
+    });
+  };
+  return { home, env, real, shell };
+}
+
+function shim(folder: string, name: string, script: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(folder, name), 0o755);
+}
+
+/** The arguments of the `claude` that was just run, if it was. */
+function takeClaudeArguments({ home }: Sandbox): string[] | undefined {
+  const file = join(home, '.claude-arguments');
+  if (!existsSync(file)) return undefined;
+  const words = readFileSync(file, 'utf8').trimEnd().split('\n');
+  writeFileSync(file, '');
+  return words[0] === '' ? undefined : words;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
