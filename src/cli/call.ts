@@ -78,12 +78,19 @@ function readArguments(words: readonly string[], properties: Properties): Record
 
 function readValue(key: string, text: string, type: unknown): unknown {
   if (type === 'string') return text;
-  if (type !== undefined) return readJson(text, `The value of ${key}`);
+  const types: unknown[] | null = Array.isArray(type) ? type : null;
+  if (type !== undefined && !types?.includes('string')) return readJson(text, `The value of ${key}`);
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return types === null || types.some((one) => isOfType(value, one)) ? value : text;
   } catch {
     return text;
   }
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  if (value === null || Array.isArray(value)) return type === (value === null ? 'null' : 'array');
+  return type === typeof value || (type === 'integer' && Number.isInteger(value));
 }
 
 function readJson(text: string, what: string): unknown {

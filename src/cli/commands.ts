@@ -79,7 +79,7 @@ export interface Invocation {
 export function parseCommandLine(argv: readonly string[]): Invocation {
   const first = argv[0] ?? '';
   const named = first !== '' && !first.startsWith('-');
-  if (named && !(first in commands)) {
+  if (named && !Object.hasOwn(commands, first)) {
     throw new GatewayError(
       'usage',
       `There is no command "${first}".${didYouMean(first, Object.keys(commands))} See toolgate --help.`,

@@ -2,7 +2,7 @@
 import { createGateway, type Gateway, GatewayError, loadConfig } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
-import { paint, plain, withSpinner } from './terminal.ts';
+import { jsonText, paint, plain, withSpinner } from './terminal.ts';
 
 interface Finding {
   readonly level: 'ok' | 'warning' | 'broken';
@@ -14,7 +14,7 @@ interface Finding {
 
 export async function doctor(options: Options): Promise<number> {
   const findings = await examine(options);
-  if (options.json === true) process.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
+  if (options.json === true) process.stdout.write(`${jsonText({ findings }, 2)}\n`);
   else for (const finding of findings) process.stdout.write(`${show(finding)}\n`);
   if (findings.some(({ level }) => level === 'broken')) return 2;
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;

@@ -2,7 +2,7 @@
 import { didYouMean, type Entry, type Gateway, GatewayError, type Kind, openLocalDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
-import { brief, columns, paint, table } from './terminal.ts';
+import { brief, columns, jsonText, paint, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
   tools: ['tool'],
@@ -12,7 +12,7 @@ const kinds: Readonly<Record<string, readonly Kind[]>> = {
 
 export async function list(args: readonly string[], options: Options): Promise<number> {
   const what = args[0] ?? 'tools';
-  if (what !== 'servers' && kinds[what] === undefined) {
+  if (what !== 'servers' && !Object.hasOwn(kinds, what)) {
     const names = ['servers', ...Object.keys(kinds)];
     throw new GatewayError(
       'usage',
@@ -60,12 +60,12 @@ function printEntries(gateway: Gateway, wanted: readonly Kind[], json: boolean):
   }
   const width = Math.max(20, columns() - Math.max(0, ...entries.map((entry) => entry.name.length)) - 5);
   const rows = entries.map((entry) => [
-    `${isActive(entry) ? paint('green', '*') : ' '} ${entry.name}`,
+    `${isActive(entry) ? paint('green', '*') : ' '} ${brief(entry.name, Number.POSITIVE_INFINITY)}`,
     paint('dim', brief(entry.item.description, width)),
   ]);
   process.stdout.write(rows.length === 0 ? 'There is nothing.\n' : `${table(rows)}\n`);
 }
 
 function print(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  process.stdout.write(`${jsonText(value, 2)}\n`);
 }

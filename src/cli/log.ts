@@ -1,7 +1,7 @@
 /** The log: what happens in the gateway, on standard error; JSON lines when nobody is watching a terminal. */
 import type { EventMap, EventName, Gateway } from '../index.ts';
 import { GatewayError } from '../index.ts';
-import { paint, plain } from './terminal.ts';
+import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LEVELS)[number];
@@ -74,6 +74,6 @@ function write(line: Line): void {
       `${paint(marks[line.level], line.level.padEnd(5), process.stderr)} ${source}${plain(line.message)}\n`,
     );
   } else {
-    process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
+    process.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
   }
 }

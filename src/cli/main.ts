@@ -1,7 +1,7 @@
 /** The command line: finds the command, runs it, and turns what goes wrong into one clear line and an exit code. */
 import { GatewayError, messageOf, VERSION } from '../index.ts';
 import { commandHelp, helpText, type Invocation, parseCommandLine } from './commands.ts';
-import { paint } from './terminal.ts';
+import { paint, plain } from './terminal.ts';
 
 export async function run(argv: readonly string[]): Promise<void> {
   // A reader that has seen enough, such as `head`, is no failure.
@@ -12,7 +12,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     process.exitCode = await dispatch(argv);
   } catch (error) {
     const text = error instanceof GatewayError ? error.message : ((error as Error).stack ?? messageOf(error));
-    process.stderr.write(`${paint('red', 'toolgate:', process.stderr)} ${text}\n`);
+    process.stderr.write(`${paint('red', 'toolgate:', process.stderr)} ${plain(text)}\n`);
     process.exitCode = 2;
   }
 }

@@ -3,7 +3,7 @@ import { followConfig, type Gateway, GatewayError, openHttpDoor } from '../index
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';
-import { paint, table } from './terminal.ts';
+import { paint, plain, table } from './terminal.ts';
 
 export async function serve(options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn');
@@ -72,7 +72,7 @@ function servedText(gateway: Gateway): string {
     .statuses()
     .map(({ key, state, present, detail }) => [
       `  ${present ? paint('green', '✓') : paint('red', '✗')} ${key}`,
-      present ? counts(key) || 'nothing' : `${state}: ${detail}`,
+      present ? counts(key) || 'nothing' : plain(`${state}: ${detail}`),
     ]);
   return rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
 }

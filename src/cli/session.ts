@@ -13,7 +13,7 @@ export async function startGateway(options: Options, defaultLevel: string): Prom
   const config = await loadConfig(loadOptions(options));
   const gateway = createGateway(config);
   startLog(gateway, level);
-  for (const message of config.notices) gateway.events.emit('config', { ok: true, message });
+  for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
 }
 

@@ -25,6 +25,14 @@ export function plain(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
+/** A value as JSON that is safe to show too: JSON itself leaves some control characters as they are. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(
+    /[\u007f-\u009f]/g,
+    (char) => `\\u00${char.charCodeAt(0).toString(16)}`,
+  );
+}
+
 /** The first line, cut to what fits. */
 export function brief(text: string, width: number): string {
   const line = plain(text).replace(/\s+/g, ' ').trim();

@@ -47,24 +47,38 @@ class Answer implements Sink {
   readonly id: string;
   readonly method: string;
   readonly exchange: Exchange;
-  readonly running: Map<string, Answer>;
+  /** The requests of the same client, in an array for the reason that slots.ts gives. */
+  readonly running: Answer[];
+  /** Where it stands among them; -1 when it is over. */
+  place: number;
   ticket: Ticket | null = null;
 
-  constructor(id: string, method: string, exchange: Exchange, running: Map<string, Answer>) {
+  constructor(id: string, method: string, exchange: Exchange, running: Answer[]) {
     this.id = id;
     this.method = method;
     this.exchange = exchange;
     this.running = running;
+    this.place = running.push(this) - 1;
+  }
+
+  /** False when it was over already. */
+  end(): boolean {
+    if (this.place < 0) return false;
+    const last = this.running.pop()!;
+    if (last !== this) {
+      this.running[this.place] = last;
+      last.place = this.place;
+    }
+    this.place = -1;
+    return true;
   }
 
   result(result: Parts): void {
-    this.running.delete(this.id);
-    this.exchange.finish(resultReply(this.id, result));
+    if (this.end()) this.exchange.finish(resultReply(this.id, result));
   }
 
   error(error: Buffer): void {
-    this.running.delete(this.id);
-    this.exchange.finish(errorReply(this.id, error));
+    if (this.end()) this.exchange.finish(errorReply(this.id, error));
   }
 
   fail(error: GatewayError): void {
@@ -85,8 +99,8 @@ export class Peer {
   #revision: Revision | null = null;
   #caller: Caller | null = null;
   #closed = false;
-  /** What waits for an answer, by the id as the client wrote it. */
-  readonly #running = new Map<string, Answer>();
+  /** What waits for an answer. */
+  readonly #running: Answer[] = [];
 
   constructor(gateway: Gateway, options: PeerOptions) {
     this.#gateway = gateway;
@@ -100,19 +114,18 @@ export class Peer {
   }
 
   get inFlight(): number {
-    return this.#running.size;
+    return this.#running.length;
   }
 
   /** Takes a request; its answer goes through the exchange. */
   request(message: Message, exchange: Exchange): void {
     const id = idText(message);
-    if (this.#running.has(id)) {
+    if (this.#find(id) !== undefined) {
       const error = new GatewayError('request_invalid', `The id ${id} is in use by another request.`);
       exchange.finish(errorReply(id, errorObject(error)));
       return;
     }
     const answer = new Answer(id, message.method, exchange, this.#running);
-    this.#running.set(id, answer);
     try {
       this.#dispatch(message, answer);
     } catch (error) {
@@ -127,27 +140,32 @@ export class Peer {
     if (isResponse(message) || message.method !== 'notifications/cancelled') return;
     const { bytes, paramsStart, paramsEnd } = message;
     const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
-    const answer = id === null ? undefined : this.#running.get(bytes.toString('latin1', id.start, id.end));
+    const answer = id === null ? undefined : this.#find(bytes.toString('latin1', id.start, id.end));
     if (answer === undefined) return;
     const { reason } = parseParams(message);
-    this.#running.delete(answer.id);
+    answer.end();
     answer.ticket?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
     answer.exchange.abandon();
   }
 
   keepAlive(): void {
-    for (const answer of this.#running.values()) answer.exchange.keepAlive();
+    for (const answer of this.#running) answer.exchange.keepAlive();
   }
 
   /** Ends the peer and cancels what it was waiting for. */
   close(): void {
     this.#closed = true;
     this.#caller?.leave();
-    for (const answer of this.#running.values()) {
+    for (const answer of [...this.#running]) {
+      answer.end();
       answer.ticket?.cancel('the client is gone');
       answer.exchange.abandon();
     }
-    this.#running.clear();
+  }
+
+  /** Ids are compared as the client wrote them: `7` and `"7"` are different. */
+  #find(id: string): Answer | undefined {
+    return this.#running.find((answer) => answer.id === id);
   }
 
   #dispatch(message: Message, answer: Answer): void {

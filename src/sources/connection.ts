@@ -37,6 +37,11 @@ export interface ConnectionEvents {
   notification(message: Message): void;
   /** The connection is over; called once, and not after `close`. */
   closed(reason: string): void;
+  /**
+   * The server has forgotten the session: a new connection is needed, while this one may still get answers. `refused` is
+   * a request that the server did not look at; it goes on under the ticket, or fails where there is none.
+   */
+  forgotten(refused: Request | null): Ticket | null;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }

@@ -45,11 +45,11 @@ export async function openHttp(
   let retry = RETRY_STREAM.first;
   let retryTimer: NodeJS.Timeout | undefined;
   let stream: Dispatcher.DispatchController | null = null;
-  const exchanges = new Map<number, Dispatcher.DispatchController>();
+  /** Whether there ever was one. */
+  let streamed = false;
 
-  const pending = createPending(source, (id, reason) => {
-    exchanges.get(id)?.abort(new Error('cancelled'));
-    exchanges.delete(id);
+  const pending = createPending(source, ({ id, carrier }, reason) => {
+    carrier?.abort(new Error('cancelled'));
     post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
   });
 
@@ -75,6 +75,19 @@ export async function openHttp(
     shut();
     pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
     events.closed(reason);
+  };
+
+  /** The server has not looked at what it refuses for this, so that can be asked again in a new session. */
+  const forgotten = (waiting: Waiting | null) => {
+    shut();
+    const refused = waiting !== null && pending.withdraw(waiting.id) ? waiting : null;
+    const next = events.forgotten(refused?.request ?? null);
+    if (refused === null) return;
+    refused.next = next;
+    if (next === null)
+      refused.request.sink.fail(
+        new GatewayError('source_broken', `Server "${source}" has forgotten the session again. Try again later.`),
+      );
   };
 
   const shut = () => {
@@ -118,10 +131,9 @@ export async function openHttp(
 
   const link: Link = {
     begun(waiting, controller) {
-      exchanges.set(waiting.id, controller);
-    },
-    over(waiting) {
-      exchanges.delete(waiting.id);
+      // A call may have been cancelled while it waited for a free socket.
+      if (pending.has(waiting.id)) waiting.carrier = controller;
+      else controller.abort(new Error('cancelled'));
     },
     greeted(id) {
       if (session !== null) return;
@@ -131,7 +143,7 @@ export async function openHttp(
     receive,
     answered(waiting, status, parts) {
       if (status === 404 && session !== null) {
-        end('has forgotten the session');
+        forgotten(waiting);
       } else if (status >= 300) {
         // The body may hold a JSON-RPC error for this very request, which says more than the status.
         if (waiting !== null) settleQuietly(join(parts));
@@ -142,7 +154,6 @@ export async function openHttp(
       }
     },
     broken(waiting, error) {
-      if (ended) return;
       const reason = error instanceof TooLarge ? error.message : reach(error);
       broken(waiting, reason);
       if (isUnreachable(error)) end(reason);
@@ -176,9 +187,11 @@ export async function openHttp(
         onResponseStart(controller, status, responseHeaders) {
           if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
             retry = RETRY_STREAM.first;
+            streamed = true;
             reader = createSseReader(maxMessage, receive, () => controller.abort(new TooLarge(maxMessage)));
-          } else if (status === 404 && session !== null) {
-            end('has forgotten the session');
+          } else if (status === 404 && streamed && !ended) {
+            // Without a stream before, it only says that there is none.
+            forgotten(null);
           }
         },
         onResponseData(_controller, chunk) {
@@ -247,7 +260,6 @@ class TooLarge extends Error {
 /** What one exchange tells its connection. */
 interface Link {
   begun(waiting: Waiting, controller: Dispatcher.DispatchController): void;
-  over(waiting: Waiting): void;
   greeted(session: string): void;
   receive(...parts: Buffer[]): void;
   /** The reply is over; `parts` are its body where that was no stream. */
@@ -295,12 +307,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.waiting !== null) this.link.over(this.waiting);
     this.link.answered(this.waiting, this.status, this.parts);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (this.waiting !== null) this.link.over(this.waiting);
     this.link.broken(this.waiting, error);
   }
 }

@@ -4,16 +4,23 @@ import { decodeString, findMember, splice } from '../protocol/json.ts';
 import type { LongAnswer } from '../protocol/long.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import type { Request, Ticket } from './connection.ts';
+import { Slots } from './slots.ts';
 
 export interface Waiting extends Ticket {
   readonly id: number;
   readonly request: Request;
+  /** What carries the request, where it has something of its own to stop. */
+  carrier: { abort(error: Error): void } | null;
+  /** What the request goes on under after `withdraw`. */
+  next: Ticket | null;
 }
 
 export interface Pending {
   readonly size: number;
   add(request: Request): Waiting;
   has(id: number): boolean;
+  /** Takes a request out without an answer; false where it is out already. */
+  withdraw(id: number): boolean;
   /** Hands a response to whoever waits for it; false when nobody does. */
   settle(message: Message): boolean;
   /** The same for a long answer that was recognised by its ends. */
@@ -30,6 +37,8 @@ class Entry implements Waiting {
   readonly request: Request;
   readonly table: Table;
   readonly deadline: number;
+  carrier: { abort(error: Error): void } | null = null;
+  next: Ticket | null = null;
 
   constructor(table: Table, id: number, request: Request) {
     this.table = table;
@@ -39,20 +48,15 @@ class Entry implements Waiting {
   }
 
   cancel(reason: string): void {
-    if (take(this.table, this.id) !== undefined) this.table.abandoned(this.id, reason);
+    if (this.table.waiting.take(this.id) !== undefined) this.table.abandoned(this, reason);
+    else this.next?.cancel(reason);
   }
 }
 
 interface Table {
   readonly source: string;
-  readonly waiting: Map<number, Entry>;
-  readonly abandoned: (id: number, reason: string) => void;
-}
-
-function take(table: Table, id: number): Entry | undefined {
-  const entry = table.waiting.get(id);
-  if (entry !== undefined) table.waiting.delete(id);
-  return entry;
+  readonly waiting: Slots<Entry>;
+  readonly abandoned: (waiting: Waiting, reason: string) => void;
 }
 
 // One clock for all connections, running only while something waits: a timer for each call costs more than the rest of
@@ -69,7 +73,7 @@ function startClock(table: Table): void {
 function tick(): void {
   const now = performance.now();
   for (const table of busy) {
-    for (const entry of table.waiting.values()) if (entry.deadline <= now) expire(entry);
+    for (const entry of table.waiting.all()) if (entry.deadline <= now) expire(entry);
     if (table.waiting.size === 0) busy.delete(table);
   }
   if (busy.size > 0 || clock === null) return;
@@ -77,10 +81,11 @@ function tick(): void {
   clock = null;
 }
 
-function expire({ table, id, request }: Entry): void {
+function expire(entry: Entry): void {
+  const { table, id, request } = entry;
   const { method, timeout, sink } = request;
-  take(table, id);
-  table.abandoned(id, 'timed out');
+  table.waiting.take(id);
+  table.abandoned(entry, 'timed out');
   const text = `Server "${table.source}" did not answer ${method} within ${timeout / 1000} s and was told to stop. Try again, or raise its timeout in the configuration.`;
   sink.fail(new GatewayError('source_timeout', text));
 }
@@ -102,25 +107,25 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
 }
 
 /** `abandoned` is called when a request ends without an answer while the server may still be working on it. */
-export function createPending(source: string, abandoned: (id: number, reason: string) => void): Pending {
-  const table: Table = { source, waiting: new Map(), abandoned };
+export function createPending(source: string, abandoned: (waiting: Waiting, reason: string) => void): Pending {
+  const table: Table = { source, waiting: new Slots(), abandoned };
   const { waiting } = table;
-  let lastId = 0;
 
   return {
     get size() {
       return waiting.size;
     },
     add(request) {
-      const entry = new Entry(table, ++lastId, request);
+      const entry = new Entry(table, waiting.nextId(), request);
       if (waiting.size === 0) startClock(table);
-      waiting.set(entry.id, entry);
+      waiting.put(entry);
       return entry;
     },
-    has: (id) => waiting.has(id),
+    has: (id) => waiting.get(id) !== undefined,
+    withdraw: (id) => waiting.take(id) !== undefined,
     settle(message) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
-      const entry = idStart < 0 ? undefined : take(table, Number(idText(message)));
+      const entry = idStart < 0 ? undefined : waiting.take(Number(idText(message)));
       if (entry === undefined) return false;
       const { sink, method } = entry.request;
       // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
@@ -136,7 +141,7 @@ export function createPending(source: string, abandoned: (id: number, reason: st
       return true;
     },
     settleLong({ id, result }) {
-      const entry = take(table, id);
+      const entry = waiting.take(id);
       entry?.request.sink.result(result);
       return entry !== undefined;
     },
@@ -153,12 +158,12 @@ export function createPending(source: string, abandoned: (id: number, reason: st
       entry.request.sink.progress(splice(bytes, token, entry.request.token));
     },
     fail(id, error) {
-      const entry = take(table, id);
+      const entry = waiting.take(id);
       entry?.request.sink.fail(error);
       return entry !== undefined;
     },
     failAll(error) {
-      for (const id of [...waiting.keys()]) take(table, id)?.request.sink.fail(error);
+      for (const { id } of waiting.all()) waiting.take(id)?.request.sink.fail(error);
     },
   };
 }

@@ -8,7 +8,9 @@ import { GatewayError, messageOf } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { OfferStore } from '../store/offers.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { createFading } from './fading.ts';
 import { openHttp } from './http.ts';
+import { createRelisting } from './relisting.ts';
 import { type Greeting, greet, listOffer } from './session.ts';
 import { openStdio } from './stdio.ts';
 import { createTail } from './tail.ts';
@@ -54,8 +56,9 @@ export interface SourceContext {
 const RETRY = { first: 250, most: 30_000 };
 /** A server that stayed up this long is not in a crash loop. */
 const STEADY = 30_000;
-/** Bursts of list-changed are answered by one listing. */
-const RELIST_PAUSE = 50;
+const FORGOTTEN = 'has forgotten the session';
+/** A server that forgets this often in a row gets pauses too. */
+const MAX_FORGETS = 5;
 
 export function createSource(initial: ServerConfig, context: SourceContext): Source {
   const { events, offers } = context;
@@ -75,8 +78,10 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let idleTimer: NodeJS.Timeout | undefined;
   let lastUse = Date.now();
   let waking = 0;
-  const relist = new Map<Kind, NodeJS.Timeout>();
-  const refreshing = new Set<Kind>();
+  const relisting = createRelisting(() => connection === null && starting !== null, refresh);
+  const fading = createFading();
+  /** Requests that have been asked in a second session; there is no third. */
+  const repeated = new WeakSet<Request>();
   const stderr = createTail();
 
   const moved = (next: SourceState, why: string) => {
@@ -110,8 +115,13 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
           died = reason;
           lost(opened, reason);
         },
+        forgotten: (refused) => {
+          if (opening === null || opening !== opened) return forgotten(opened, refused);
+          died = FORGOTTEN;
+          return null;
+        },
         note: (message) => events.emit('note', { source: config.key, message }),
-        notification: (message) => changedKinds(message.method).forEach(scheduleRelist),
+        notification: (message) => changedKinds(message.method).forEach(relisting.schedule),
       });
       opening = opened;
       if (died !== null) throw new GatewayError('source_unavailable', died);
@@ -154,13 +164,34 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   /** The connection broke by itself. */
   function lost(which: Connection | null, reason: string): void {
     if (connection === null || connection !== which || isClosed()) return;
+    retire(which);
+    restarts++;
+    retryLater(reason);
+  }
+
+  /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
+  function forgotten(which: Connection | null, refused: Request | null): Ticket | null {
+    if (connection !== null && connection === which) {
+      retire(connection);
+      if (failures > MAX_FORGETS) retryLater(FORGOTTEN);
+      else {
+        moved('asleep', `${FORGOTTEN}; a new one is being opened`);
+        start().catch(() => {});
+      }
+    }
+    if (refused === null || repeated.has(refused) || isClosed()) return null;
+    repeated.add(refused);
+    return call(refused);
+  }
+
+  /** Takes the connection out of charge, and notes that this was not planned. */
+  function retire(which: Connection): void {
     connection = null;
     clearTimeout(idleTimer);
-    clearRelist();
-    restarts++;
+    relisting.clear();
+    fading.add(which);
     if (Date.now() - upSince > STEADY) failures = 0;
     failures++;
-    retryLater(reason);
   }
 
   function retryLater(reason: string): void {
@@ -170,24 +201,10 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     retryTimer.unref();
   }
 
-  function scheduleRelist(kind: Kind): void {
-    if (relist.has(kind)) return;
-    relist.set(
-      kind,
-      setTimeout(() => {
-        relist.delete(kind);
-        // Announced during the first listing, or the last: what that one says may be from before.
-        if (refreshing.has(kind) || (connection === null && starting !== null)) scheduleRelist(kind);
-        else void refresh(kind);
-      }, RELIST_PAUSE),
-    );
-  }
-
   async function refresh(kind: Kind): Promise<void> {
     const asked = connection;
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
-    refreshing.add(kind);
     try {
       const listed = await listOffer(asked, [kind], Date.now() + config.startTimeout);
       if (connection !== asked) return;
@@ -199,14 +216,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       context.changed();
     } catch (error) {
       events.emit('note', { source: config.key, message: `listing again failed: ${messageOf(error)}` });
-    } finally {
-      refreshing.delete(kind);
     }
-  }
-
-  function clearRelist(): void {
-    for (const timer of relist.values()) clearTimeout(timer);
-    relist.clear();
   }
 
   function armIdle(): void {
@@ -216,20 +226,19 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const idle = Date.now() - lastUse;
     const busy = connection.inFlight > 0 || waking > 0;
     if (!busy && idle >= idleStop) {
-      void sleep();
+      sleep();
       return;
     }
     idleTimer = setTimeout(armIdle, busy ? idleStop : idleStop - idle);
     idleTimer.unref();
   }
 
-  async function sleep(): Promise<void> {
-    const asleep = connection;
+  function sleep(): void {
+    if (connection !== null) fading.add(connection);
     connection = null;
-    clearRelist();
+    relisting.clear();
     failures = 0;
     moved('asleep', 'stopped while idle; the next call starts it');
-    await asleep?.close();
   }
 
   async function firstAttempt(): Promise<void> {
@@ -274,12 +283,26 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     state = 'closed';
     clearTimeout(retryTimer);
     clearTimeout(idleTimer);
-    clearRelist();
+    relisting.clear();
     // One that is still starting is not waited for: it may hang for as long as start_timeout.
     const open = connection ?? opening;
     connection = null;
-    await open?.close();
+    await Promise.all([open?.close(), fading.close()]);
     await starting?.catch(() => {});
+  }
+
+  function call(request: Request): Ticket {
+    if (connection !== null) {
+      if (config.idleStop !== null) lastUse = Date.now();
+      return connection.request(request);
+    }
+    if (state === 'asleep' || starting !== null) return wake(request);
+    const error = new GatewayError(
+      'source_unavailable',
+      `Server "${config.key}" is not available: ${detail}. Try again later.`,
+    );
+    queueMicrotask(() => request.sink.fail(error));
+    return { cancel() {} };
   }
 
   return {
@@ -291,7 +314,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
     },
     get inFlight() {
-      return (connection?.inFlight ?? 0) + waking;
+      return (connection?.inFlight ?? 0) + fading.inFlight + waking;
     },
     status: () => ({
       state,
@@ -306,19 +329,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       armIdle();
       if (state === 'asleep' && !sleeps()) void start().catch(() => {});
     },
-    call(request) {
-      if (connection !== null) {
-        if (config.idleStop !== null) lastUse = Date.now();
-        return connection.request(request);
-      }
-      if (state === 'asleep' || starting !== null) return wake(request);
-      const error = new GatewayError(
-        'source_unavailable',
-        `Server "${config.key}" is not available: ${detail}. Try again later.`,
-      );
-      queueMicrotask(() => request.sink.fail(error));
-      return { cancel() {} };
-    },
+    call,
     async drain() {
       const latest = Date.now() + config.timeout;
       while (!isClosed() && this.inFlight > 0 && Date.now() < latest)

@@ -15,7 +15,7 @@ import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { childEnvironment } from './environment.ts';
 import { createPending } from './pending.ts';
-import { hasGroups, killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
+import { hasGroups, killGroup, startWatchdog, unwatchGroup, watchGroup } from './watchdog.ts';
 
 type StdioLaunch = Extract<Launch, { kind: 'stdio' }>;
 
@@ -38,6 +38,7 @@ export interface StdioOptions {
 
 export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
   const { source } = options;
+  startWatchdog();
   const child = start(launch, source);
   const group = child.pid ?? null;
   if (group !== null) watchGroup(group);
@@ -65,7 +66,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (batch !== '' && child.stdin.writable) child.stdin.write(batch, 'latin1');
     batch = '';
   };
-  const pending = createPending(source, (id, reason) =>
+  const pending = createPending(source, ({ id }, reason) =>
     write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
   );
 

@@ -18,17 +18,26 @@ for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
 `;
 
 let dog: ChildProcess | null = null;
+const groups = new Set<number>();
+
+const RESTART = 1000;
 
 /** Process groups exist only there; elsewhere children end with their pipes. */
 export const hasGroups = process.platform !== 'win32';
 
+/** To be called before the first group is made: one that exists while there is no watchdog yet could be left behind. */
+export function startWatchdog(): void {
+  if (hasGroups) dog ??= startDog();
+}
+
 export function watchGroup(group: number): void {
-  if (!hasGroups) return;
-  dog ??= startDog();
-  dog.stdin?.write(`+ ${group}\n`);
+  groups.add(group);
+  startWatchdog();
+  dog?.stdin?.write(`+ ${group}\n`);
 }
 
 export function unwatchGroup(group: number): void {
+  groups.delete(group);
   dog?.stdin?.write(`- ${group}\n`);
 }
 
@@ -41,11 +50,15 @@ function startDog(): ChildProcess {
     env: { PATH: process.env.PATH ?? '' },
   });
   const forget = () => {
-    if (dog === child) dog = null;
+    if (dog !== child) return;
+    dog = null;
+    // Somebody ended it. Not at once, because where no shell can run the next would end as soon.
+    setTimeout(() => groups.size > 0 && startWatchdog(), RESTART).unref();
   };
   child.on('error', forget);
   child.on('exit', forget);
   child.stdin?.on('error', forget);
+  for (const group of groups) child.stdin?.write(`+ ${group}\n`);
   child.unref();
   // The pipe must not keep the gateway alive either.
   (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();

@@ -23,7 +23,8 @@ export function openOfferStore(dataDir: string): OfferStore {
       try {
         JSON.parse(bytes.toString());
         const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
-        return { items, problems: [] };
+        // Nothing at all is no offer to go to sleep on: the server would never be asked again.
+        return items.length === 0 ? null : { items, problems: [] };
       } catch {
         return null;
       }

@@ -41,8 +41,9 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     const headers = [...admitted];
     if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
     if (known.code === 'method_not_allowed') headers.push('allow', 'POST, GET, DELETE');
-    // What is left of the body is not worth reading.
-    if (!response.req.complete) headers.push('connection', 'close');
+    // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
+    const { complete, headers: asked } = response.req;
+    if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
     sendReply(response, known.httpStatus, errorReply('null', errorObject(known)), headers);
   }
 
@@ -99,6 +100,9 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     },
   };
 }
+
+/** How long a refused body may be to be read to its end. */
+const READ_OFF = 64 * 1024 * 1024;
 
 const PREFLIGHT = [
   'access-control-allow-methods',
