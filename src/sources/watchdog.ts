@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 
 const SCRIPT = `
 groups=" "
+for g in "$@"; do groups="$groups$g "; done
 while read -r op group; do
   case $op in
     +) groups="$groups$group " ;;
@@ -43,7 +44,7 @@ export function unwatchGroup(group: number): void {
 
 function startDog(): ChildProcess {
   // In a session of its own, so that Ctrl-C in a terminal does not reach it before its work is done.
-  const child = spawn('/bin/sh', ['-c', SCRIPT], {
+  const child = spawn('/bin/sh', ['-c', SCRIPT, 'toolgate-watchdog', ...[...groups].map(String)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: '/',
@@ -58,7 +59,6 @@ function startDog(): ChildProcess {
   child.on('error', forget);
   child.on('exit', forget);
   child.stdin?.on('error', forget);
-  for (const group of groups) child.stdin?.write(`+ ${group}\n`);
   child.unref();
   // The pipe must not keep the gateway alive either.
   (child.stdin as unknown as { unref?: () => void } | null)?.unref?.();

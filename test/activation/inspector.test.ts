@@ -1,0 +1,86 @@
+/** The same through a client that neither we nor the SDK's tests wrote: the Inspector's command line. */
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startHttp } from '../support/gateway.ts';
+import { inspect } from '../support/inspector.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { doors } from './doors.ts';
+
+const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
+const config = `active_toolsets = ["git_s*", "git_log*"]\n${serversToml({
+  git: server(
+    'basic',
+    '--name',
+    'git',
+    '--tools',
+    'status,push',
+    '--resources',
+    'log://1',
+    '--templates',
+    'log://{id}/x',
+    '--prompts',
+    'p',
+  ),
+})}`;
+
+interface Answer {
+  readonly result?: Record<string, unknown>;
+  readonly error?: { readonly code?: unknown; readonly message?: string };
+}
+
+describe.each(doors)('the inspector over %s', (door) => {
+  let target: string[];
+
+  beforeAll(async () => {
+    if (door === 'http') {
+      const { url } = await startHttp({ config });
+      target = [url, '--transport', 'http'];
+    } else {
+      target = ['--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin];
+    }
+  });
+
+  async function ask(method: string, ...args: string[]) {
+    const { code, json, stderr } = await inspect([...target, '--method', method, ...args]);
+    expect(json, stderr).toBeDefined();
+    return { code, ...(json as Answer) };
+  }
+
+  it('lists the activation tool and the active tools, with schemas that any client understands', async () => {
+    const { code, result } = await ask('tools/list', '--strict');
+    expect(code).toBe(0);
+    expect(result?.tools).toMatchObject([
+      {
+        name: 'toolman_activate',
+        description: expect.stringContaining('*git_status - Tool status\ngit_push - Tool push'),
+      },
+      { name: 'git_status', inputSchema: { type: 'object' } },
+    ]);
+  });
+
+  it('calls a tool, and activates one', async () => {
+    const { result } = await ask('tools/call', '--tool-name', 'git_status', '--tool-arg', 'a=1');
+    expect(JSON.stringify(result)).toContain('\\"tool\\":\\"status\\"');
+    const lists = ['tools_on=["git_push"]', 'tools_off=[]', 'resources_on=[]', 'resources_off=[]'];
+    const activation = await ask('tools/call', '--tool-name', 'toolman_activate', '--tool-arg', ...lists);
+    expect(activation.result).toMatchObject({ content: [{ type: 'text', text: 'Activated 1 item.' }] });
+  });
+
+  it('lists and reads resources, templates and prompts', async () => {
+    expect((await ask('resources/list')).result?.resources).toMatchObject([{ uri: 'git_log://1' }]);
+    expect((await ask('resources/templates/list')).result?.resourceTemplates).toMatchObject([
+      { uriTemplate: 'git_log://{id}/x' },
+    ]);
+    const { result } = await ask('resources/read', '--uri', 'git_log://7/x');
+    expect(result?.contents).toMatchObject([{ uri: 'log://7/x', text: 'log://7/x from git' }]);
+    const prompt = await ask('prompts/get', '--prompt-name', 'git_p');
+    expect(JSON.stringify(prompt.result)).toContain('p from git');
+  });
+
+  it('is told what is wrong', async () => {
+    const { code, error } = await ask('resources/read', '--uri', 'git_log://2');
+    expect(code).toBe(1);
+    expect(error?.message).toContain('There is no resource "git_log://2"');
+  });
+});

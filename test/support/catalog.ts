@@ -1,0 +1,49 @@
+/** Catalogs from literals, for tests of code that only looks at them. */
+import { buildCatalog, type Catalog, type Contribution } from '../../src/catalog/catalog.ts';
+import { KINDS, type Kind, kindWords, type Offer, readItems } from '../../src/catalog/item.ts';
+import { toBytes } from '../../src/protocol/json.ts';
+
+/** What identifies it, or members of its definition. */
+type Definition = string | Readonly<Record<string, unknown>>;
+
+export type Offered = { readonly [K in Kind]?: readonly Definition[] };
+
+export interface Offering extends Offered {
+  /** Also its key, unless that is given. */
+  readonly namespace: string;
+  readonly key?: string;
+  readonly away?: boolean;
+}
+
+/** What a server with these definitions offers. */
+export function offerOf(offered: Offered): Offer {
+  const pages = KINDS.map((kind) => {
+    const { list, identity } = kindWords[kind];
+    const definitions = (offered[kind] ?? []).map((one) => ({
+      ...(kind === 'tool' ? { inputSchema: { type: 'object' } } : { name: 'any' }),
+      ...(typeof one === 'string' ? { [identity]: one } : one),
+    }));
+    return readItems(kind, toBytes({ [list]: definitions }));
+  });
+  return { items: pages.flatMap(({ items }) => items), problems: pages.flatMap(({ problems }) => problems) };
+}
+
+export function contributionsOf(offerings: readonly Offering[]): Contribution[] {
+  return offerings.map(({ namespace, key, away, ...offered }, index) => ({
+    id: index + 1,
+    key: key ?? (namespace || `server-${index + 1}`),
+    namespace,
+    offer: offerOf(offered),
+    present: away !== true,
+  }));
+}
+
+/** The catalog of servers in the order of a configuration. */
+export function catalogOf(...offerings: Offering[]): Catalog {
+  return buildCatalog(1, contributionsOf(offerings), ['toolman_activate']);
+}
+
+/** What a server is asked for, out of the JSON with one character a byte. */
+export function askedFor(upstreamName: string): string {
+  return JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
+}
