@@ -14,8 +14,10 @@ const LONG = 16_384;
 
 function openChild() {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const waiting = new Map();
-  let nextKey = 1;
+  // Slots that are used again, and not a Map: a Map that is filled and emptied all the time is rebuilt again and again, each
+  // dead table points to the next, and once one is in the old generation all later ones survive with every reply in them.
+  const waiting = [];
+  const free = [];
   let parts = []; // of a line that is not complete yet
   let batch = '';
 
@@ -46,12 +48,19 @@ function openChild() {
   }
 
   function reply(key, textWith) {
-    const call = waiting.get(key);
+    const call = take(key);
     if (!call) return;
-    waiting.delete(key);
     const text = textWith(call.id);
     call.res.writeHead(200, ['content-type', 'application/json', 'content-length', text.length]);
     call.res.end(text, 'latin1');
+  }
+
+  function take(key) {
+    const call = waiting[key];
+    if (!call) return undefined;
+    waiting[key] = undefined;
+    free.push(Number(key));
+    return call;
   }
 
   /** A long line is never joined: its parts leave as they came, with another id in the first or the last one. */
@@ -63,9 +72,8 @@ function openChild() {
     const last = !first && ID_LAST.exec(tail.latin1Slice(Math.max(0, tail.length - 60)));
     const key = (first || last)?.[1];
     if (total < LONG || !key) return relayText(Buffer.concat(parts).latin1Slice());
-    const call = waiting.get(key);
+    const call = take(key);
     if (!call) return;
-    waiting.delete(key);
     const { id, res } = call;
     res.writeHead(200, ['content-type', 'application/json', 'content-length', total - key.length + id.length]);
     if (first) {
@@ -92,8 +100,8 @@ function openChild() {
       const { id: _, jsonrpc, ...members } = message;
       text = Buffer.from(`${START}${id},${JSON.stringify(members).slice(1)}`).latin1Slice();
     }
-    const key = String(nextKey++);
-    waiting.set(key, { id, res });
+    const key = free.pop() ?? waiting.length;
+    waiting[key] = { id, res };
     write(START + key + text.slice(START.length + id.length));
   }
 

@@ -2,7 +2,7 @@
 //   url, paths, tool(upstream, name)   for the load generator
 //   pid                                the gateway process; direct has none
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,14 +10,20 @@ import { descendants, freePort, lastWords, portOf, scratch, start, stop } from '
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const TOOLGATE = here('../bin/toolgate.mjs');
+const BUILT = here('../dist/cli/main.js');
 const START_PATIENCE_MS = 60_000;
 
 /** Why Toolgate cannot be measured, or undefined. */
 export function whyNoToolgate() {
-  for (const file of [TOOLGATE, here('../dist/cli/main.js')]) {
+  for (const file of [TOOLGATE, BUILT]) {
     if (!existsSync(file)) return `${file} does not exist yet: run npm run build`;
   }
   return undefined;
+}
+
+/** When Toolgate was built: changes if someone builds it while it is being measured. */
+export function toolgateBuild() {
+  return whyNoToolgate() ? undefined : statSync(BUILT).mtimeMs;
 }
 
 /** `count` upstreams on stdio: nothing is started, the gateways do that. */

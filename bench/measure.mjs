@@ -3,6 +3,9 @@
 import { CONTENDERS, helpersOf, whyNoToolgate } from './contenders.mjs';
 import { cpuOf, memoryOf, stop } from './processes.mjs';
 
+/** Whose ratio is held to a limit; the others are there for comparison and run in every third round only. */
+const JUDGED = new Set(['bare', 'toolgate']);
+
 /**
  * Starts contenders and connects the load generator. `entries` say who stands in front of what:
  * `{ key, contender, upstreams, sessions, streams }`. One that does not start is left out with a note.
@@ -17,7 +20,8 @@ export async function openField({ load, note, progress }, entries) {
       const { url, paths, command, args, pid } = started;
       const target = await load.open({ url, paths, command, args, sessions, streams });
       const helpers = pid === undefined ? [] : helpersOf(pid);
-      field.push({ ...started, key, contender, upstreams, target, helpers });
+      const every = JUDGED.has(contender) ? 1 : 3;
+      field.push({ ...started, every, key, contender, upstreams, target, helpers });
     } catch (error) {
       note(`${key} could not be measured: ${error.message}`);
     }
@@ -47,7 +51,7 @@ export async function withField(bench, entries, use, upstream) {
 
 /**
  * After a warm-up (`warm.ms`, `warm.atLeast` calls), `rounds` runs of each contender in turn. Returns
- * `{ key: [sample, …] }`, one sample for each round: samples with the same index were taken within the same seconds.
+ * `{ key: [sample, …] }`, with the number of the round as index: samples of one round were taken within the same seconds.
  * A contender that answers wrongly is left out from then on, with a note.
  */
 export async function measure({ load, note, progress }, field, { label, kind, callers, ms, rounds, warm, atLeast }) {
@@ -59,14 +63,14 @@ export async function measure({ load, note, progress }, field, { label, kind, ca
     for (let turn = 0; turn < field.length; turn++) {
       // Another one goes first in each round: no one always runs behind the same neighbour.
       const contender = field[(turn + Math.max(round, 0)) % field.length];
-      if (failed.has(contender.key)) continue;
+      if (failed.has(contender.key) || (round > 0 && round % contender.every !== 0)) continue;
       const { key, target, upstreams, tool } = contender;
       const names = kind === 'list' ? [''] : upstreams.map((upstream) => tool(upstream, kind));
       try {
         await load.prepare({ target, kind, names, callers });
         const read = cpuMeter(contender);
         const run = await load.run({ target, kind, names, callers, ...length });
-        if (round >= 0) samples[key].push({ ...run, ...read(run.calls) });
+        if (round >= 0) samples[key][round] = { ...run, ...read(run.calls) };
       } catch (error) {
         failed.add(key);
         delete samples[key];
@@ -94,17 +98,17 @@ export function memories(field) {
   return Object.fromEntries(gateways.map(({ key, pid }) => [key, memoryOf(pid)]));
 }
 
+/** Gaps are left out. */
 export function median(values) {
-  if (values.length === 0) return undefined;
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+  if (sorted.length === 0) return undefined;
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 /** The median of a figure over the rounds. */
 export function middle(samples, figure) {
-  const values = samples?.map((sample) => sample[figure]).filter((value) => value !== undefined);
-  return values && median(values);
+  return samples && median(samples.map((sample) => sample[figure]));
 }
 
 /** The median over the rounds of one contender's figure divided by another's in the same round. */

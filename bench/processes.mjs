@@ -184,6 +184,7 @@ export function createLoad() {
   const load = { child, pid: child.pid, gone };
   alive.add(load);
   gone.then(() => alive.delete(load));
+  child.on('error', () => {}); // a message that could not be sent: it is gone, which is answered below
   const waiting = new Map();
   let nextTicket = 1;
   child.on('message', ({ ticket, value, error }) => {

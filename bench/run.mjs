@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { whyNoToolgate } from './contenders.mjs';
+import { toolgateBuild, whyNoToolgate } from './contenders.mjs';
 import { createLoad, stopAll } from './processes.mjs';
 import { formatTable, verdict } from './report.mjs';
 import { PLANS, SCENARIOS } from './scenarios.mjs';
@@ -56,6 +56,7 @@ async function main() {
   const busy = loadavg()[0];
   if (busy > 0.5) note(`The load average was ${busy.toFixed(1)} at the start: others are at work, trust ratios only`);
 
+  const built = toolgateBuild();
   const began = Date.now();
   const load = createLoad();
   const scenarios = [];
@@ -67,6 +68,8 @@ async function main() {
     scenarios.push({ name, title, seconds: Math.round((Date.now() - start) / 1000), rows });
   }
   showProgress('');
+  if (toolgateBuild() !== built)
+    note('Toolgate was built anew during the run: these are figures of more than one version');
 
   const result = {
     date: new Date(began).toISOString(),

@@ -9,7 +9,9 @@ import { measure, median, memories, middle, ratio, withField } from './measure.m
 import { memoryOf } from './processes.mjs';
 import { timeToList } from './startup.mjs';
 
-const GATEWAYS = ['bare', 'toolgate', 'sdk'];
+const CONTENDERS = ['direct', 'bare', 'toolgate', 'sdk'];
+const isGateway = (contender) => contender !== 'direct';
+const hasSessions = (contender) => contender === 'toolgate' || contender === 'sdk';
 /** For a second kind of run on processes that are warm already. */
 const SHORT_WARM = { ms: 200 };
 const number = (value) => value.toLocaleString('en-US');
@@ -17,8 +19,9 @@ const number = (value) => value.toLocaleString('en-US');
 /** How long and how often, for the full and for the quick run. */
 export const PLANS = {
   full: {
-    rounds: 7,
-    ms: { one: 500, many: 600 },
+    patient: CONTENDERS, // who is measured where the slow ones take long
+    rounds: 9,
+    ms: { one: 400, many: 500 },
     warm: { small: { ms: 1500, atLeast: 8000 }, large: { ms: 1500 } },
     toolCounts: [10, 1000, 10_000],
     upstreams: 100,
@@ -28,12 +31,13 @@ export const PLANS = {
     starts: 9,
   },
   quick: {
+    patient: ['bare', 'toolgate'],
     rounds: 3,
-    ms: { one: 150, many: 200 },
+    ms: { one: 200, many: 200 },
     warm: { small: { ms: 400, atLeast: 1500 }, large: { ms: 400 } },
     toolCounts: [10, 10_000],
     upstreams: 10,
-    sessions: { toolgate: 2000, sdk: 300 },
+    sessions: { toolgate: 2000, sdk: 0 },
     streams: 0,
     settle: 1000,
     starts: 3,
@@ -87,9 +91,10 @@ const timesBare = (max, measured) => ({ text: `<= ${max} x bare`, max, measured 
 // --- Scenarios -----------------------------------------------------------------------------------------------------------
 
 async function calls(bench, { upstreams, server }, kind) {
-  const { rounds, ms, warm } = bench.plan;
+  const { rounds, ms, warm, patient } = bench.plan;
   const limits = kind === 'big' ? { cpu: 1.5, p50: 1.5 } : { cpu: 1.5, p50: 1.3 };
-  const entries = ['direct', ...GATEWAYS].map((contender) => ({ key: contender, contender, upstreams }));
+  const contenders = kind === 'big' ? patient : CONTENDERS;
+  const entries = contenders.map((contender) => ({ key: contender, contender, upstreams }));
   const use = async (field) => {
     const heat = kind === 'big' ? warm.large : warm.small;
     const many = await measure(bench, field, {
@@ -109,7 +114,7 @@ async function calls(bench, { upstreams, server }, kind) {
       rounds,
       warm: SHORT_WARM,
     });
-    noteHelpers(bench, field, many.toolgate);
+    if (kind === 'echo') noteHelpers(bench, field, many.toolgate);
     return [
       row('p50, 1 caller', 'us', one, 'p50', limits.p50),
       row('p99, 1 caller', 'us', one, 'p99'),
@@ -137,10 +142,10 @@ function noteHelpers({ note }, field, samples) {
 }
 
 async function manyTools(bench) {
-  const { rounds, ms, warm, toolCounts } = bench.plan;
+  const { rounds, ms, warm, toolCounts, patient } = bench.plan;
   const entries = toolCounts.flatMap((count) => {
     const upstreams = stdioUpstreams({ flags: ['--tools', String(count)] });
-    return GATEWAYS.map((contender) => ({ key: `${contender}@${count}`, contender, upstreams }));
+    return patient.filter(isGateway).map((contender) => ({ key: `${contender}@${count}`, contender, upstreams }));
   });
   return withField(bench, entries, async (field) => {
     const many = await measure(bench, field, {
@@ -182,14 +187,14 @@ async function manyTools(bench) {
 
 /** The samples of `contender@size` for one size, by contender. */
 function at(samples, size) {
-  return byContender(GATEWAYS.map((contender) => [contender, samples[`${contender}@${size}`]]));
+  return byContender(CONTENDERS.map((contender) => [contender, samples[`${contender}@${size}`]]));
 }
 
 async function manyUpstreams(bench) {
-  const { rounds, ms, warm, upstreams: count } = bench.plan;
+  const { rounds, ms, warm, upstreams: count, patient } = bench.plan;
   const entries = [1, count].flatMap((size) => {
     const upstreams = stdioUpstreams({ count: size });
-    return GATEWAYS.map((contender) => ({
+    return patient.filter(isGateway).map((contender) => ({
       key: `${contender}@${size}`,
       contender,
       upstreams,
@@ -218,7 +223,7 @@ async function manyUpstreams(bench) {
 async function manySessions(bench) {
   const { plan, progress, note } = bench;
   const upstreams = stdioUpstreams();
-  const stateful = ['toolgate', 'sdk'];
+  const stateful = plan.patient.filter(hasSessions);
   const entries = [
     { key: 'bare@1', contender: 'bare', upstreams, sessions: 1 },
     ...stateful.flatMap((contender) => [
@@ -249,15 +254,16 @@ async function manySessions(bench) {
     const one = at(many, 1);
     const full = at(many, 'many');
     const { toolgate, sdk } = plan.sessions;
+    const counts = `${number(toolgate)} sessions${sdk > 0 ? ` (sdk: ${number(sdk)})` : ''}`;
     const rows = [
       row('CPU per call, 32 callers, 1 session', 'us', one, 'cpu'),
       {
-        ...row(`CPU per call, ${number(toolgate)} sessions (sdk: ${number(sdk)})`, 'us', full, 'cpu'),
+        ...row(`CPU per call, 32 callers, ${counts}`, 'us', full, 'cpu'),
         ratios: {},
         limit: { text: '<= 1.15 x with 1 session', max: 1.15, measured: ratio(full.toolgate, one.toolgate, 'cpu') },
       },
       {
-        label: `memory per idle session, ${number(toolgate)} (sdk: ${number(sdk)})`,
+        label: `memory per idle session, ${counts}`,
         unit: 'B',
         values: perSession,
         limit: { text: '<= 20 KB', max: 20_480, measured: perSession.toolgate, unit: 'B' },
@@ -271,13 +277,9 @@ async function manySessions(bench) {
 /** The same for sessions that keep a stream open, as most real clients do: mostly the price of a socket in node:http. */
 async function memoryWithStreams(bench, upstreams) {
   const count = bench.plan.streams;
-  const entries = ['toolgate', 'sdk'].map((contender) => ({
-    key: contender,
-    contender,
-    upstreams,
-    sessions: 1,
-    streams: true,
-  }));
+  const entries = bench.plan.patient
+    .filter(hasSessions)
+    .map((contender) => ({ key: contender, contender, upstreams, sessions: 1, streams: true }));
   return withField(bench, entries, async (field) => {
     const values = {};
     for (const contender of field) {
@@ -288,7 +290,7 @@ async function memoryWithStreams(bench, upstreams) {
         bench.note(`${contender.key} did not open ${number(count)} streams: ${error.message}`);
       }
     }
-    return { label: `memory per idle session with an open stream, ${number(count)}`, unit: 'B', values };
+    return { label: `memory per idle session with a stream, ${number(count)} sessions`, unit: 'B', values };
   });
 }
 

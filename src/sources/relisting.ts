@@ -36,3 +36,17 @@ export function createRelisting(isEarly: () => boolean, list: (kind: Kind) => Pr
     },
   };
 }
+
+/** What a notification says has changed. */
+export function changedKinds(method: string): readonly Kind[] {
+  switch (method) {
+    case 'notifications/tools/list_changed':
+      return ['tool'];
+    case 'notifications/resources/list_changed':
+      return ['resource', 'template'];
+    case 'notifications/prompts/list_changed':
+      return ['prompt'];
+    default:
+      return [];
+  }
+}

@@ -10,7 +10,7 @@ import type { OfferStore } from '../store/offers.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
 import { openHttp } from './http.ts';
-import { createRelisting } from './relisting.ts';
+import { changedKinds, createRelisting } from './relisting.ts';
 import { type Greeting, greet, listOffer } from './session.ts';
 import { openStdio } from './stdio.ts';
 import { createTail } from './tail.ts';
@@ -338,17 +338,4 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     },
     close,
   };
-}
-
-function changedKinds(method: string): readonly Kind[] {
-  switch (method) {
-    case 'notifications/tools/list_changed':
-      return ['tool'];
-    case 'notifications/resources/list_changed':
-      return ['resource', 'template'];
-    case 'notifications/prompts/list_changed':
-      return ['prompt'];
-    default:
-      return [];
-  }
 }

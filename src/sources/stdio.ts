@@ -1,8 +1,4 @@
 /** A connection to a server that runs as a child process and speaks newline-delimited JSON on its pipes. */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import type { Readable, Writable } from 'node:stream';
-import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -13,11 +9,9 @@ import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
-import { childEnvironment } from './environment.ts';
 import { createPending } from './pending.ts';
-import { hasGroups, killGroup, startWatchdog, unwatchGroup, watchGroup } from './watchdog.ts';
-
-type StdioLaunch = Extract<Launch, { kind: 'stdio' }>;
+import { type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
+import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
 
 /** How long a server has after its input closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
@@ -38,13 +32,11 @@ export interface StdioOptions {
 
 export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
   const { source } = options;
-  startWatchdog();
-  const child = start(launch, source);
+  const child = spawnServer(launch);
   const group = child.pid ?? null;
   if (group !== null) watchGroup(group);
   let closing = false;
   let ended = false;
-  let spawnError: string | null = null;
   let onEnded: () => void = () => {};
   const whenEnded = new Promise<void>((resolve) => {
     onEnded = resolve;
@@ -151,8 +143,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (!closing) events.closed(reason);
   };
   child.on('error', (error: NodeJS.ErrnoException) => {
-    spawnError = startError(launch, error);
-    if (child.pid === undefined) end(spawnError);
+    if (child.pid === undefined) end(`could not be started: ${startProblem(launch, error.code) ?? error.message}`);
   });
   child.on('exit', (code, signal) => {
     clearTimeout(unpiped);
@@ -203,28 +194,4 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       clearTimeout(kill);
     },
   };
-}
-
-function start(launch: StdioLaunch, source: string): ChildProcessByStdio<Writable, Readable, Readable> {
-  try {
-    return spawn(launch.file, [...launch.args], {
-      cwd: launch.cwd,
-      env: childEnvironment(launch.env),
-      stdio: ['pipe', 'pipe', 'pipe'],
-      // A group of its own, so that the server and all its children can be ended together.
-      detached: hasGroups,
-      windowsHide: true,
-    });
-  } catch (error) {
-    throw new GatewayError('source_unavailable', `Server "${source}" could not be started: ${messageOf(error)}.`);
-  }
-}
-
-function startError(launch: StdioLaunch, error: NodeJS.ErrnoException): string {
-  if (error.code === 'ENOENT' && !existsSync(launch.cwd))
-    return `could not be started: its folder ${launch.cwd} does not exist`;
-  if (error.code === 'ENOENT')
-    return `could not be started: "${launch.file}" was not found; install it or give its full path`;
-  if (error.code === 'EACCES') return `could not be started: "${launch.file}" may not be executed`;
-  return `could not be started: ${error.message}`;
 }

@@ -3,6 +3,7 @@
  * pipe: when the pipe closes, the gateway is gone (also after `kill -9`), and it kills every group it was told of.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
 
 const SCRIPT = `
 groups=" "
@@ -19,6 +20,7 @@ for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
 `;
 
 let dog: ChildProcess | null = null;
+/** For the next one, should it be ended. */
 const groups = new Set<number>();
 
 const RESTART = 1000;
@@ -26,15 +28,15 @@ const RESTART = 1000;
 /** Process groups exist only there; elsewhere children end with their pipes. */
 export const hasGroups = process.platform !== 'win32';
 
-/** To be called before the first group is made: one that exists while there is no watchdog yet could be left behind. */
-export function startWatchdog(): void {
-  if (hasGroups) dog ??= startDog();
+/** The pipe on which it is told `+ GROUP`, for a process that does that itself. Null where there is no watchdog. */
+export function watchdogPipe(): Writable | null {
+  if (!hasGroups) return null;
+  dog ??= startDog();
+  return dog.pid === undefined ? null : dog.stdin;
 }
 
 export function watchGroup(group: number): void {
   groups.add(group);
-  startWatchdog();
-  dog?.stdin?.write(`+ ${group}\n`);
 }
 
 export function unwatchGroup(group: number): void {
@@ -54,7 +56,7 @@ function startDog(): ChildProcess {
     if (dog !== child) return;
     dog = null;
     // Somebody ended it. Not at once, because where no shell can run the next would end as soon.
-    setTimeout(() => groups.size > 0 && startWatchdog(), RESTART).unref();
+    setTimeout(() => groups.size > 0 && watchdogPipe(), RESTART).unref();
   };
   child.on('error', forget);
   child.on('exit', forget);

@@ -1,0 +1,163 @@
+/** `toolgate call`: one call from a shell, with its arguments read by what the tool declares. */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { runCli } from './run.ts';
+
+const schema = {
+  type: 'object',
+  properties: {
+    text: { type: 'string' },
+    count: { type: 'integer' },
+    ratio: { type: 'number' },
+    flag: { type: 'boolean' },
+    list: { type: 'array' },
+    object: { type: 'object' },
+    maybe: { type: ['string', 'null'] },
+    free: {},
+  },
+};
+const definitions = join(
+  tempFolder({
+    'tools.json': JSON.stringify([
+      { name: 'echo', inputSchema: schema },
+      { name: 'raw', inputSchema: { type: 'object' } },
+    ]),
+  }),
+  'tools.json',
+);
+const config = serversToml({
+  up: server('basic', '--raw-tools', definitions),
+  flaky: server('crash'),
+});
+
+async function echo(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await runCli(['call', 'up_echo', ...args], { config });
+  expect([code, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout);
+}
+
+describe('the arguments', () => {
+  it('are read by the type that the tool declares', async () => {
+    const given = [
+      'text=5',
+      'count=5',
+      'ratio=0.5',
+      'flag=true',
+      'list=[1,"a"]',
+      'object={"a":{}}',
+      'free=7',
+      'maybe=null',
+    ];
+    expect(await echo(...given)).toEqual({
+      text: '5',
+      count: 5,
+      ratio: 0.5,
+      flag: true,
+      list: [1, 'a'],
+      object: { a: {} },
+      free: 7,
+      maybe: null,
+    });
+  });
+
+  it('are text where they are nothing else and may be text', async () => {
+    expect(await echo('free=plain words', 'unknown=x', 'text=', 'maybe=5')).toEqual({
+      free: 'plain words',
+      unknown: 'x',
+      text: '',
+      maybe: '5',
+    });
+  });
+
+  it('may hold an equals sign, and keys of any name', async () => {
+    expect(await echo('text=a=b=c', 'constructor=1', 'toString=x')).toEqual({
+      text: 'a=b=c',
+      constructor: 1,
+      toString: 'x',
+    });
+  });
+
+  it('may be one JSON object', async () => {
+    expect(await echo('{"text":"a","deep":{"list":[1,null]}}')).toEqual({ text: 'a', deep: { list: [1, null] } });
+    expect(await echo('  {}')).toEqual({});
+    expect(await echo()).toEqual({});
+  });
+
+  it.each([
+    [['count=five'], 'The value of count is not valid JSON'],
+    [['novalue'], '"novalue" is not key=value'],
+    [['=x'], '"=x" is not key=value'],
+    [['{"a":'], 'The arguments is not valid JSON'],
+    [['{}', 'a=1'], 'not both'],
+  ])('that are wrong (%j) are refused before anything is called', async (args, why) => {
+    const { code, stdout, stderr } = await runCli(['call', 'up_echo', ...args], { config });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(why);
+  });
+});
+
+describe('the result', () => {
+  it('is the text of its blocks', async () => {
+    const result = {
+      content: [
+        { type: 'text', text: 'one\n\ttwo' },
+        { type: 'image', data: '', mimeType: 'image/png' },
+      ],
+    };
+    const { code, stdout } = await runCli(['call', 'up_raw', JSON.stringify({ json: JSON.stringify(result) })], {
+      config,
+    });
+    expect(code).toBe(0);
+    expect(stdout).toBe('one\n\ttwo\n[image; use --json to see it]\n');
+  });
+
+  it('comes byte for byte with --json', async () => {
+    const raw =
+      '{"content":[ ],"structuredContent":{"n":9007199254740993,"f":1.0,"e":1e400,"s":"\\u00e9\\/é😀"}, "x":-0}';
+    const { code, stdout } = await runCli(['call', '--json', 'up_raw', JSON.stringify({ json: raw })], { config });
+    expect([code, stdout]).toEqual([0, `${raw}\n`]);
+  });
+
+  it('that is an error goes to stderr with exit code 1, or to stdout with --json', async () => {
+    const raw = '{"content":[{"type":"text","text":"it went wrong"}],"isError":true}';
+    const args = ['up_raw', JSON.stringify({ json: raw })];
+    expect(await runCli(['call', ...args], { config })).toEqual({ code: 1, stdout: '', stderr: 'it went wrong\n' });
+    expect(await runCli(['call', ...args, '--json'], { config })).toEqual({ code: 1, stdout: `${raw}\n`, stderr: '' });
+  });
+
+  it('that is a protocol error of the server has its message and exit code 1', async () => {
+    // It lists `echo` and then does not know it.
+    const lying = { config: serversToml({ up: server('basic', '--raw-tools', definitions, '--tools', 'raw') }) };
+    const message = 'Unknown tool: echo';
+    expect(await runCli(['call', 'up_echo'], lying)).toEqual({ code: 1, stdout: '', stderr: `${message}\n` });
+    const { code, stdout } = await runCli(['call', 'up_echo', '--json'], lying);
+    expect([code, JSON.parse(stdout)]).toEqual([1, { error: { code: -32602, message } }]);
+  });
+
+  it('that never comes, because the server died, is said so', async () => {
+    const { code, stdout, stderr } = await runCli(['call', 'flaky_crash'], { config });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('Server "flaky" exited with code 1 before it answered');
+  });
+});
+
+describe('the name', () => {
+  it('that is mistyped is answered with a suggestion', async () => {
+    const { code, stderr } = await runCli(['call', 'up_ehco'], { config });
+    expect(code).toBe(2);
+    expect(stderr).toContain('There is no tool "up_ehco". Did you mean "up_echo"');
+  });
+
+  it('may be that of a tool that is not active', async () => {
+    const run = await runCli(['call', 'up_echo'], { config: `active_toolsets = []\n${config}` });
+    expect(run).toEqual({ code: 0, stdout: '{}\n', stderr: '' });
+  });
+
+  it('is needed', async () => {
+    const { code, stderr } = await runCli(['call'], { config });
+    expect(code).toBe(2);
+    expect(stderr).toContain('Which tool?');
+  });
+});

@@ -1,0 +1,61 @@
+/** Help, and what is said to a command line that is wrong. */
+import { describe, expect, it } from 'vitest';
+import { commands } from '../../src/cli/commands.ts';
+import { VERSION } from '../../src/index.ts';
+import { runCli } from './run.ts';
+
+const literal = (text: string) => text.replace(/[^\w ]/g, '\\$&');
+const names = Object.keys(commands) as (keyof typeof commands)[];
+
+describe('help', () => {
+  it.each([['--help'], ['-h'], ['help']])(
+    '%s lists every command and where the configuration is looked for',
+    async (flag) => {
+      const { code, stdout, stderr } = await runCli([flag]);
+      expect([code, stderr]).toEqual([0, '']);
+      for (const { usage, summary } of Object.values(commands)) {
+        expect(stdout).toMatch(new RegExp(`^  ${literal(usage)} +${literal(summary)}$`, 'm'));
+      }
+      expect(stdout).toContain('tools.toml, toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json');
+    },
+  );
+
+  it.each(names)('toolgate %s --help shows its usage and every option it takes', async (name) => {
+    for (const flag of ['--help', '-h']) {
+      const { code, stdout, stderr } = await runCli([name, flag]);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toContain(commands[name].usage);
+      for (const option of [...commands[name].options, 'help'])
+        expect(stdout).toMatch(new RegExp(`^  --${option}\\b`, 'm'));
+    }
+  });
+
+  it('shows the version', async () => {
+    expect(await runCli(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
+    expect((await runCli(['list', '--version'])).stdout).toBe(`${VERSION}\n`);
+  });
+});
+
+describe('a command line that is wrong', () => {
+  it.each([
+    [['lst'], 'There is no command "lst". Did you mean "list"? See toolgate --help.'],
+    [['docter'], 'Did you mean "doctor"?'],
+    [['zebra'], 'There is no command "zebra". See toolgate --help.'],
+    [['toString'], 'There is no command "toString".'],
+    [['constructor', '--help'], 'There is no command "constructor".'],
+    [['list', '--jsn'], 'toolgate list has no option --jsn. Did you mean "json"? See toolgate list --help.'],
+    [['--confg', 'x'], 'toolgate stdio has no option --confg. Did you mean "config"?'],
+    [['schema', '--config', 'x'], 'toolgate schema has no option --config.'],
+    [['list', '--config'], "'--config <value>' argument missing"],
+    [['list', '--json=yes'], "'--json' does not take an argument"],
+    [['list', '--log-level', 'loud'], '--log-level is one of debug, info, warn, error, silent, not "loud".'],
+    [['serve', '--port', 'x'], '--port is a number from 0 to 65535, not "x".'],
+    [['serve', '--port', '65536'], '--port is a number from 0 to 65535, not "65536".'],
+  ])('%j is answered with what is right', async (args, message) => {
+    const { code, stdout, stderr } = await runCli(args, { config: '' });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+    expect(stderr).toMatch(/^toolgate: /);
+    expect(stderr).not.toContain('    at ');
+  });
+});

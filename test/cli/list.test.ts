@@ -1,0 +1,84 @@
+/** `toolgate list`: what there is, for people and for programs. */
+import { describe, expect, it } from 'vitest';
+import { server, serversToml } from '../support/server.ts';
+import { runCli } from './run.ts';
+
+const offer = ['--resources', 'up://one', '--templates', 'up://{id}', '--prompts', 'greet'];
+const config = `active_toolsets = ["up_echo", "up_up://one"]\n${serversToml({
+  up: server('basic', ...offer),
+  other: server('basic', '--tools', 'lonely'),
+})}`;
+
+describe('toolgate list', () => {
+  it('shows tools, and with a star those that are active', async () => {
+    const { code, stdout, stderr } = await runCli(['list'], { config });
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toContain('* up_echo       Gives its arguments back as JSON text');
+    expect(lines).toContain('  other_lonely  Tool lonely');
+    expect(lines).toHaveLength(5);
+  });
+
+  it.each([
+    ['tools', ['up_echo', 'up_whoami', 'up_count', 'up_raw', 'other_lonely']],
+    ['resources', ['up_up://one', 'up_up://{id}']],
+    ['prompts', ['up_greet']],
+  ])('shows %s', async (kind, names) => {
+    const { code, stdout } = await runCli(['list', kind], { config });
+    expect(code).toBe(0);
+    const shown = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.slice(2).split(' ')[0]);
+    expect(shown).toEqual(names);
+  });
+
+  it.each([
+    [
+      'tools',
+      {
+        name: 'up_echo',
+        kind: 'tool',
+        server: 'up',
+        active: true,
+        description: 'Gives its arguments back as JSON text',
+      },
+    ],
+    ['tools', { name: 'up_count', active: false }],
+    ['resources', { name: 'up_up://one', kind: 'resource', active: true }],
+    ['resources', { name: 'up_up://{id}', kind: 'template', active: false }],
+    ['prompts', { name: 'up_greet', kind: 'prompt', active: true }],
+    ['servers', { key: 'up', kind: 'stdio', state: 'up', present: true, revision: '2025-11-25' }],
+  ])('gives %s as JSON', async (kind, expected) => {
+    const { code, stdout } = await runCli(['list', kind, '--json'], { config });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining(expected));
+  });
+
+  it('shows servers with their state, also those that failed', async () => {
+    const { code, stdout } = await runCli(['list', 'servers'], {
+      config: serversToml({ up: server('basic'), gone: 'no-such-program-anywhere' }),
+    });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^up +stdio +up/m);
+    expect(stdout).toMatch(/^gone +stdio +down .*no-such-program-anywhere/m);
+  });
+
+  it('says so where there is nothing', async () => {
+    expect((await runCli(['list'], { config: 'controls = []\n' })).stdout).toBe('There is nothing.\n');
+    expect((await runCli(['list', 'servers'], { config: '' })).stdout).toBe('No servers are configured.\n');
+    expect((await runCli(['list', '--json'], { config: '' })).stdout).toBe('[]\n');
+  });
+
+  it.each([
+    ['tool', 'Did you mean "tools"'],
+    ['promts', 'Did you mean "prompts"'],
+    ['zebras', 'Choose from servers, tools, resources, prompts.'],
+    ['constructor', 'Choose from servers, tools, resources, prompts.'],
+  ])('refuses to list %s with a hint', async (what, hint) => {
+    const { code, stdout, stderr } = await runCli(['list', what], { config });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`"${what}" cannot be listed`);
+    expect(stderr).toContain(hint);
+  });
+});

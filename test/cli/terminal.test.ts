@@ -1,0 +1,64 @@
+/** How the command line looks: colour where it is wanted, and nothing of a server’s making that a terminal would obey. */
+import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { server, serversToml } from '../support/server.ts';
+import { CONTROL, runCli } from './run.ts';
+
+const config = `active_toolsets = ["*"]\n${serversToml({ up: server('basic') })}`;
+const ESCAPE = '\u001b[';
+
+describe('colour', () => {
+  it.each(['list', 'doctor'])('is off in a pipe: %s', async (command) => {
+    expect((await runCli([command], { config })).stdout).not.toContain(ESCAPE);
+  });
+
+  it.each(['list', 'doctor'])('is on with FORCE_COLOR: %s', async (command) => {
+    const { stdout } = await runCli([command], { config, env: { FORCE_COLOR: '1' } });
+    expect(stdout).toContain(`${ESCAPE}32m`);
+    // Without its colour it is the same text.
+    const plain = (await runCli([command], { config })).stdout;
+    const shown = stripVTControlCharacters(stdout);
+    if (command === 'list') expect(shown).toBe(plain);
+  });
+
+  it('is off with NO_COLOR, which goes before FORCE_COLOR', async () => {
+    const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
+    expect((await runCli(['list'], { config, env })).stdout).not.toContain(ESCAPE);
+  });
+
+  it('never gets into JSON or into errors in a pipe', async () => {
+    const { stdout } = await runCli(['list', '--json'], { config, env: { FORCE_COLOR: '1' } });
+    expect(() => JSON.parse(stdout) as unknown).not.toThrow();
+    expect((await runCli(['nonsense'])).stderr).not.toContain(ESCAPE);
+    expect((await runCli(['nonsense'], { env: { FORCE_COLOR: '1' } })).stderr).toContain(`${ESCAPE}31m`);
+  });
+});
+
+describe('escape sequences of a server', () => {
+  const script = fileURLToPath(new URL('escape-server.mjs', import.meta.url));
+  const evil = serversToml({ evil: `${process.execPath} ${script}` });
+
+  it.each([
+    [['list'], 'evil_name?[31m'],
+    [['list'], 'evil_two lines'],
+    [['list', 'resources'], 'evil_evil://red ?[31m'],
+    [['list', 'prompts'], 'evil_promptred ?[31m'],
+    [['list', 'servers'], 'evil'],
+    [['call', 'evil_say'], 'red ?[31m title ?]0;owned? csi ?2J back ??? over'],
+    [['call', 'evil_fail'], 'red ?[31m title'],
+    [['call', 'evil_reject'], 'red ?[31m title'],
+    [['call', 'evil_nam'], 'Did you mean "evil_name?[31m"'],
+    [['list', '--log-level', 'debug'], 'evil_say'],
+  ])('are taken out of what %j shows', async (args, shown) => {
+    const { stdout, stderr } = await runCli(args, { config: evil });
+    expect(stdout + stderr).toContain(shown);
+    expect(stdout + stderr).not.toMatch(CONTROL);
+  });
+
+  it('are kept, escaped, where a program reads', async () => {
+    const { stdout } = await runCli(['list', '--json'], { config: evil });
+    expect(stdout).not.toContain('\u001b');
+    expect((JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)).toContain('evil_name\u001b[31m');
+  });
+});

@@ -1,0 +1,169 @@
+/** The sessions of the HTTP door: made by initialize, needed ever after, gone when ended, unused or crowded out. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createSessions } from '../../src/doors/http/sessions.ts';
+import { configFromValue, createGateway } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { initialize, PING, startSession } from './raw.ts';
+
+const toml = serversToml({ up: server('hang') });
+
+describe('a session', () => {
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    gateway = await startHttp({ config: `controls = []\n${toml}` });
+  });
+
+  it('begins with initialize, which gives an id that cannot be guessed', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await startSession(gateway)).id));
+    expect(new Set(ids).size).toBe(20);
+    // 128 bits are 22 characters of base64; visible ASCII is what the specification allows.
+    for (const id of ids) expect(id).toMatch(/^[\w-]{22,}$/);
+  });
+
+  it('is needed for everything else', async () => {
+    const responses = await Promise.all([
+      gateway.post(PING),
+      gateway.post('{"jsonrpc":"2.0","method":"notifications/initialized"}'),
+      gateway.post(`[${PING}]`),
+      fetch(gateway.url, { headers: { accept: 'text/event-stream' } }),
+      fetch(gateway.url, { method: 'DELETE' }),
+    ]);
+    expect(responses.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400]);
+    expect(await responses[0]!.json()).toMatchObject({
+      id: null,
+      error: { data: { success: false, result: null, code: 'session_missing' } },
+    });
+  });
+
+  it.each(['no-such-session', '', 'x'.repeat(5000)])(
+    'that is unknown (%.20s) answers 404 on every verb',
+    async (id) => {
+      const headers = { 'mcp-session-id': id };
+      const responses = await Promise.all([
+        gateway.post(PING, headers),
+        fetch(gateway.url, { headers: { ...headers, accept: 'text/event-stream' } }),
+        fetch(gateway.url, { method: 'DELETE', headers }),
+      ]);
+      expect(responses.map(({ status }) => status)).toEqual([404, 404, 404]);
+    },
+  );
+
+  it('ends with DELETE and is unknown from then on', async () => {
+    const session = await startSession(gateway);
+    expect((await session.post(PING)).status).toBe(200);
+    expect((await session.end()).status).toBe(204);
+    expect((await session.post(PING)).status).toBe(404);
+    expect((await session.end()).status).toBe(404);
+    expect((await session.listen()).response.status).toBe(404);
+  });
+
+  it('that is ended closes its stream and gives up the calls under way', async () => {
+    const session = await startSession(gateway);
+    const stream = await session.listen();
+    const call = session.post(
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_hang","arguments":{"tag":"t"}}}',
+    );
+    await sleep(200);
+    await session.end();
+    expect(await (await call).text()).toBe('');
+    expect(stream.response.status).toBe(200);
+    const other = await startSession(gateway);
+    const { result } = await other.ask('tools/call', { name: 'up_cancelled' });
+    expect(JSON.stringify(result)).toContain('\\"tag\\":\\"t\\"');
+  });
+
+  it('does not notice that another one ended', async () => {
+    const [one, two] = [await startSession(gateway), await startSession(gateway)];
+    await one.end();
+    expect((await two.post(PING)).status).toBe(200);
+  });
+
+  it('refuses a second initialize within it by opening another', async () => {
+    const session = await startSession(gateway);
+    const again = await session.post(initialize());
+    expect(again.headers.get('mcp-session-id')).not.toBe(session.id);
+    expect((await session.post(PING)).status).toBe(200);
+  });
+
+  it('refuses an id that is still in use by a request under way', async () => {
+    const session = await startSession(gateway);
+    const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_slow","arguments":{"ms":800}}}';
+    const first = session.post(body);
+    await sleep(200);
+    expect(await (await session.post(body)).json()).toMatchObject({ id: 7, error: { code: -32600 } });
+    expect(await (await first).json()).toMatchObject({ id: 7, result: { content: [{ text: 'slow' }] } });
+    expect(await (await session.post(body)).json()).toMatchObject({ id: 7, result: {} });
+  });
+});
+
+describe('session_ttl', () => {
+  it('ends a session that is not used for that long, and spares one that is', async () => {
+    const gateway = await startHttp({ config: `controls = []\n[http]\nsession_ttl = "1500ms"\n${toml}` });
+    const [unused, used, listening] = [
+      await startSession(gateway),
+      await startSession(gateway),
+      await startSession(gateway),
+    ];
+    await listening.listen();
+    for (let i = 0; i < 6; i++) {
+      await sleep(300);
+      expect((await used.post(PING)).status).toBe(200);
+    }
+    expect((await unused.post(PING)).status).toBe(404);
+    expect((await listening.post(PING)).status).toBe(200);
+  });
+});
+
+describe('max_sessions', () => {
+  it('makes room at the cost of the session that was used longest ago', async () => {
+    const gateway = await startHttp({ config: `controls = []\n[http]\nmax_sessions = 2\n${toml}` });
+    const one = await startSession(gateway);
+    const two = await startSession(gateway);
+    await sleep(5);
+    expect((await one.post(PING)).status).toBe(200);
+    const three = await startSession(gateway);
+    const statuses = await Promise.all([one, two, three].map(async (session) => (await session.post(PING)).status));
+    expect(statuses).toEqual([200, 404, 200]);
+  });
+
+  it('refuses a new session while all are in use, and none that is in use is ended', async () => {
+    const gateway = await startHttp({ config: `controls = []\n[http]\nmax_sessions = 2\n${toml}` });
+    const [one, two] = [await startSession(gateway), await startSession(gateway)];
+    await one.listen();
+    await two.listen();
+    const refused = await gateway.post(initialize());
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { data: { code: 'sessions_full' } } });
+    expect([(await one.post(PING)).status, (await two.post(PING)).status]).toEqual([200, 200]);
+    await one.end();
+    expect((await gateway.post(initialize())).status).toBe(200);
+  });
+});
+
+describe('the table of sessions', () => {
+  it('gives another agent’s session the same answer as one that never was', () => {
+    const config = configFromValue({}, { cwd: tempFolder(), env: {} });
+    const gateway = createGateway(config);
+    const sessions = createSessions(gateway);
+    atEnd(async () => {
+      sessions.close();
+      await gateway.close();
+    });
+    const session = sessions.open('alice');
+    const answer = (id: string, agent: string) => {
+      try {
+        return sessions.find(id, agent);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(answer(session.id, 'alice')).toBe(session);
+    expect(answer(session.id, 'bob')).toEqual(answer('never-was', 'bob'));
+    expect(answer(session.id, '')).toEqual(answer('never-was', ''));
+    expect(sessions.size).toBe(1);
+  });
+});

@@ -1,0 +1,181 @@
+/** Streams: what the gateway says unasked, what happens to calls whose client is gone, and what keeps long calls alive. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { configFromValue, createGateway, openHttpDoor } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serverEntry, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { initialize, openSocket, PING, type RawSession, startSession } from './raw.ts';
+
+const TOOLS = 'notifications/tools/list_changed';
+let gateway: HttpGateway;
+beforeAll(async () => {
+  const servers = serversToml({ up: server('changing'), slow: server('hang') });
+  gateway = await startHttp({ config: `controls = []\n${servers}` });
+});
+
+let added = 0;
+/** Changes the list of tools, by another session, and waits until that has been told so; it is the last to be told. */
+async function changeTools(): Promise<void> {
+  const other = await listed();
+  const stream = await other.listen();
+  await other.ask('tools/call', { name: 'up_add_tool', arguments: { name: `added_${++added}` } });
+  await waitFor(() => stream.methods().length > 0);
+  await sleep(50);
+  await other.end();
+}
+
+async function listed(): Promise<RawSession> {
+  const session = await startSession(gateway);
+  await session.ask('tools/list');
+  return session;
+}
+
+describe('the stream of a session', () => {
+  it('tells of a changed list', async () => {
+    const session = await listed();
+    const stream = await session.listen();
+    expect([stream.response.status, stream.response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    await changeTools();
+    expect(stream.methods()).toEqual([TOOLS]);
+    await changeTools();
+    expect(stream.methods()).toEqual([TOOLS, TOOLS]);
+  });
+
+  it('tells every session on its own stream', async () => {
+    const streams = await Promise.all([1, 2, 3].map(async () => (await listed()).listen()));
+    await changeTools();
+    expect(streams.map((stream) => stream.methods())).toEqual([[TOOLS], [TOOLS], [TOOLS]]);
+  });
+
+  it('that is open several times says everything exactly once', async () => {
+    const session = await listed();
+    const streams = [await session.listen(), await session.listen(), await session.listen()];
+    await changeTools();
+    expect(streams.flatMap((stream) => stream.methods())).toEqual([TOOLS]);
+  });
+
+  it('goes on with another that is open when the newest ends', async () => {
+    const session = await listed();
+    const [older, newest] = [await session.listen(), await session.listen()];
+    newest.close();
+    await sleep(50);
+    await changeTools();
+    expect(older.methods()).toEqual([TOOLS]);
+  });
+
+  it('tells at the next opening what was missed, once however often it happened', async () => {
+    const session = await listed();
+    await changeTools();
+    await changeTools();
+    const stream = await session.listen();
+    await waitFor(() => stream.methods().length > 0);
+    expect(stream.methods()).toEqual([TOOLS]);
+    stream.close();
+    await sleep(50);
+    const again = await session.listen();
+    await sleep(50);
+    expect(again.methods()).toEqual([]);
+  });
+
+  it('does not take an event id of elsewhere for anything', async () => {
+    const session = await listed();
+    const stream = await session.listen({ 'last-event-id': '1' });
+    expect(stream.response.status).toBe(200);
+    await changeTools();
+    expect(stream.methods()).toEqual([TOOLS]);
+  });
+});
+
+describe('a client that goes away', () => {
+  const text = (tag: string) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow_slow","arguments":{"ms":800,"tag":"${tag}"}}}`;
+
+  async function cancelledTags(): Promise<string> {
+    const session = await startSession(gateway);
+    return JSON.stringify(await session.ask('tools/call', { name: 'slow_cancelled' }));
+  }
+
+  it('does not cancel its call: only notifications/cancelled does', async () => {
+    const session = await startSession(gateway);
+    const abort = new AbortController();
+    const headers = { ...session.headers, 'content-type': 'application/json', accept: '*/*' };
+    const sent = fetch(gateway.url, { method: 'POST', body: text('gone'), headers, signal: abort.signal });
+    sent.catch(() => {});
+    await sleep(200);
+    abort.abort();
+    // The id is taken until the server has answered.
+    expect(await (await session.post(text('again'))).json()).toMatchObject({ error: { code: -32600 } });
+    await waitFor(async () => 'result' in ((await (await session.post(text('after'))).json()) as object));
+    expect(await cancelledTags()).not.toContain('gone');
+  });
+
+  it('is still a client when it says that it cancels', async () => {
+    const session = await startSession(gateway);
+    const reply = session.post(text('cancelled-one'));
+    await sleep(200);
+    const cancel =
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"no longer needed"}}';
+    expect((await session.post(cancel)).status).toBe(202);
+    expect(await (await reply).text()).toBe('');
+    const tags = await cancelledTags();
+    expect(tags).toContain('cancelled-one');
+    expect(tags).toContain('no longer needed');
+  });
+
+  it('cannot cancel the call of another with the same id', async () => {
+    const [one, two] = [await startSession(gateway), await startSession(gateway)];
+    const reply = one.post(text('kept'));
+    await sleep(200);
+    await two.post('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}');
+    expect(await (await reply).json()).toMatchObject({ id: 1, result: { content: [{ text: 'slow kept' }] } });
+  });
+
+  it('in the middle of its request leaves nothing broken', async () => {
+    const session = await startSession(gateway);
+    const socket = openSocket(gateway.origin);
+    socket.write(
+      `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: ${session.id}\r\nContent-Length: 90\r\n\r\n{"json`,
+    );
+    await sleep(30);
+    socket.destroy();
+    expect((await session.post(PING)).status).toBe(200);
+  });
+});
+
+describe('a long call', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('becomes a stream and is kept alive with comments until the answer', async () => {
+    // Only what repeats: that is what keeps streams warm, and everything else needs the real clock.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const config = configFromValue({ servers: { slow: serverEntry('hang') } }, { cwd: tempFolder(), env: {} });
+    const local = createGateway(config);
+    await local.tried();
+    const door = await openHttpDoor(local, { host: '127.0.0.1', port: 0, token: null });
+    atEnd(async () => {
+      await door.close();
+      await local.close();
+    });
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const post = (body: string, session = '') =>
+      fetch(door.url, { method: 'POST', body, headers: { ...headers, ...(session && { 'mcp-session-id': session }) } });
+    const id = (await post(initialize())).headers.get('mcp-session-id') ?? '';
+    const call = '{"name":"slow_slow","arguments":{"ms":1500}}';
+    const reply = post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${call}}`, id);
+    await sleep(500);
+    vi.advanceTimersByTime(60_000);
+    const response = await reply;
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const body = await response.text();
+    expect(body.match(/^: .*$/gm)?.length).toBeGreaterThanOrEqual(3);
+    expect(JSON.parse(/^data: (.*)$/m.exec(body)![1]!)).toMatchObject({
+      id: 7,
+      result: { content: [{ text: 'slow' }] },
+    });
+  });
+});

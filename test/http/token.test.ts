@@ -1,0 +1,129 @@
+/** With BEARER_TOKEN the door opens to that token and to nothing else, and the token stays where it is. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { runCli, startCli } from '../cli/run.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { initialize, openSocket, PING, postLines, readReply, startSession } from './raw.ts';
+
+const TOKEN = 'correct-horse-battery-staple-7731';
+const config = `controls = []\n${serversToml({ up: server('basic'), broken: 'false' })}`;
+
+describe('a gateway with BEARER_TOKEN', () => {
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    gateway = await startHttp({ config, env: { BEARER_TOKEN: TOKEN }, args: ['--log-level', 'debug'] });
+  });
+
+  it.each([
+    ['absent', []],
+    ['empty', ['Authorization:']],
+    ['only a scheme', ['Authorization: Bearer']],
+    ['wrong', ['Authorization: Bearer wrong']],
+    ['wrong and as long', [`Authorization: Bearer ${'x'.repeat(TOKEN.length)}`]],
+    ['the beginning of the right one', [`Authorization: Bearer ${TOKEN.slice(0, -1)}`]],
+    ['the right one with more behind it', [`Authorization: Bearer ${TOKEN}x`]],
+    ['overlong', [`Authorization: Bearer ${TOKEN.repeat(300)}`]],
+    ['without a scheme', [`Authorization: ${TOKEN}`]],
+    ['under another scheme', [`Authorization: Basic ${TOKEN}`]],
+    ['in another case', [`Authorization: Bearer ${TOKEN.toUpperCase()}`]],
+    ['twice, the right one first', [`Authorization: Bearer ${TOKEN}`, 'Authorization: Bearer wrong']],
+    ['twice, the right one last', ['Authorization: Bearer wrong', `Authorization: Bearer ${TOKEN}`]],
+  ] as const)('answers 401 to a token that is %s', async (_, lines) => {
+    const reply = await postLines(gateway.origin, ['Host: 127.0.0.1', ...lines], initialize());
+    expect(reply.status).toBe(401);
+    expect(reply.headers.get('www-authenticate')).toMatch(/^Bearer\b/);
+    expect(JSON.parse(reply.body)).toMatchObject({ id: null, error: { data: { code: 'unauthorized' } } });
+    expect(reply.body).not.toContain(TOKEN);
+  });
+
+  it('does not take the token from the URL', async () => {
+    const reply = await gateway.post(initialize(), {}, `/mcp?access_token=${TOKEN}&token=${TOKEN}`);
+    expect(reply.status).toBe(401);
+  });
+
+  it('wants it on every verb and every path but the probes', async () => {
+    const ask = async (method: string, path: string) =>
+      (await fetch(gateway.origin + path, { method, headers: { accept: '*/*' } })).status;
+    expect(await Promise.all(['GET', 'DELETE', 'PUT', 'OPTIONS'].map((verb) => ask(verb, '/mcp')))).toEqual([
+      401, 401, 401, 401,
+    ]);
+    expect(await Promise.all(['/', '/admin', '/nothing'].map((path) => ask('GET', path)))).toEqual([401, 401, 401]);
+    expect(await Promise.all(['/health', '/healthz', '/ready'].map((path) => ask('GET', path)))).toEqual([
+      200, 200, 200,
+    ]);
+  });
+
+  it('answers before it has read the message', async () => {
+    const socket = openSocket(gateway.origin);
+    const lines = ['POST /mcp HTTP/1.1', 'Host: 127.0.0.1', 'Content-Type: application/json', 'Content-Length: 999'];
+    socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
+    expect((await readReply(socket)).status).toBe(401);
+  });
+
+  it.each(['Bearer', 'bearer', 'BEARER'])('opens to the right token after %s', async (scheme) => {
+    const session = await startSession(gateway, { headers: { authorization: `${scheme} ${TOKEN}` } });
+    expect((await session.post(PING)).status).toBe(200);
+  });
+
+  it('does not let a session stand in for the token', async () => {
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
+    expect((await gateway.post(PING, { 'mcp-session-id': session.id })).status).toBe(401);
+  });
+
+  it('keeps the token from servers', async () => {
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const asked = await session.ask('tools/call', { name: 'up_whoami', arguments: { env: ['BEARER_TOKEN'] } });
+    expect(JSON.stringify(asked)).toContain('\\"BEARER_TOKEN\\":null');
+  });
+
+  it('keeps the token out of its output, errors and log, at any level', async () => {
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const replies = await Promise.all([
+      session.post('{"broken'),
+      session.ask('tools/call', { name: TOKEN.slice(0, 5) }),
+      session.ask('no/such/method'),
+      gateway.post('{}', { authorization: `Bearer ${TOKEN}x` }),
+    ]);
+    const bodies = await Promise.all(
+      replies.map((reply) => (reply instanceof Response ? reply.text() : JSON.stringify(reply))),
+    );
+    expect(bodies.join()).not.toContain(TOKEN);
+    expect(gateway.stderr()).toContain('"level":"debug"');
+    expect(gateway.stdout() + gateway.stderr()).not.toContain(TOKEN);
+    expect(gateway.stdout()).toContain('$BEARER_TOKEN');
+  });
+});
+
+describe('beyond loopback', () => {
+  it.each([
+    ['0.0.0.0 on the command line', ['--host', '0.0.0.0'], ''],
+    [':: on the command line', ['--host', '::'], ''],
+    ['an address in the configuration', [], '[http]\nhost = "0.0.0.0"\n'],
+  ])('refuses to listen without a token: %s', async (_, args, toml) => {
+    const { code, stdout, stderr } = await runCli(['serve', '--port', '0', ...args], { config: toml });
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain('Set BEARER_TOKEN, or listen on 127.0.0.1');
+  });
+
+  it('takes an empty BEARER_TOKEN for none', async () => {
+    const run = await runCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config: '', env: { BEARER_TOKEN: '' } });
+    expect(run.code).toBe(2);
+  });
+
+  it('listens with a token, and lets in hosts by any name that has it', async () => {
+    const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config: '', env: { BEARER_TOKEN: TOKEN } });
+    const port = await waitFor(() => /http:\/\/0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
+    const origin = `http://127.0.0.1:${port}`;
+    expect((await postLines(origin, ['Host: build.internal:8808'])).status).toBe(401);
+    const authorized = ['Host: build.internal:8808', `Authorization: Bearer ${TOKEN}`];
+    expect((await postLines(origin, authorized, initialize())).status).toBe(200);
+    expect((await postLines(origin, [...authorized, 'Origin: http://evil.example'], initialize())).status).toBe(403);
+  });
+
+  it('says on loopback that everyone may connect', async () => {
+    const gateway = await startHttp({ config: '' });
+    expect(gateway.stdout()).toContain('No BEARER_TOKEN is set');
+  });
+});

@@ -1,0 +1,137 @@
+/** Servers that are not running although they are listed: started by a call, stopped when idle. */
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { type StdioGateway, startStdio } from '../support/gateway.ts';
+import { alive, running, waitFor } from '../support/processes.ts';
+import { server } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from './use.ts';
+
+let count = 0;
+/** A server whose process can be found by its name. */
+function lazy(settings: Record<string, unknown> = {}) {
+  const name = `lazy-${process.pid}-${++count}`;
+  const command = server('basic', '--name', name, '--tools', 'echo,whoami', '--resources', 'note://1');
+  return { name, entry: { namespace: 'l', command, start: 'lazy', ...settings } };
+}
+
+/** The same folder twice: what is known of the servers is there the second time. */
+async function startAgain(config: string): Promise<StdioGateway> {
+  const first = await startStdio({ config });
+  await toolNames(first.client);
+  await waitFor(() => offersIn(first.cwd).length > 0);
+  await first.stop();
+  return startStdio({ cwd: first.cwd });
+}
+
+function offersIn(cwd: string): string[] {
+  const folder = join(cwd, '.toolgate', 'offers');
+  return existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+}
+
+it('lists a lazy server from its last known offer without a process, and starts it with the first call', async () => {
+  const { name, entry } = lazy();
+  const gateway = await startAgain(toml([entry]));
+  const { client } = gateway;
+  expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
+  expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(['l_note://1']);
+  expect(running(name)).toEqual([]);
+  expect(await callText(client, 'l_echo', { a: 1 })).toBe('{"a":1}');
+  expect(running(name)).toHaveLength(1);
+  // Nothing has changed, so nobody is told.
+  expect(gateway.changes('tools')).toBe(0);
+});
+
+it('starts it once for many calls that come together', async () => {
+  const { name, entry } = lazy();
+  const { client } = await startAgain(toml([entry]));
+  const pids = await Promise.all(Array.from({ length: 20 }, () => pidOf(client, 'l')));
+  expect(new Set(pids).size).toBe(1);
+  expect(running(name)).toEqual([pids[0]]);
+});
+
+it('starts a lazy server once at the start where nothing is known of it yet', async () => {
+  const { name, entry } = lazy();
+  const { client, cwd } = await startStdio({ config: toml([entry]) });
+  expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
+  expect(running(name)).toHaveLength(1);
+  expect(await waitFor(() => offersIn(cwd)[0])).toMatch(/^[0-9a-f]{32}\.json$/);
+});
+
+it('stops an idle server, keeps it listed, and starts it again with the next call', async () => {
+  const { name, entry } = lazy({ start: 'eager', idle_stop: '400ms' });
+  const gateway = await startStdio({ config: toml([entry]) });
+  const first = await pidOf(gateway.client, 'l');
+  await waitFor(() => !alive(first));
+  expect(running(name)).toEqual([]);
+  expect(await toolNames(gateway.client)).toEqual(['l_echo', 'l_whoami']);
+  const second = await pidOf(gateway.client, 'l');
+  expect(second).not.toBe(first);
+  expect(gateway.changes('tools')).toBe(0);
+});
+
+it('does not stop a server that is being used', async () => {
+  const hang = { namespace: 'h', command: server('hang'), idle_stop: '200ms' };
+  const { client } = await startStdio({ config: toml([hang]) });
+  const pid = await callText(client, 'h_ok');
+  expect(await callText(client, 'h_slow', { ms: 900 })).toBe('slow');
+  for (let n = 0; n < 10; n++) {
+    expect(await callText(client, 'h_slow', { ms: 60 })).toBe('slow');
+    expect(await callText(client, 'h_ok')).toBe(pid);
+  }
+});
+
+it.each([
+  ['half of it', '{"tools":[{"name":"wrong","inputSchema":{}}'],
+  ['nothing', ''],
+  ['no lists', '{}'],
+  ['other JSON', '[1,2,3]'],
+  ['wrong lists', '{"tools":5,"resources":{},"prompts":"x"}'],
+  ['bytes', '\u0000\u0001\ufffd'],
+])('ignores a damaged offer: %s', async (_, content) => {
+  const { entry } = lazy();
+  const first = await startStdio({ config: toml([entry]) });
+  await toolNames(first.client);
+  const [file] = await waitFor(() => offersIn(first.cwd).length > 0 && offersIn(first.cwd));
+  await first.stop();
+  writeFileSync(join(first.cwd, '.toolgate', 'offers', file!), content);
+  const { client } = await startStdio({ cwd: first.cwd });
+  expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
+  expect(await callText(client, 'l_echo')).toBe('{}');
+});
+
+it('gives the caller an error at once when a lazy server does not start, and takes its items out', async () => {
+  // The same launch works the first time and never again.
+  const once = join(tempFolder(), 'once');
+  const command = `if [ -e ${once} ]; then echo 'the licence has run out' >&2; exit 7; fi; touch ${once}; exec ${server('basic', '--tools', 'echo')}`;
+  const gateway = await startAgain(toml([{ namespace: 'l', command, start: 'lazy' }]));
+  expect(await toolNames(gateway.client)).toEqual(['l_echo']);
+  const { value, ms } = await timed(callError(gateway.client, 'l_echo'));
+  expect(value).toMatchObject({
+    code: 'source_unavailable',
+    message: 'Server "l" is not available: exited with code 7.',
+  });
+  expect(ms).toBeLessThan(1500);
+  await logged(gateway, 'down: exited with code 7 (it said: the licence has run out)');
+  await waitFor(() => gateway.changes('tools') === 1);
+  expect(await toolNames(gateway.client)).toEqual([]);
+});
+
+it('forgets what it knew when the command changes', async () => {
+  const { entry } = lazy();
+  const gateway = await startAgain(toml([entry]));
+  expect(await toolNames(gateway.client)).toEqual(['l_echo', 'l_whoami']);
+  const command = server('basic', '--tools', 'echo,new');
+  replaceFile(gateway.cwd, toml([{ ...entry, command }]));
+  await waitFor(async () => (await toolNames(gateway.client)).join() === 'l_echo,l_new');
+});
+
+it('wakes a sleeping server when it is made eager', async () => {
+  const { name, entry } = lazy();
+  const gateway = await startAgain(toml([entry]));
+  await toolNames(gateway.client);
+  expect(running(name)).toEqual([]);
+  replaceFile(gateway.cwd, toml([{ ...entry, start: 'eager' }]));
+  await waitFor(() => running(name).length === 1);
+});

@@ -1,0 +1,11 @@
+/** A short version of test/soak/reloading.test.ts. */
+import { expect, it } from 'vitest';
+import { createRandom } from '../soak/random.ts';
+import { reloadUnderLoad } from '../soak/reloading.ts';
+
+it('serves every call through reloads with random edits and restarts nothing without need', async () => {
+  const random = createRandom();
+  const { calls, failures, restarts } = await reloadUnderLoad(8, random);
+  expect({ seed: random.seed, failures, restarts }).toEqual({ seed: random.seed, failures: [], restarts: [] });
+  expect(calls).toBeGreaterThan(8);
+});

@@ -1,0 +1,107 @@
+/** Start-up: all servers at once, and none of them in the way of another. */
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { startHttp, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { fixture, server } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { callError, callText, logged, logOf, timed, toml, toolNames, toolsToBe } from './use.ts';
+
+const slow = (namespace: string, ms: number) => ({
+  namespace,
+  command: server('basic', '--tools', 'echo', '--slow-start', ms),
+});
+
+it('starts all servers together', async () => {
+  const start = performance.now();
+  const { client } = await startStdio({ config: toml(['a', 'b', 'c'].map((name) => slow(name, 800))) });
+  expect(await toolNames(client)).toEqual(['a_echo', 'b_echo', 'c_echo']);
+  // One after the other they would need 2.4 s and more.
+  expect(performance.now() - start).toBeLessThan(2000);
+});
+
+it('calls a server as soon as it is up while another hangs, also before the name is known', async () => {
+  const config = toml(
+    [
+      { namespace: 'hung', command: server('hang', '--on', 'initialize') },
+      { namespace: 'dead', command: server('dead') },
+      slow('late', 300),
+    ],
+    { start_wait: '20s' },
+  );
+  const { client } = await startStdio({ config });
+  const { value, ms } = await timed(callText(client, 'late_echo', { a: 1 }));
+  expect(value).toBe('{"a":1}');
+  expect(ms).toBeLessThan(3000);
+});
+
+it('refuses a name that nobody has when every server has been tried, not before', async () => {
+  const { client } = await startStdio({ config: toml([slow('a', 400)], { start_wait: '20s' }) });
+  const { value, ms } = await timed(callError(client, 'a_nothing'));
+  expect(value).toMatchObject({ code: 'item_unknown' });
+  expect(ms).toBeGreaterThan(200);
+  expect(ms).toBeLessThan(3000);
+});
+
+it('lets a list wait for servers that are starting, and then has nothing to add', async () => {
+  const gateway = await startStdio({ config: toml([slow('a', 0), slow('b', 600)]) });
+  expect(await toolNames(gateway.client)).toEqual(['a_echo', 'b_echo']);
+  await gateway.client.ping();
+  expect(gateway.changes('tools')).toBe(0);
+});
+
+it('lists what there is after start_wait, and tells once when the rest has come', async () => {
+  const config = toml([slow('a', 0), slow('b', 2500)], { start_wait: '700ms' });
+  const gateway = await startStdio({ config });
+  const { value, ms } = await timed(toolNames(gateway.client));
+  expect(value).toEqual(['a_echo']);
+  expect(ms).toBeLessThan(2000);
+  await waitFor(() => gateway.changes('tools') > 0);
+  expect(await toolNames(gateway.client)).toEqual(['a_echo', 'b_echo']);
+  expect(gateway.changes('tools')).toBe(1);
+});
+
+it('does the same over HTTP, where it is healthy at once and ready when every server has been tried', async () => {
+  const config = toml([slow('a', 0), slow('b', 2500)], { start_wait: '300ms' });
+  const gateway = await startHttp({ config, ready: false });
+  expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);
+  expect((await fetch(`${gateway.origin}/ready`)).status).toBe(503);
+  const { client, changes } = await gateway.connect();
+  await waitFor(async () => (await toolNames(client)).join() === 'a_echo');
+  expect((await fetch(`${gateway.origin}/ready`)).status).toBe(503);
+  await waitFor(() => changes('tools') > 0);
+  expect(await toolNames(client)).toEqual(['a_echo', 'b_echo']);
+  await waitFor(async () => (await fetch(`${gateway.origin}/ready`)).ok, 500);
+  expect(changes('tools')).toBe(1);
+});
+
+it('is ready with a dead server, unless that one is required', async () => {
+  const dead = { namespace: 'dead', command: server('dead') };
+  const lenient = await startHttp({ config: toml([dead]) });
+  expect(await (await fetch(`${lenient.origin}/ready`)).json()).toEqual({ status: 'ready' });
+  const strict = await startHttp({ config: toml([{ ...dead, required: true }]), ready: false });
+  await logged(strict, 'dead: cannot find the configuration file dead.conf');
+  expect((await fetch(`${strict.origin}/ready`)).status).toBe(503);
+  expect((await fetch(`${strict.origin}/health`)).status).toBe(200);
+});
+
+it('becomes ready when a required server comes up after all', async () => {
+  const counter = join(tempFolder(), 'starts');
+  const command = `${process.execPath} ${fixture('crash')} --crash-times ${counter} 2`;
+  const gateway = await startHttp({ config: toml([{ namespace: 'a', command, required: true }]), ready: false });
+  expect((await fetch(`${gateway.origin}/ready`)).status).toBe(503);
+  await waitFor(async () => (await fetch(`${gateway.origin}/ready`)).ok, 10_000);
+});
+
+it('gives up on a server that never finishes its handshake or its lists, and says so', async () => {
+  const hung = (method: string) => ({
+    namespace: method.replace('/', '-'),
+    command: server('hang', '--on', method),
+    start_timeout: '500ms',
+  });
+  const config = toml([hung('initialize'), hung('tools/list'), slow('a', 0)]);
+  const gateway = await startStdio({ config });
+  await toolsToBe(gateway.client, ['a_echo']);
+  const line = await logged(gateway, 'did not start and list its tools within 0.5 s; raise start_timeout');
+  await waitFor(() => logOf(gateway).some(({ message, source }) => message === line.message && source !== line.source));
+});

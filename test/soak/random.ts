@@ -1,0 +1,31 @@
+/** Chance that can be repeated: the same seed makes the same choices. `SEED=n` picks one. */
+export interface Random {
+  readonly seed: number;
+  /** A whole number from 0 up to, but not including, `below`. */
+  number(below: number): number;
+  chance(probability: number): boolean;
+  pick<T>(items: readonly T[]): T;
+  shuffle<T>(items: readonly T[]): T[];
+}
+
+export function createRandom(seed = Number(process.env.SEED ?? Date.now() % 1_000_000)): Random {
+  let state = seed >>> 0;
+  // mulberry32
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const number = (below: number) => Math.floor(next() * below);
+  return {
+    seed,
+    number,
+    chance: (probability) => next() < probability,
+    pick: (items) => items[number(items.length)]!,
+    shuffle(items) {
+      const rest = [...items];
+      return items.map(() => rest.splice(number(rest.length), 1)[0]!);
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { createRandom } from './random.ts';
+import { reloadUnderLoad } from './reloading.ts';
+
+it('serves every call through 100 reloads with random edits and restarts nothing without need', {
+  timeout: 600_000,
+}, async () => {
+  const random = createRandom();
+  console.log(`seed ${random.seed}`);
+  const start = performance.now();
+  const { reloads, refused, calls, failures, restarts } = await reloadUnderLoad(100, random);
+  const seconds = Math.round((performance.now() - start) / 1000);
+  console.log(
+    `${reloads} reloads (${refused} refused) in ${seconds} s, ${calls} calls, ${failures.length} failed, ${restarts.length} needless restarts`,
+  );
+  expect(failures).toEqual([]);
+  expect(restarts).toEqual([]);
+  expect(calls).toBeGreaterThan(reloads);
+});
