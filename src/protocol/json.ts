@@ -22,6 +22,8 @@ export class JsonError extends Error {
   override readonly name = 'JsonError';
 }
 
+export class DepthError extends JsonError {}
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LONG_STRING = 512;
@@ -164,7 +166,7 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
     const c = bytes[i];
     if (c === 0x7b || c === 0x5b) {
       if (i >= end) fail(i, 'unexpected end');
-      if (open.length >= maxDepth) fail(i, `nested deeper than ${maxDepth} levels`);
+      if (open.length >= maxDepth) throw new DepthError(`nested deeper than ${maxDepth} levels at byte ${i}`);
       const object = c === 0x7b;
       i = skipSpace(bytes, i + 1, end);
       if (i < end && bytes[i] === (object ? 0x7d : 0x5d)) {

@@ -8,6 +8,7 @@
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../errors.ts';
 import {
+  DepthError,
   decodeString,
   JsonError,
   MAX_DEPTH,
@@ -49,6 +50,12 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
     if (!isUtf8(bytes)) throw new JsonError('not UTF-8');
     return scan(bytes, maxDepth);
   } catch (error) {
+    if (error instanceof DepthError) {
+      throw new GatewayError(
+        'parse',
+        `The message is nested deeper than ${maxDepth} levels; limits.depth allows no more.`,
+      );
+    }
     throw toParseError(error);
   }
 }
