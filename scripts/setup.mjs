@@ -2,7 +2,16 @@
 // Plain Node without dependencies, because it runs on a fresh clone. Everything it prints goes to stderr.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -61,7 +70,12 @@ async function bundle(folder) {
     external: Object.keys(dependencies),
     logLevel: 'warn',
   });
-  await made.write({ dir: folder, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' });
+  await made.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+  });
   for (const name of bundled) {
     mkdirSync(join(folder, 'licenses'), { recursive: true });
     copyFileSync(join(root, 'node_modules', name, 'LICENSE'), join(folder, 'licenses', `${name}.txt`));

@@ -30,6 +30,8 @@ describe('a long answer', () => {
     ['has its members in another order', `{"jsonrpc":"2.0","result":${result},"id":42}`],
     ['has spaces between its members', `{ "jsonrpc": "2.0", "id": 42, "result": ${result} }`],
     ['is an error', `{"jsonrpc":"2.0","id":42,"error":${result}}`],
+    ['has more behind its result', `{"jsonrpc":"2.0","id":42,"result":${result},"method":"ping","params":{}}`],
+    ['has more before its end', `{"result":${result},"x":{},"jsonrpc":"2.0","id":42}`],
     ['has an end too short to see', `{"result":${result},"jsonrpc":"2.0","id":42}`, -20],
   ])('is left to a closer look where it %s', (_, text, cutAt = 1000) => {
     const bytes = Buffer.from(text);

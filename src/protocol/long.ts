@@ -1,9 +1,11 @@
 /**
- * Long answers of servers, recognised by their two ends: looking at every byte of a megabyte would cost more than
- * carrying it. The inside is taken on trust, and two things make that safe. The bytes are put where a result goes and our
- * id behind them, so that members smuggled in after the result cannot answer another request; and line breaks, which could
- * end our message early, are taken out wherever the message must stay on one line.
+ * Long answers of servers, recognised by their two ends and by their brackets: reading a megabyte as strictly as a short
+ * message would cost more than carrying it. What is certain is that the result is all there is beside the id, so nothing
+ * smuggled in behind it is taken for a part of our own message. Its inside is taken on trust: what is wrong there is the
+ * caller's to find. Line breaks, which could end our message early, are taken out wherever it must stay on one line.
  */
+import { sizeOf } from './parts.ts';
+import { skeletonEnd } from './skeleton.ts';
 
 /** Below this a strict look at everything is cheap. */
 export const LONG = 16_384;
@@ -28,12 +30,16 @@ export function readLongAnswer(parts: readonly Buffer[]): LongAnswer | null {
   const idFirst = ID_FIRST.exec(head);
   if (idFirst !== null) {
     if (last[last.length - 1] !== 0x7d || last[last.length - 2] !== 0x7d) return null;
-    return { id: Number(idFirst[1]), result: cut(parts, idFirst[0].length - 1, 1) };
+    return toAnswer(idFirst[1]!, cut(parts, idFirst[0].length - 1, 1));
   }
   if (!head.startsWith(RESULT_FIRST)) return null;
   const idLast = ID_LAST.exec(last.toString('latin1', last.length - ENDS));
   if (idLast === null) return null;
-  return { id: Number(idLast[1]), result: cut(parts, RESULT_FIRST.length - 1, idLast[0].length - 1) };
+  return toAnswer(idLast[1]!, cut(parts, RESULT_FIRST.length - 1, idLast[0].length - 1));
+}
+
+function toAnswer(id: string, result: readonly Buffer[]): LongAnswer | null {
+  return skeletonEnd(result) === sizeOf(result) ? { id: Number(id), result } : null;
 }
 
 /** The same parts without so many bytes at the start and at the end. */

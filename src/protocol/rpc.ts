@@ -5,7 +5,7 @@ import { type Parts, sizeOf } from './parts.ts';
 
 /**
  * A response in three parts, so that a large body is never copied: text, bytes, text. The texts hold one character a byte
- * and are written as latin1, because ids go back as the bytes they came in. The id stands last: see long.ts.
+ * and are written as latin1, because ids go back as the bytes they came in.
  */
 export interface Reply {
   readonly head: string;
