@@ -41,17 +41,21 @@ export function ensureBuilt() {
 /** Builds beside dist/ and swaps, so that a failed build, or a second run, never meets half of one. */
 export async function build() {
   const stamp = sourceHash();
+  const dist = join(root, 'dist');
   const next = join(root, '.toolgate', `build-${process.pid}`);
+  const old = join(root, '.toolgate', `old-${process.pid}`);
   try {
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
     const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', next]);
     if (code !== 0) throw new Error('The build failed; the errors are above.');
     await bundle(next);
     writeFileSync(join(next, '.stamp'), stamp);
-    rmSync(join(root, 'dist'), { recursive: true, force: true });
-    renameSync(next, join(root, 'dist'));
+    // Two renames: whoever starts the old build meanwhile finds one of the two whole.
+    if (existsSync(dist)) renameSync(dist, old);
+    renameSync(next, dist);
   } finally {
     rmSync(next, { recursive: true, force: true });
+    rmSync(old, { recursive: true, force: true });
   }
 }
 
