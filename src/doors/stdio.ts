@@ -47,8 +47,7 @@ export function openStdioDoor(
       refuse(error);
     }
   };
-  const receive = (came: readonly Buffer[]) => {
-    const line = join(came.length === 1 ? came[0]! : came);
+  const receive = (line: Buffer) => {
     if (peer.revision === null || !allowsBatch(peer.revision)) {
       receiveOne(line);
       return;
@@ -61,6 +60,7 @@ export function openStdioDoor(
   };
   const reader = createLineReader(gateway.config.limits.body, {
     line: receive,
+    parts: (parts) => receive(join(parts)),
     tooLong: (limit) =>
       refuse(new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`)),
   });

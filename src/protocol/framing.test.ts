@@ -12,7 +12,8 @@ function chunks(bytes: Buffer, cuts: number[]): Buffer[] {
 function readLines(parts: Buffer[], limit = 1000): string[] {
   const seen: string[] = [];
   const reader = createLineReader(limit, {
-    line: (parts) => seen.push(Buffer.concat(parts).toString()),
+    line: (bytes) => seen.push(bytes.toString()),
+    parts: (parts) => seen.push(Buffer.concat(parts).toString()),
     tooLong: () => seen.push('TOO LONG'),
   });
   for (const part of parts) reader.push(part);

@@ -1,8 +1,10 @@
 /** Newline-delimited framing: bytes in, whole lines out. A line over the limit is dropped whole and reported once. */
 
 export interface LineSink {
-  /** A line, in the parts it came in. */
-  line(parts: readonly Buffer[]): void;
+  /** A line that came in one part, as most do. */
+  line(bytes: Buffer): void;
+  /** A line in the parts it came in. */
+  parts(parts: readonly Buffer[]): void;
   /** `head` is the beginning of the line, as much of it as came at once. */
   tooLong(limit: number, head: Buffer): void;
 }
@@ -32,11 +34,19 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       tooLong(tail);
       return;
     }
-    const line = size > 0 ? [...parts, tail] : [tail];
+    if (size === 0) {
+      const line = withoutReturn(tail);
+      if (line.length > 0) sink.line(line);
+      return;
+    }
+    const line = parts;
     parts = [];
     size = 0;
-    trimEnd(line);
-    if (line.length > 0) sink.line(line);
+    // What ends the line may have come alone.
+    if (tail.length > 0) line.push(tail);
+    const last = withoutReturn(line.pop()!);
+    if (last.length > 0) line.push(last);
+    if (line.length > 0) sink.parts(line);
   };
 
   return {
@@ -61,14 +71,6 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
   };
 }
 
-/** Takes away a carriage return before the line feed, and parts with nothing in them at the end. */
-function trimEnd(line: Buffer[]): void {
-  let last = line.at(-1);
-  if (last?.length === 0) {
-    line.pop();
-    last = line.at(-1);
-  }
-  if (last?.[last.length - 1] !== 0x0d) return;
-  line.pop();
-  if (last.length > 1) line.push(last.subarray(0, last.length - 1));
+function withoutReturn(bytes: Buffer): Buffer {
+  return bytes[bytes.length - 1] === 0x0d ? bytes.subarray(0, bytes.length - 1) : bytes;
 }

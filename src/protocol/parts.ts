@@ -4,7 +4,8 @@ import { oneLine } from './json.ts';
 export type Parts = Buffer | readonly Buffer[];
 
 export function join(bytes: Parts): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.concat(bytes);
+  if (Buffer.isBuffer(bytes)) return bytes;
+  return bytes.length === 1 ? bytes[0]! : Buffer.concat(bytes);
 }
 
 export function sizeOf(bytes: Parts): number {

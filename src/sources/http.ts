@@ -1,5 +1,4 @@
 /** A connection to a server over Streamable HTTP, in the revisions with sessions: every request is a POST of its own. */
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
@@ -10,8 +9,10 @@ import { join } from '../protocol/parts.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
+import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { Exchange, type Link, TooLarge } from './http-exchange.ts';
 import { createPending, type Waiting } from './pending.ts';
 
 type HttpLaunch = Extract<Launch, { kind: 'http' }>;
@@ -97,16 +98,20 @@ export async function openHttp(
   };
 
   const receive = (...parts: Buffer[]) => {
-    if (parts.length > 1 || parts[0]!.length > LONG) {
+    const bytes = parts[0]!;
+    if (parts.length > 1 || bytes.length > LONG) {
       const answer = readLongAnswer(parts);
       if (answer !== null) {
-        pending.settleLong(answer);
+        pending.deliver(answer.id, answer.result);
         return;
       }
+    } else if (readUsualAnswer(bytes)) {
+      pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
+      return;
     }
     let message: Message;
     try {
-      message = readMessage(join(parts.length === 1 ? parts[0]! : parts));
+      message = readMessage(join(parts));
     } catch (error) {
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
@@ -248,70 +253,6 @@ export async function openHttp(
   async function forget(): Promise<void> {
     const gone = pool.request({ path, method: 'DELETE', headers, headersTimeout: 500, bodyTimeout: 500 });
     await gone.then((response) => response.body.dump()).catch(() => {});
-  }
-}
-
-class TooLarge extends Error {
-  constructor(limit: number) {
-    super(`sent a message of more than ${limit} bytes; raise limits.message to allow it`);
-  }
-}
-
-/** What one exchange tells its connection. */
-interface Link {
-  begun(waiting: Waiting, controller: Dispatcher.DispatchController): void;
-  greeted(session: string): void;
-  receive(...parts: Buffer[]): void;
-  /** The reply is over; `parts` are its body where that was no stream. */
-  answered(waiting: Waiting | null, status: number, parts: readonly Buffer[]): void;
-  broken(waiting: Waiting | null, error: Error): void;
-}
-
-/** One POST and its reply. A class, because five closures for each call would be felt. */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly link: Link;
-  readonly waiting: Waiting | null;
-  readonly maxMessage: number;
-  parts: Buffer[] = [];
-  size = 0;
-  status = 0;
-  events: SseReader | null = null;
-
-  constructor(link: Link, waiting: Waiting | null, maxMessage: number) {
-    this.link = link;
-    this.waiting = waiting;
-    this.maxMessage = maxMessage;
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.waiting !== null) this.link.begun(this.waiting, controller);
-  }
-
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    this.status = status;
-    const session = headers['mcp-session-id'];
-    if (status === 200 && typeof session === 'string') this.link.greeted(session);
-    if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
-    const { maxMessage, link } = this;
-    this.events = createSseReader(maxMessage, link.receive, () => controller.abort(new TooLarge(maxMessage)));
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.events !== null) {
-      this.events.push(chunk);
-      return;
-    }
-    this.size += chunk.length;
-    this.parts.push(chunk);
-    if (this.size > this.maxMessage) controller.abort(new TooLarge(this.maxMessage));
-  }
-
-  onResponseEnd(): void {
-    this.link.answered(this.waiting, this.status, this.parts);
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.link.broken(this.waiting, error);
   }
 }
 

@@ -1,8 +1,8 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
-import type { LongAnswer } from '../protocol/long.ts';
 import { idText, type Message } from '../protocol/message.ts';
+import type { Parts } from '../protocol/parts.ts';
 import type { Request, Ticket } from './connection.ts';
 import { Slots } from './slots.ts';
 
@@ -23,8 +23,8 @@ export interface Pending {
   withdraw(id: number): boolean;
   /** Hands a response to whoever waits for it; false when nobody does. */
   settle(message: Message): boolean;
-  /** The same for a long answer that was recognised by its ends. */
-  settleLong(answer: LongAnswer): boolean;
+  /** Hands over a result that was found without reading the whole message. */
+  deliver(id: number, result: Parts): void;
   /** Hands a progress notification to its request. */
   progress(message: Message): void;
   fail(id: number, error: GatewayError): boolean;
@@ -140,10 +140,8 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
         );
       return true;
     },
-    settleLong({ id, result }) {
-      const entry = waiting.take(id);
-      entry?.request.sink.result(result);
-      return entry !== undefined;
+    deliver(id, result) {
+      waiting.take(id)?.request.sink.result(result);
     },
     progress(message) {
       const { bytes, paramsStart, paramsEnd } = message;

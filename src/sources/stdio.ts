@@ -7,6 +7,7 @@ import { isRequest, isResponse, type Message, readMessage } from '../protocol/me
 import { join } from '../protocol/parts.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
+import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { createPending } from './pending.ts';
@@ -68,15 +69,19 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (notes <= MAX_NOTES) events.note(notes < MAX_NOTES ? text : `${text} Further ones are not reported.`);
   };
 
-  const receive = (parts: readonly Buffer[]) => {
-    if (parts.length > 1 || parts[0]!.length > LONG) {
-      const answer = readLongAnswer(parts);
-      if (answer !== null) {
-        pending.settleLong(answer);
-        return;
-      }
-    }
-    const line = join(parts.length === 1 ? parts[0]! : parts);
+  const receiveParts = (parts: readonly Buffer[]) => {
+    const answer = readLongAnswer(parts);
+    if (answer === null) receiveStrictly(join(parts));
+    else pending.deliver(answer.id, answer.result);
+  };
+
+  const receive = (line: Buffer) => {
+    if (line.length > LONG) receiveParts([line]);
+    else if (readUsualAnswer(line)) pending.deliver(usual.id, line.subarray(usual.start, usual.end));
+    else receiveStrictly(line);
+  };
+
+  const receiveStrictly = (line: Buffer) => {
     let message: Message;
     try {
       message = readMessage(line);
@@ -111,6 +116,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
 
   const reader = createLineReader(options.maxMessage, {
     line: receive,
+    parts: receiveParts,
     tooLong(limit, head) {
       const text = `Server "${source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
       note(text);
