@@ -1,10 +1,7 @@
 // Contenders side by side: short runs in turn, round after round, so that what else the machine does hits all of them alike.
 
 import { CONTENDERS, helpersOf, whyNoToolgate } from './contenders.mjs';
-import { cpuOf, memoryOf, stop } from './processes.mjs';
-
-/** Whose ratio is held to a limit; the others are there for comparison and run in every third round only. */
-const JUDGED = new Set(['bare', 'toolgate']);
+import { cpuOf, memoryOf } from './processes.mjs';
 
 /**
  * Starts contenders and connects the load generator. `entries` say who stands in front of what:
@@ -20,8 +17,7 @@ export async function openField({ load, note, progress }, entries) {
       const { url, paths, command, args, pid } = started;
       const target = await load.open({ url, paths, command, args, sessions, streams });
       const helpers = pid === undefined ? [] : helpersOf(pid);
-      const every = JUDGED.has(contender) ? 1 : 3;
-      field.push({ ...started, every, key, contender, upstreams, target, helpers });
+      field.push({ ...started, key, contender, upstreams, target, helpers });
     } catch (error) {
       note(`${key} could not be measured: ${error.message}`);
     }
@@ -37,21 +33,20 @@ export async function closeField({ load, note }, field) {
   }
 }
 
-/** Runs `use` with a field and, if given, an upstream of its own, and ends both whatever happens. */
-export async function withField(bench, entries, use, upstream) {
+/** Runs `use` with a field, and ends that whatever happens. */
+export async function withField(bench, entries, use) {
   let field = [];
   try {
     field = await openField(bench, entries);
     return await use(field);
   } finally {
     await closeField(bench, field);
-    if (upstream) await stop(upstream);
   }
 }
 
 /**
  * After a warm-up (`warm.ms`, `warm.atLeast` calls), `rounds` runs of each contender in turn. Returns
- * `{ key: [sample, …] }`, with the number of the round as index: samples of one round were taken within the same seconds.
+ * `{ key: [sample, …] }`, one sample for each round: samples with the same index were taken within the same seconds.
  * A contender that answers wrongly is left out from then on, with a note.
  */
 export async function measure({ load, note, progress }, field, { label, kind, callers, ms, rounds, warm, atLeast }) {
@@ -63,14 +58,14 @@ export async function measure({ load, note, progress }, field, { label, kind, ca
     for (let turn = 0; turn < field.length; turn++) {
       // Another one goes first in each round: no one always runs behind the same neighbour.
       const contender = field[(turn + Math.max(round, 0)) % field.length];
-      if (failed.has(contender.key) || (round > 0 && round % contender.every !== 0)) continue;
+      if (failed.has(contender.key)) continue;
       const { key, target, upstreams, tool } = contender;
       const names = kind === 'list' ? [''] : upstreams.map((upstream) => tool(upstream, kind));
       try {
         await load.prepare({ target, kind, names, callers });
         const read = cpuMeter(contender);
         const run = await load.run({ target, kind, names, callers, ...length });
-        if (round >= 0) samples[key][round] = { ...run, ...read(run.calls) };
+        if (round >= 0) samples[key].push({ ...run, ...read(run.calls) });
       } catch (error) {
         failed.add(key);
         delete samples[key];
@@ -79,6 +74,31 @@ export async function measure({ load, note, progress }, field, { label, kind, ca
     }
   }
   return samples;
+}
+
+/** Those whose ratio is held to a limit; the others are there for comparison. */
+const JUDGED = new Set(['bare', 'toolgate']);
+
+/**
+ * Measures several generations of processes: how V8 happens to compile one process makes it up to 20 % cheaper or dearer than
+ * the next one of the same program, for all its life. `use` returns samples by name; those of all generations are put
+ * behind each other, still with one index for each round. Who is not judged runs in the first generation only.
+ */
+export async function measureGenerations(bench, count, entries, use) {
+  const merged = {};
+  for (let generation = 0; generation < count; generation++) {
+    const chosen = generation === 0 ? entries : entries.filter(({ contender }) => JUDGED.has(contender));
+    const parts = await withField(bench, chosen, (field) => use(field, generation));
+    for (const [part, samples] of Object.entries(parts)) {
+      merged[part] ??= {};
+      const offset = Math.max(0, ...Object.values(merged[part]).map((list) => list.length));
+      for (const [key, list] of Object.entries(samples)) {
+        merged[part][key] ??= [];
+        for (const [round, sample] of list.entries()) merged[part][key][offset + round] = sample;
+      }
+    }
+  }
+  return merged;
 }
 
 /** CPU per call of the gateway process, and apart from it of its helpers; its upstreams are not counted. */
@@ -114,5 +134,5 @@ export function middle(samples, figure) {
 /** The median over the rounds of one contender's figure divided by another's in the same round. */
 export function ratio(samples, base, figure) {
   if (!samples || !base) return undefined;
-  return median(samples.map((sample, round) => sample[figure] / base[round][figure]));
+  return median(samples.map((sample, round) => base[round] && sample[figure] / base[round][figure]));
 }

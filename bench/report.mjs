@@ -62,7 +62,7 @@ function format(value, unit) {
     case 'ms':
       return `${value.toFixed(0)} ms`;
     case 'B':
-      return Math.abs(value) < 1e6 ? `${(value / 1024).toFixed(1)} KB` : `${(value / 1e6).toFixed(0)} MB`;
+      return Math.abs(value) < 1e6 ? `${(value / 1000).toFixed(1)} KB` : `${(value / 1e6).toFixed(0)} MB`;
     case '/s':
       return Math.round(value).toLocaleString('en-US');
     default:
