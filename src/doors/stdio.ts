@@ -1,4 +1,5 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
+import type { Writable } from 'node:stream';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
 import { oneLine } from '../protocol/json.ts';
@@ -19,11 +20,7 @@ export interface StdioDoor {
 const LAST_ANSWERS = 5_000;
 const NEWLINE = Buffer.from('\n');
 
-export function openStdioDoor(
-  gateway: Gateway,
-  input: NodeJS.ReadableStream,
-  output: NodeJS.WritableStream,
-): StdioDoor {
+export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, output: Writable): StdioDoor {
   let open = true;
   const write = (message: Buffer) => {
     if (open) output.write(Buffer.concat([message, NEWLINE]));

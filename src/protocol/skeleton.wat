@@ -26,12 +26,30 @@
   ;; while it is open.
   (func (export "scan") (param $end i32) (result i32)
     (local $at i32) (local $slash i64) (local $quote i64) (local $follows i64) (local $starts i64) (local $run i64)
-    (local $inside i64) (local $open i64) (local $close i64) (local $bit i64) (local $none v128)
+    (local $inside i64) (local $open i64) (local $close i64) (local $bit i64)
+    (local $a v128) (local $b v128) (local $c v128) (local $d v128)
     (block $over
       (loop $block
         (br_if $over (i32.ge_u (local.get $at) (local.get $end)))
-        (local.set $slash (call $find (local.get $at) (local.get $none) (i8x16.splat (i32.const 0x5c))))
-        (local.set $quote (call $find (local.get $at) (local.get $none) (i8x16.splat (i32.const 0x22))))
+        ;; Written out, because this is where the time goes.
+        (local.set $a (v128.load (local.get $at)))
+        (local.set $b (v128.load offset=16 (local.get $at)))
+        (local.set $c (v128.load offset=32 (local.get $at)))
+        (local.set $d (v128.load offset=48 (local.get $at)))
+        (local.set $slash (i64.or
+          (i64.or
+            (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $a) (v128.const i64x2 0x5c5c5c5c5c5c5c5c 0x5c5c5c5c5c5c5c5c))))
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $b) (v128.const i64x2 0x5c5c5c5c5c5c5c5c 0x5c5c5c5c5c5c5c5c)))) (i64.const 16)))
+          (i64.or
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $c) (v128.const i64x2 0x5c5c5c5c5c5c5c5c 0x5c5c5c5c5c5c5c5c)))) (i64.const 32))
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $d) (v128.const i64x2 0x5c5c5c5c5c5c5c5c 0x5c5c5c5c5c5c5c5c)))) (i64.const 48)))))
+        (local.set $quote (i64.or
+          (i64.or
+            (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $a) (v128.const i64x2 0x2222222222222222 0x2222222222222222))))
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $b) (v128.const i64x2 0x2222222222222222 0x2222222222222222)))) (i64.const 16)))
+          (i64.or
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $c) (v128.const i64x2 0x2222222222222222 0x2222222222222222)))) (i64.const 32))
+            (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $d) (v128.const i64x2 0x2222222222222222 0x2222222222222222)))) (i64.const 48)))))
         ;; Every second backslash of a run escapes nothing; what follows the others is escaped.
         (if (i64.ne (i64.or (local.get $slash) (global.get $escaped)) (i64.const 0))
           (then
