@@ -5,10 +5,8 @@
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER } from '../catalog/item.ts';
 import { exposedName } from '../catalog/names.ts';
-import type { LimitsConfig, ServerConfig } from '../config/config.ts';
-import type { Events } from '../events.ts';
-import type { OfferStore } from '../store/offers.ts';
-import { createSource, type Source, type SourceStatus } from './source.ts';
+import type { ServerConfig } from '../config/config.ts';
+import { createSource, type Source, type SourceContext, type SourceStatus } from './source.ts';
 
 /** The place of one server in the configuration; its id stays the same while what runs in it is replaced. */
 interface Slot {
@@ -49,14 +47,7 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export interface FleetContext {
-  readonly events: Events;
-  readonly offers: OfferStore;
-  readonly limits: LimitsConfig;
-  changed(): void;
-}
-
-export function createFleet(context: FleetContext): Fleet {
+export function createFleet(context: SourceContext): Fleet {
   let slots: Slot[] = [];
   let lastId = 0;
   let closed = false;
