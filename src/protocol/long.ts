@@ -44,9 +44,9 @@ function toAnswer(id: string, result: readonly Buffer[]): LongAnswer | null {
 
 /** The same parts without so many bytes at the start and at the end. */
 function cut(parts: readonly Buffer[], fromStart: number, fromEnd: number): Buffer[] {
-  return parts.map((part, i) => {
-    const start = i === 0 ? fromStart : 0;
-    const end = i === parts.length - 1 ? part.length - fromEnd : part.length;
-    return part.subarray(start, end);
-  });
+  const result = [...parts];
+  result[0] = result[0]!.subarray(fromStart);
+  const last = result.pop()!;
+  result.push(last.subarray(0, last.length - fromEnd));
+  return result;
 }

@@ -39,7 +39,7 @@ export function skeletonEnd(parts: readonly Buffer[]): number {
   let held = 0;
   for (const part of parts) {
     for (let from = 0; from < part.length; from += PIECE) {
-      const piece = part.subarray(from, from + PIECE);
+      const piece = part.length <= PIECE ? part : part.subarray(from, from + PIECE);
       bytes.set(piece, held);
       const total = held + piece.length;
       // Whole blocks only: an escape at the end of a part reaches into the next one.
