@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
 import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
 import { activeEntries, type Selection } from './selection.ts';
 
@@ -60,7 +60,7 @@ function printList(kind: Kind, entries: Iterable<Entry>): Buffer {
   for (const entry of entries) {
     if (!first) parts.push(COMMA);
     first = false;
-    parts.push(entry.bytes);
+    parts.push(definitionOf(entry));
   }
   parts.push(CLOSE);
   return Buffer.concat(parts);
@@ -71,6 +71,6 @@ const CLOSE = Buffer.from(']}');
 
 function hashEntries(entries: Iterable<Entry>): string {
   const hash = createHash('sha1');
-  for (const entry of entries) hash.update(entry.hash);
+  for (const entry of entries) hash.update(hashOf(entry));
   return hash.digest('base64');
 }

@@ -1,7 +1,6 @@
 /** One thing a caller can see: an item under the name that the gateway gives it. */
-import { createHash } from 'node:crypto';
 import { splice, toBytes } from '../protocol/json.ts';
-import type { Item, Kind } from './item.ts';
+import { hashBytes, type Item, type Kind } from './item.ts';
 import { exposedName } from './names.ts';
 
 export interface Entry {
@@ -14,10 +13,16 @@ export interface Entry {
   /** What the source calls it, as JSON ready to be put into a request: one character a byte. */
   readonly upstreamName: string;
   readonly item: Item;
-  /** The definition under the exposed name. */
-  readonly bytes: Buffer;
-  /** Equal for equal definitions: tells whether a list really changed. */
-  readonly hash: string;
+}
+
+/** The definition under the exposed name. Made when it is asked for: a list is printed once, and ten thousand copies are felt. */
+export function definitionOf({ name, item }: Entry): Buffer {
+  return name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
+}
+
+/** Equal for equal definitions under the same name: tells whether a list really changed. */
+export function hashOf({ name, item }: Entry): string {
+  return `${item.hash} ${JSON.stringify(name)}`;
 }
 
 export const BUILT_IN = 0;
@@ -37,7 +42,6 @@ export function toEntry(owner: Owner, item: Item): Entry {
   if (before !== undefined && before.name === name && before.sourceId === owner.id && before.sourceKey === owner.key) {
     return before;
   }
-  const bytes = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
   const entry: Entry = Object.freeze({
     kind: item.kind,
     name,
@@ -45,8 +49,6 @@ export function toEntry(owner: Owner, item: Item): Entry {
     sourceKey: owner.key,
     upstreamName: item.bytes.toString('latin1', item.nameSpan.start, item.nameSpan.end),
     item,
-    bytes,
-    hash: hashBytes(bytes),
   });
   known.set(item, entry);
   return entry;
@@ -61,7 +63,7 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     description: definition.description,
     bytes,
     nameSpan: { start: 0, end: 0 },
-    hash: '',
+    hash: hashBytes(bytes),
   };
   return Object.freeze({
     kind: 'tool',
@@ -70,11 +72,5 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     sourceKey: 'toolgate',
     upstreamName: '',
     item,
-    bytes,
-    hash: hashBytes(bytes),
   });
-}
-
-function hashBytes(bytes: Buffer): string {
-  return createHash('sha1').update(bytes).digest('base64');
 }

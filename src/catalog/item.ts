@@ -86,7 +86,7 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
     // A copy of its own: a slice would keep the whole page in memory.
     bytes: Buffer.from(bytes),
     nameSpan: { start: name.start, end: name.end },
-    hash: createHash('sha1').update(bytes).digest('base64'),
+    hash: hashBytes(bytes),
   });
 }
 
@@ -99,4 +99,8 @@ export function reuseItems(previous: Offer | null, next: Offer): Offer {
   if (previous === null) return next;
   const known = new Map(previous.items.map((item) => [`${item.kind} ${item.hash}`, item]));
   return { ...next, items: next.items.map((item) => known.get(`${item.kind} ${item.hash}`) ?? item) };
+}
+
+export function hashBytes(bytes: Buffer): string {
+  return createHash('sha1').update(bytes).digest('base64');
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, type Offered } from '../../test/support/catalog.ts';
 import { isActive, type Selection, startSelection } from '../access/selection.ts';
+import { definitionOf } from '../catalog/entry.ts';
 import { GatewayError } from '../errors.ts';
 import { activate, activateEntry } from './activate.ts';
 
@@ -135,7 +136,9 @@ describe('activate', () => {
 
 describe('the activation tool', () => {
   const definition = (offered: Offered, patterns: string[] = []) =>
-    JSON.parse(activateEntry(catalogOf({ namespace: 'x', ...offered }), startSelection(patterns)).bytes.toString()) as {
+    JSON.parse(
+      definitionOf(activateEntry(catalogOf({ namespace: 'x', ...offered }), startSelection(patterns))).toString(),
+    ) as {
       description: string;
       inputSchema: unknown;
     };
