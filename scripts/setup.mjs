@@ -90,9 +90,9 @@ async function bundle(folder) {
 export async function run(
   command,
   args,
-  { cwd = root, env = process.env, stdio = ['inherit', 2, 2], shell = false } = {},
+  { cwd = root, env = process.env, stdio = ['inherit', 2, 2], shell = false, timeout = undefined } = {},
 ) {
-  const child = spawn(command, args, { cwd, env, stdio, shell });
+  const child = spawn(command, args, { cwd, env, stdio, shell, timeout, killSignal: 'SIGKILL' });
   let stoppedBy;
   const stop = (signal) => {
     stoppedBy = signal;

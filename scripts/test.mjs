@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
+const TIMEOUT = 12 * 60_000;
 const soak = process.argv.includes('--soak');
 const extra = process.argv.slice(2).filter((argument) => argument !== '--soak');
 const total = { passed: 0, failed: 0, skipped: 0 };
@@ -42,7 +43,7 @@ async function runTests() {
     count(JSON.parse(readFileSync(report, 'utf8')), code);
   } catch (error) {
     if (error.code !== 'ENOENT') throw error;
-    throw new Error('vitest ended without a report.');
+    throw new Error('vitest ended without a report: it failed, or a test never came back.');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -66,5 +67,7 @@ function node(bin, args, env = {}) {
   return run(process.execPath, [join(root, 'node_modules', bin), ...args], {
     env: { ...process.env, ...env },
     stdio: 'inherit',
+    // A test that blocks its process cannot be stopped by its own time-out.
+    timeout: soak ? undefined : TIMEOUT,
   });
 }

@@ -53,18 +53,27 @@ export async function reloadUnderLoad(reloads: number, random: Random): Promise<
   await look();
   const load = startLoad(clients.map((one) => one.client));
   let refused = 0;
-  for (let round = 1; round <= reloads; round++) {
-    const wrong = random.chance(0.2);
-    if (wrong) refused++;
-    else servers = edit(servers, random, fresh);
-    replaceFile(gateway.cwd, wrong ? `# ${round}\n${random.pick(invalid)}` : print(servers, round));
-    await waitFor(() => outcomes(gateway).length === round);
-    if ((outcomes(gateway)[round - 1] === 'refused') !== wrong) throw new Error(`reload ${round} went the wrong way`);
-    // Sometimes the next edit comes before the servers of this one are up.
-    if (random.chance(0.7)) await look();
+  try {
+    await edits();
+  } catch (error) {
+    await load.stop();
+    throw error;
   }
-  await look();
   return { reloads, refused, restarts, ...(await load.stop()) };
+
+  async function edits(): Promise<void> {
+    for (let round = 1; round <= reloads; round++) {
+      const wrong = random.chance(0.2);
+      if (wrong) refused++;
+      else servers = edit(servers, random, fresh);
+      replaceFile(gateway.cwd, wrong ? `# ${round}\n${random.pick(invalid)}` : print(servers, round));
+      await waitFor(() => outcomes(gateway).length === round);
+      if ((outcomes(gateway)[round - 1] === 'refused') !== wrong) throw new Error(`reload ${round} went the wrong way`);
+      // Sometimes the next edit comes before the servers of this one are up.
+      if (random.chance(0.7)) await look();
+    }
+    await look();
+  }
 }
 
 function edit(before: readonly Server[], random: Random, fresh: (namespace: string) => Server): Server[] {
@@ -130,7 +139,10 @@ function startLoad(clients: readonly Client[]) {
         text: error.message,
         isError: true,
       }));
-      if (isError || text !== `{"n":${n}}`) failures.push(`${namespace}: ${text}`);
+      if (!isError && text === `{"n":${n}}`) continue;
+      failures.push(`${namespace}: ${text}`);
+      // A gateway that is gone fails at once, and a loop without a pause would let nothing else happen.
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };
   const loops = Promise.all(clients.flatMap((client) => fixed.map((namespace) => loop(client, namespace))));
