@@ -9,7 +9,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
     name: 'tools.toml',
     lineOf: () => undefined,
     file,
-    cwd: '/work',
+    cwd: '/here',
     env,
     lenient: false,
     defaultControls: ['activate'],
@@ -171,7 +171,7 @@ describe('keys of servers', () => {
 
 describe('the environment', () => {
   it('goes before the file for DATA_DIR, relative to the working directory', () => {
-    expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: 'y' } }).dataDir).toBe('/work/y');
+    expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: 'y' } }).dataDir).toBe('/here/y');
     expect(resolved({ data_dir: '${NONE}' }, { env: { DATA_DIR: '/y' } }).dataDir).toBe('/y');
     expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: '' } }).dataDir).toBe('/etc/app/x');
   });
