@@ -81,13 +81,14 @@ function catalogLine(entry: Entry): string {
   return line;
 }
 
-export interface Activation {
+/** What a control tool did. */
+export interface Outcome {
   readonly selection: Selection;
   readonly text: string;
 }
 
 /** Checks everything first; any mistake throws and nothing is applied. */
-export function activate(catalog: Catalog, selection: Selection, args: unknown): Activation {
+export function activate(catalog: Catalog, selection: Selection, args: unknown): Outcome {
   const lists = readLists(args);
   if (LISTS.every((list) => lists[list].length === 0)) {
     throw new GatewayError(

@@ -3,12 +3,7 @@ import type { Selection } from '../access/selection.ts';
 import type { ViewControls } from '../access/view.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Control } from '../config/config.ts';
-import { ACTIVATE, activate, activateEntry } from './activate.ts';
-
-export interface Outcome {
-  readonly selection: Selection;
-  readonly text: string;
-}
+import { ACTIVATE, activate, activateEntry, type Outcome } from './activate.ts';
 
 export interface Controls extends ViewControls {
   /** Names that no server can have. */

@@ -287,13 +287,9 @@ export function idText(message: Message): string {
   return message.bytes.toString('latin1', message.idStart, message.idEnd);
 }
 
-export function paramsOf(message: Message): Buffer | null {
-  return message.paramsStart < 0 ? null : message.bytes.subarray(message.paramsStart, message.paramsEnd);
-}
-
 /** The decoded parameters, for the methods that are not on the path of a call. */
 export function parseParams(message: Message): Record<string, unknown> {
-  const params = paramsOf(message);
-  const value: unknown = params === null ? {} : JSON.parse(params.toString());
+  const { bytes, paramsStart, paramsEnd } = message;
+  const value: unknown = paramsStart < 0 ? {} : JSON.parse(bytes.toString('utf8', paramsStart, paramsEnd));
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }

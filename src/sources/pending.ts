@@ -21,13 +21,13 @@ export interface Pending {
   has(id: number): boolean;
   /** Takes a request out without an answer; false where it is out already. */
   withdraw(id: number): boolean;
-  /** Hands a response to whoever waits for it; false when nobody does. */
-  settle(message: Message): boolean;
+  /** Hands a response to whoever waits for it, if anybody does. */
+  settle(message: Message): void;
   /** Hands over a result that was found without reading the whole message. */
   deliver(id: number, result: Parts): void;
   /** Hands a progress notification to its request. */
   progress(message: Message): void;
-  fail(id: number, error: GatewayError): boolean;
+  fail(id: number, error: GatewayError): void;
   failAll(error: GatewayError): void;
 }
 
@@ -126,7 +126,7 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
     settle(message) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
       const entry = idStart < 0 ? undefined : waiting.take(Number(idText(message)));
-      if (entry === undefined) return false;
+      if (entry === undefined) return;
       const { sink, method } = entry.request;
       // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
       if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd));
@@ -138,7 +138,6 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
             `Server "${source}" answered ${method} with neither a result nor an error.`,
           ),
         );
-      return true;
     },
     deliver(id, result) {
       waiting.take(id)?.request.sink.result(result);
@@ -156,9 +155,7 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
       entry.request.sink.progress(splice(bytes, token, entry.request.token));
     },
     fail(id, error) {
-      const entry = waiting.take(id);
-      entry?.request.sink.fail(error);
-      return entry !== undefined;
+      waiting.take(id)?.request.sink.fail(error);
     },
     failAll(error) {
       for (const { id } of waiting.all()) waiting.take(id)?.request.sink.fail(error);

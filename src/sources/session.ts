@@ -11,7 +11,7 @@ import type { Connection } from './connection.ts';
 const MAX_PAGES = 1000;
 
 /** An error object that a server answered with. */
-export class UpstreamError extends Error {
+class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: number;
 
