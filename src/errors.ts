@@ -29,6 +29,10 @@ const kinds = {
   request_invalid: { http: 400, rpc: -32600 },
   method_unknown: { http: 404, rpc: -32601 },
   params_invalid: { http: 400, rpc: -32602 },
+  header_mismatch: { http: 400, rpc: -32020 },
+  capability_missing: { http: 400, rpc: -32021 },
+  revision_unsupported: { http: 400, rpc: -32022 },
+  envelope_invalid: { http: 400, rpc: -32602 },
   not_initialized: { http: 400, rpc: -32600 },
   resource_unknown: { http: 404, rpc: -32002 },
   session_unknown: { http: 404, rpc: -32001 },
@@ -55,14 +59,21 @@ export interface ErrorBody {
   readonly message: string;
 }
 
+interface ErrorExtras extends ErrorOptions {
+  /** What a program should know beside the message. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
 /** An error of Toolgate's own. The message says what happened, to what, and what to do about it. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: ErrorCode, message: string, extras?: ErrorExtras) {
+    super(message, extras);
     this.code = code;
+    this.details = extras?.details ?? {};
   }
 
   get httpStatus(): number {

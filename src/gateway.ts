@@ -12,11 +12,14 @@ import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
+import { toBytes } from './protocol/json.ts';
+import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
 import { textResult } from './protocol/rpc.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
 import { openOfferStore } from './store/offers.ts';
+import { openVerdictStore } from './store/verdicts.ts';
 
 export type ListKind = 'tools' | 'resources' | 'prompts';
 const LIST_KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts'];
@@ -38,7 +41,7 @@ export interface Caller {
   view(): View;
   /** The result of a list method. The caller counts as told of that list. */
   list(kind: Kind): Buffer;
-  /** `tools/call`, `prompts/get` or `resources/read`, from the caller's own bytes. */
+  /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
   call(message: Message, sink: Sink): Ticket;
   leave(): void;
 }
@@ -52,6 +55,8 @@ export interface Gateway {
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
   join(options: CallerOptions): Caller;
+  /** Somebody wants to hear the log messages of servers from this level on. */
+  setLogLevel(level: LogLevel): void;
   statuses(): ServerStatus[];
   /** Every server has been tried once. */
   tried(): Promise<void>;
@@ -63,6 +68,8 @@ export interface Gateway {
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
 const MAX_VIEWS = 100;
+/** The answer for an item of a server that does not complete. */
+const NO_COMPLETION = toBytes({ completion: { values: [] } });
 const NO_TICKET: Ticket = { cancel() {} };
 /** Answers that may be others when all servers are there, or when what was asked before has been done. */
 const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
@@ -80,7 +87,13 @@ export function createGateway(initial: Config): Gateway {
   const members = new Set<Member>();
   /** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
   const early = new Set<() => void>();
-  const context = { events, offers: openOfferStore(config.dataDir), limits: config.limits, changed: scheduleSwap };
+  const context = {
+    events,
+    offers: openOfferStore(config.dataDir),
+    verdicts: openVerdictStore(config.dataDir),
+    limits: config.limits,
+    changed: scheduleSwap,
+  };
   const fleet = createFleet(context);
 
   function viewOf(selection: Selection): View {
@@ -195,6 +208,7 @@ export function createGateway(initial: Config): Gateway {
     const call = findCall(member.view(), message, sink);
     const { entry } = call;
     if (opening !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
+    sink.admit(entry.item);
     if (entry.sourceId === BUILT_IN) {
       runControl(member, entry.name, message, sink);
       return NO_TICKET;
@@ -202,6 +216,10 @@ export function createGateway(initial: Config): Gateway {
     const slot = fleet.find(entry.sourceId);
     if (slot === undefined)
       throw new GatewayError('source_unavailable', `Server "${entry.sourceKey}" has been removed.`);
+    if (call.method === 'completion/complete' && !slot.source.completes) {
+      sink.result(NO_COMPLETION, 'legacy');
+      return NO_TICKET;
+    }
     call.timeout = slot.config.timeout;
     return slot.source.call(call);
   }
@@ -221,7 +239,7 @@ export function createGateway(initial: Config): Gateway {
       defaults = selection;
       for (const other of members) if (other.selection === null) other.tell();
     }
-    sink.result(textResult(text));
+    sink.result(textResult(text), 'legacy');
   }
 
   function apply(next: Config): FleetReport {
@@ -268,6 +286,7 @@ export function createGateway(initial: Config): Gateway {
       if (allTried) member.tell();
       return member;
     },
+    setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses(),
     tried: () => tried,
     isReady: () => allTried && fleet.statuses().every((status) => !status.required || status.present),

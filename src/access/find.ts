@@ -89,7 +89,8 @@ function missing(view: View, kind: Kind, name: string): GatewayError {
   const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
   const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
   const hint = didYouMean(name, new Set([...known, ...templates]));
-  return new GatewayError(code, `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see what there is.`}`);
+  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see what there is.`}`;
+  return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
 
 function inactiveName(view: View, kind: Kind, name: string): string | null {

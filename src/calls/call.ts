@@ -2,9 +2,12 @@
 import { findPrompt, findResource, findTool } from '../access/find.ts';
 import type { View } from '../access/view.ts';
 import type { Entry } from '../catalog/entry.ts';
+import type { Item, Offer } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
-import { decodeString } from '../protocol/json.ts';
+import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
+import { mirrorHeaders } from '../protocol/mirror.ts';
+import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
 import type { Request, Sink } from '../sources/connection.ts';
 
@@ -18,6 +21,8 @@ export class Call implements Request {
   readonly end: number;
   readonly sink: Sink;
   timeout = 0;
+  /** The definition, as last listed. */
+  item: Item;
 
   constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink) {
     this.message = message;
@@ -26,6 +31,7 @@ export class Call implements Request {
     this.start = start;
     this.end = end;
     this.sink = sink;
+    this.item = entry.item;
   }
 
   get method(): string {
@@ -44,12 +50,23 @@ export class Call implements Request {
     );
   }
 
-  encode(id: number): Wire {
-    return rewriteRequest(this.message, this, id);
+  encode(id: number, era: Era): Wire {
+    return rewriteRequest(this.message, this, this.sink, id, era);
+  }
+
+  headers(): readonly string[] {
+    const { mirrored } = this.item;
+    return mirrorHeaders(this.message, this.name, typeof mirrored === 'string' ? null : mirrored);
+  }
+
+  renew(offer: Offer): void {
+    const { kind, name } = this.item;
+    this.item = offer.items.find((item) => item.kind === kind && item.name === name) ?? this.item;
   }
 }
 
 export function findCall(view: View, message: Message, sink: Sink): Call {
+  if (message.method === 'completion/complete') return findCompletion(view, message, sink);
   const byUri = message.method === 'resources/read';
   const start = byUri ? message.uriStart : message.nameStart;
   const end = byUri ? message.uriEnd : message.nameEnd;
@@ -66,4 +83,33 @@ export function findCall(view: View, message: Message, sink: Sink): Call {
   }
   const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
   return new Call(message, entry, entry.upstreamName, start, end, sink);
+}
+
+/** What is to be completed is named one level deeper. */
+function findCompletion(view: View, message: Message, sink: Sink): Call {
+  const { bytes, paramsStart, paramsEnd } = message;
+  const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
+  const members = ref === null ? null : readMembers(bytes, ref.start, ref.end);
+  const read = (key: string) => {
+    const [member, ...more] = members?.filter((one) => one.key === key) ?? [];
+    const isText = member !== undefined && more.length === 0 && bytes[member.start] === 0x22;
+    return isText ? { ...member, text: decodeString(bytes, member.start, member.end) } : null;
+  };
+  const type = read('type')?.text;
+  const named = type === 'ref/prompt' ? read('name') : type === 'ref/resource' ? read('uri') : null;
+  if (named === null) {
+    throw new GatewayError(
+      'params_invalid',
+      'completion/complete needs a "ref": { type: "ref/prompt", name } or { type: "ref/resource", uri }.',
+    );
+  }
+  const { text, start, end } = named;
+  if (type === 'ref/prompt') {
+    const entry = findPrompt(view, text);
+    return new Call(message, entry, entry.upstreamName, start, end, sink);
+  }
+  const template = view.entries.template.get(text);
+  if (template !== undefined) return new Call(message, template, template.upstreamName, start, end, sink);
+  const { entry, upstreamName } = findResource(view, text);
+  return new Call(message, entry, upstreamName, start, end, sink);
 }

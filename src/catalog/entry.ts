@@ -64,6 +64,7 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     bytes,
     nameSpan: { start: 0, end: 0 },
     hash: hashBytes(bytes),
+    mirrored: null,
   };
   return Object.freeze({
     kind: 'tool',

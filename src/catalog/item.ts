@@ -1,6 +1,7 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
 import { decodeString, findMember, readElements, readMembers, type Span } from '../protocol/json.ts';
+import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
 
 export type Kind = 'tool' | 'resource' | 'template' | 'prompt';
 
@@ -16,6 +17,8 @@ export interface Item {
   /** Where the identifying string stands in `bytes`. */
   readonly nameSpan: Span;
   readonly hash: string;
+  /** The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly. */
+  readonly mirrored: readonly MirroredArgument[] | string | null;
 }
 
 export interface Offer {
@@ -87,7 +90,19 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
     bytes: Buffer.from(bytes),
     nameSpan: { start: name.start, end: name.end },
     hash: hashBytes(bytes),
+    mirrored: kind === 'tool' && bytes.includes(MARK) ? readMirrored(bytes) : null,
   });
+}
+
+function readMirrored(bytes: Buffer): readonly MirroredArgument[] | string | null {
+  const schema = findMember(bytes, 'inputSchema')!;
+  try {
+    const mirrored = findMirrored(JSON.parse(bytes.toString('utf8', schema.start, schema.end)));
+    return mirrored.length === 0 ? null : mirrored;
+  } catch {
+    // Our scanner is laxer than JSON.parse in very long strings.
+    return 'its "inputSchema" is not valid JSON';
+  }
 }
 
 function isAt(bytes: Buffer, at: number, char: string): boolean {

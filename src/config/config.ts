@@ -10,7 +10,13 @@ export type Launch =
       readonly env: Readonly<Record<string, string>>;
       readonly cwd: string;
     }
-  | { readonly kind: 'http'; readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  | {
+      readonly kind: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      /** Streamable HTTP, or HTTP+SSE of the first revision; absent where that is to be found out. */
+      readonly transport?: 'http' | 'sse';
+    };
 
 export interface ServerConfig {
   /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */

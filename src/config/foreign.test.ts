@@ -60,6 +60,7 @@ describe('a server of another program', () => {
   it.each<[what: string, entry: object, server: object, notices: string[]]>([
     ['without a type', { url: 'http://x' }, { url: 'http://x' }, []],
     ['streamable-http', { type: 'streamable-http', url: 'http://x' }, { transport: 'http' }, []],
+    ['sse', { type: 'sse', url: 'http://x' }, { transport: 'sse' }, []],
     ['switched off', { command: 'x', disabled: true }, { enabled: false }, []],
     ['switched on', { command: 'x', disabled: false }, { enabled: true }, []],
     [
@@ -112,11 +113,10 @@ describe('a server of another program', () => {
     ['no map', 'x', 'it is not a map.'],
     ['neither command nor url', {}, 'needs "command" (a program to start) or "url" (an address to connect to).'],
     [
-      'sse',
-      { type: 'sse', url: 'http://x' },
-      'the transport "sse" is not supported yet. If the server also answers "http", use that.',
+      'an unknown type',
+      { type: 'dxt', path: 'x' },
+      'its "type" is none of "stdio", "http", "streamable-http" and "sse".',
     ],
-    ['an unknown type', { type: 'dxt', path: 'x' }, 'its "type" is none of "stdio", "http" and "streamable-http".'],
     [
       'a type that does not fit',
       { type: 'http', command: 'x' },

@@ -87,7 +87,7 @@ function namespaceOf(name: string): string {
   return name.replace(/[^A-Za-z0-9_.-]/g, '_');
 }
 
-type Transport = 'stdio' | 'http' | undefined;
+type Transport = 'stdio' | 'http' | 'sse' | undefined;
 type Kind = { readonly transport: Transport; readonly problem?: undefined } | { readonly problem: string };
 
 function kindOf(type: unknown): Kind {
@@ -101,15 +101,15 @@ function kindOf(type: unknown): Kind {
     case 'streamable-http':
       return { transport: 'http' };
     case 'sse':
-      return { problem: 'the transport "sse" is not supported yet. If the server also answers "http", use that' };
+      return { transport: 'sse' };
     default:
-      return { problem: 'its "type" is none of "stdio", "http" and "streamable-http"' };
+      return { problem: 'its "type" is none of "stdio", "http", "streamable-http" and "sse"' };
   }
 }
 
 /** The keys that say nothing, because the entry is of the other kind. */
 function uselessKeys(transport: Transport, { command, url }: Record<string, unknown>): readonly string[] {
-  const isHttp = transport === undefined ? command === undefined : transport === 'http';
+  const isHttp = transport === undefined ? command === undefined : transport !== 'stdio';
   if (isHttp) return url === undefined ? [] : ['command', ...keysOf.command];
   return command === undefined ? [] : ['url', ...keysOf.url];
 }

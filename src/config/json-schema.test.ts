@@ -28,7 +28,7 @@ it('describes what is written, not what becomes of it', () => {
   expect(schema.$defs?.Server).toMatchObject({
     additionalProperties: false,
     oneOf: [{ required: ['command'] }, { required: ['url'] }],
-    properties: { transport: { enum: ['stdio', 'http'] }, timeout: { default: '5m' } },
+    properties: { transport: { enum: ['stdio', 'http', 'sse'] }, timeout: { default: '5m' } },
   });
 });
 

@@ -36,7 +36,8 @@ export function resolveLaunch({ path, server, shellLine }: Entry, folder: string
     for (const [name, value] of Object.entries(headers)) {
       if (!isHeaderValue(value)) add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
     }
-    return { launch: { kind: 'http', url, headers }, issues };
+    const { transport } = server;
+    return { launch: { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) }, issues };
   }
 
   const command = server.command ?? '';

@@ -66,14 +66,14 @@ describe('what the schema says of', () => {
       ],
     ],
     [
-      'the transport sse',
-      { servers: [{ url: 'x', transport: 'sse' }] },
-      ['servers[0].transport: the transport "sse" is not supported yet; use transport = "http".'],
+      'the transport sse beside a command',
+      { servers: [{ command: 'x', transport: 'sse' }] },
+      ['servers[0].transport: "sse" needs "url". Use "stdio" or leave it out.'],
     ],
     [
       'another transport',
       { servers: [{ url: 'x', transport: 'tcp' }] },
-      ['servers[0].transport: expected "stdio" or "http", found "tcp".'],
+      ['servers[0].transport: expected "stdio", "http" or "sse", found "tcp".'],
     ],
     [
       'keys of a program beside an address',

@@ -33,14 +33,12 @@ export const serverShape = {
     .optional()
     .describe('HTTP headers sent with every request to `url`, for example `Authorization = "Bearer ${TOKEN}"`.'),
   transport: z
-    .enum(['stdio', 'http'], {
-      error: (issue) =>
-        issue.input === 'sse'
-          ? 'the transport "sse" is not supported yet; use transport = "http"'
-          : 'expected "stdio" or "http"',
-    })
+    .enum(['stdio', 'http', 'sse'], { error: 'expected "stdio", "http" or "sse"' })
     .optional()
-    .describe('How the server is spoken to. Default: `stdio` with `command`, `http` with `url`.'),
+    .describe(
+      'How the server is spoken to. Default: `stdio` with `command`, `http` with `url`. ' +
+        '`sse` is HTTP+SSE of the first revision, which `http` falls back to by itself.',
+    ),
   description: text().prefault('').describe('What the server is for, in a sentence; shown in lists.'),
   enabled: flag().prefault(true).describe('`false` keeps the entry in the file without starting the server.'),
   required: flag().prefault(false).describe('`true` makes `/ready` wait until this server is up.'),
@@ -71,7 +69,7 @@ function checkServer(server: z.output<typeof shape>, context: z.core.$Refinement
     add(['url'], 'stands beside "command". Keep one of the two');
   } else {
     const [given, missing] = command !== undefined ? (['command', 'url'] as const) : (['url', 'command'] as const);
-    if (transport === transportOf[missing]) {
+    if (transport !== undefined && (transport === 'stdio') !== (given === 'command')) {
       add(['transport'], `"${transport}" needs "${missing}". Use "${transportOf[given]}" or leave it out`);
     }
     for (const key of keysOf[missing]) {

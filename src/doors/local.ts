@@ -2,9 +2,11 @@
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import type { Caller, Gateway } from '../gateway.ts';
+import { legacyResult } from '../protocol/bridge.ts';
+import { NO_CAPABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
-import { readMessage } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
+import { readMessage } from '../protocol/read.ts';
 
 /** An error that a server answered with, passed on as it came. */
 export class RelayedError extends Error {
@@ -49,10 +51,18 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
       return new Promise((resolve, reject) => {
         const { signal } = options;
         const ticket = caller.call(message, {
-          result: (result) => resolve(join(result)),
+          owner: caller,
+          capabilities: NO_CAPABILITIES,
+          logLevel: null,
+          admit() {},
+          result(result, era) {
+            const plain = era === 'modern' ? legacyResult(result) : join(result);
+            if (plain instanceof GatewayError) reject(plain);
+            else resolve(plain);
+          },
           error: (error) => reject(new RelayedError(JSON.parse(error.toString()))),
           fail: reject,
-          progress: (bytes) => options.onProgress?.((JSON.parse(bytes.toString()) as { params: unknown }).params),
+          notify: (bytes) => options.onProgress?.((JSON.parse(bytes.toString()) as { params: unknown }).params),
         });
         const cancel = () => {
           ticket.cancel('cancelled by the caller');

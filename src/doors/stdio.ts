@@ -2,13 +2,18 @@
 import type { Writable } from 'node:stream';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
+import { modernErrorObject } from '../protocol/bridge.ts';
+import { claimedRevision, readAudience, requireModern } from '../protocol/envelope.ts';
 import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { readBatch, readMessage } from '../protocol/message.ts';
+import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';
+import { readBatch, readMessage } from '../protocol/read.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
 import { errorObject, errorReply, type Reply, writeReply } from '../protocol/rpc.ts';
-import { deliver, type Exchange, Peer } from './peer.ts';
+import type { Exchange } from './answer.ts';
+import { ModernPeer } from './modern.ts';
+import { deliver, Peer } from './peer.ts';
 
 export interface StdioDoor {
   /** Resolves when the client has closed its end. */
@@ -35,14 +40,38 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
     keepAlive() {},
   };
   const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
-  const refuse = (error: unknown) => answer(errorReply('null', errorObject(toGatewayError(error))));
+  let modern: ModernPeer | null = null;
+  const refuse = (error: unknown, id: string | null) => {
+    const known = toGatewayError(error);
+    answer(modern === null ? errorReply(id ?? 'null', errorObject(known)) : errorReply(id, modernErrorObject(known)));
+  };
 
   const receiveOne = (bytes: Buffer) => {
+    let message: Message | null = null;
     try {
-      deliver(peer, readMessage(bytes, gateway.config.limits.depth), () => exchange);
+      message = readMessage(bytes, gateway.config.limits.depth);
+      // How the client opens decides. One that has opened a session stays with it.
+      if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
+      else deliver(peer, message, () => exchange);
     } catch (error) {
-      refuse(error);
+      refuse(error, message !== null && isRequest(message) ? idText(message) : null);
     }
+  };
+
+  const receiveModern = (message: Message) => {
+    // Asking what there is may be how a client finds out that it wants a session after all.
+    if (message.method === 'initialize' && !claimsRevision(message)) {
+      deliver(peer, message, () => exchange);
+      return;
+    }
+    modern ??= new ModernPeer(gateway, { agent: 'default', selection: 'default', alone: true });
+    if (!isRequest(message)) {
+      modern.accept(message);
+      return;
+    }
+    const audience = readAudience(message);
+    requireModern(claimedRevision(message));
+    modern.request(message, audience, exchange, null);
   };
   const receive = (line: Buffer) => {
     if (peer.revision === null || !allowsBatch(peer.revision)) {
@@ -52,25 +81,32 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
     try {
       for (const part of readBatch(line) ?? [line]) receiveOne(part);
     } catch (error) {
-      refuse(error);
+      refuse(error, null);
     }
   };
   const reader = createLineReader(gateway.config.limits.body, {
     line: receive,
     parts: (parts) => receive(join(parts)),
     tooLong: (limit) =>
-      refuse(new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`)),
+      refuse(
+        new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`),
+        null,
+      ),
   });
 
+  const leave = () => {
+    modern?.close();
+    open = false;
+    peer.close();
+  };
   const ended = new Promise<void>((resolve) => {
     const end = () => {
-      open = false;
-      peer.close();
+      leave();
       resolve();
     };
     // Requests piped in from a script end at once; what they asked for is still printed.
     const finish = (deadline: number) => {
-      if (peer.inFlight === 0 || Date.now() > deadline) end();
+      if (peer.inFlight + (modern?.inFlight ?? 0) === 0 || Date.now() > deadline) end();
       else setTimeout(finish, 10, deadline);
     };
     input.on('data', (chunk: Buffer) => reader.push(chunk));
@@ -84,9 +120,6 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
   });
   return {
     ended,
-    close() {
-      open = false;
-      peer.close();
-    },
+    close: leave,
   };
 }

@@ -1,23 +1,7 @@
 /**
  * One JSON-RPC message as the bytes it came in, with the places of the few parts a gateway has to see: id, method, the
- * name or uri inside the parameters, the progress token. Everything else stays unparsed.
- *
- * Keys that only look like the ones we route by (`Name`, `ſ` for s, a key twice) are refused: an upstream with a laxer
- * parser could otherwise be made to act on another name than the one that was checked here.
+ * name or uri inside the parameters, the progress token, the envelope. Everything else stays unparsed.
  */
-import { isUtf8 } from 'node:buffer';
-import { GatewayError } from '../errors.ts';
-import {
-  DepthError,
-  decodeString,
-  JsonError,
-  MAX_DEPTH,
-  readElements,
-  type Span,
-  skipSpace,
-  skipString,
-  skipValue,
-} from './json.ts';
 
 export interface Message {
   readonly bytes: Buffer;
@@ -33,243 +17,31 @@ export interface Message {
   readonly uriStart: number;
   readonly uriEnd: number;
   readonly argumentsStart: number;
+  readonly argumentsEnd: number;
   readonly metaStart: number;
+  readonly metaEnd: number;
+  /** Members of `_meta` that are neither the progress token nor of the envelope. */
+  readonly metaOthers: number;
   readonly tokenStart: number;
   readonly tokenEnd: number;
   readonly resultStart: number;
   readonly resultEnd: number;
   readonly errorStart: number;
   readonly errorEnd: number;
+  /** Null where `_meta` has nothing of it. */
+  readonly envelope: Envelope | null;
 }
 
-type Found = { -readonly [K in keyof Message]: Message[K] };
-
-/** Reads one message. Throws a GatewayError `parse` or `request_invalid` that may be shown to the sender. */
-export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
-  try {
-    if (!isUtf8(bytes)) throw new JsonError('not UTF-8');
-    return scan(bytes, maxDepth);
-  } catch (error) {
-    if (error instanceof DepthError) {
-      throw new GatewayError(
-        'parse',
-        `The message is nested deeper than ${maxDepth} levels; limits.depth allows no more.`,
-      );
-    }
-    throw toParseError(error);
-  }
-}
-
-/** The messages of a batch, each still to be read; null where the bytes are not an array. Throws like `readMessage`. */
-export function readBatch(bytes: Buffer): Buffer[] | null {
-  let elements: Span[] | null;
-  try {
-    elements = readElements(bytes, 0, bytes.length);
-  } catch (error) {
-    throw toParseError(error);
-  }
-  if (elements?.length === 0) invalid('the batch is empty');
-  return elements?.map(({ start, end }) => bytes.subarray(start, end)) ?? null;
-}
-
-function toParseError(error: unknown): unknown {
-  if (!(error instanceof JsonError)) return error;
-  return new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
-}
-
-/** A message in which nothing has been found yet. */
-function emptyMessage(bytes: Buffer): Message {
-  return {
-    bytes,
-    method: '',
-    idStart: -1,
-    idEnd: -1,
-    paramsStart: -1,
-    paramsEnd: -1,
-    nameStart: -1,
-    nameEnd: -1,
-    uriStart: -1,
-    uriEnd: -1,
-    argumentsStart: -1,
-    metaStart: -1,
-    tokenStart: -1,
-    tokenEnd: -1,
-    resultStart: -1,
-    resultEnd: -1,
-    errorStart: -1,
-    errorEnd: -1,
-  };
-}
-
-function scan(bytes: Buffer, maxDepth: number): Message {
-  const found: Found = emptyMessage(bytes);
-  const end = bytes.length;
-  const at = skipSpace(bytes, 0, end);
-  if (bytes[at] === 0x5b) invalid('a batch is not accepted here');
-  if (bytes[at] !== 0x7b) {
-    if (skipSpace(bytes, skipValue(bytes, at, end), end) !== end) throw new JsonError('text after the value');
-    invalid('a JSON-RPC message is an object');
-  }
-  const stop = scanObject(bytes, at, end, maxDepth, found, topLevel);
-  if (skipSpace(bytes, stop, end) !== end) throw new JsonError(`text after the message at byte ${stop}`);
-  if (found.method !== '' && found.idStart >= 0 && !isId(bytes[found.idStart]!))
-    invalid('"id" must be a string or a number');
-  if (found.method === '' && found.resultStart < 0 && found.errorStart < 0)
-    invalid('it has no method, no result and no error');
-  return found;
-}
-
-/** A string, or a number with or without a sign. */
-function isId(first: number): boolean {
-  return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
-}
-
-/** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
-const KEYS = [
-  'id',
-  'jsonrpc',
-  'method',
-  'params',
-  'name',
-  'arguments',
-  'result',
-  '_meta',
-  'progressToken',
-  'uri',
-  'error',
-];
-const METHODS = ['tools/call', 'notifications/progress', 'resources/read', 'tools/list'];
-const VERSIONS = ['2.0'];
-
-function readWord(bytes: Buffer, start: number, end: number, words: readonly string[]): string {
-  const length = end - start - 2;
-  for (const word of words) {
-    if (word.length !== length) continue;
-    let i = 0;
-    while (i < length && bytes[start + 1 + i] === word.charCodeAt(i)) i++;
-    if (i === length) return word;
-  }
-  return decodeString(bytes, start, end);
-}
-
-/** Handles one member whose value starts at `start`; returns where the value ends. */
-type Visit = (bytes: Buffer, key: string, start: number, end: number, maxDepth: number, found: Found) => number;
-
-function scanObject(bytes: Buffer, at: number, end: number, maxDepth: number, found: Found, visit: Visit): number {
-  let i = skipSpace(bytes, at + 1, end);
-  if (bytes[i] === 0x7d) return i + 1;
-  for (;;) {
-    const keyEnd = skipString(bytes, i, end);
-    const key = readWord(bytes, i, keyEnd, KEYS);
-    i = skipSpace(bytes, keyEnd, end);
-    if (i >= end || bytes[i] !== 0x3a) throw new JsonError(`expected a colon at byte ${i}`);
-    i = skipSpace(bytes, i + 1, end);
-    i = skipSpace(bytes, visit(bytes, key, i, end, maxDepth, found), end);
-    if (i < end && bytes[i] === 0x7d) return i + 1;
-    if (i >= end || bytes[i] !== 0x2c) throw new JsonError(`expected a comma or the end at byte ${i}`);
-    i = skipSpace(bytes, i + 1, end);
-  }
-}
-
-const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
-  if (key === 'params' && bytes[start] === 0x7b) {
-    once(found.paramsStart, key);
-    found.paramsStart = start;
-    found.paramsEnd = scanObject(bytes, start, end, maxDepth, found, inParams);
-    return found.paramsEnd;
-  }
-  const stop = skipValue(bytes, start, end, maxDepth - 1);
-  switch (key) {
-    case 'jsonrpc':
-      if (bytes[start] !== 0x22 || readWord(bytes, start, stop, VERSIONS) !== '2.0') invalid('"jsonrpc" must be "2.0"');
-      return stop;
-    case 'id':
-      once(found.idStart, key);
-      found.idStart = start;
-      found.idEnd = stop;
-      return stop;
-    case 'method':
-      if (found.method !== '') invalid('"method" stands there twice');
-      if (bytes[start] !== 0x22) invalid('"method" must be a string');
-      found.method = readWord(bytes, start, stop, METHODS);
-      return stop;
-    case 'params':
-      once(found.paramsStart, key);
-      found.paramsStart = start;
-      found.paramsEnd = stop;
-      return stop;
-    case 'result':
-      once(found.resultStart, key);
-      found.resultStart = start;
-      found.resultEnd = stop;
-      return stop;
-    case 'error':
-      once(found.errorStart, key);
-      found.errorStart = start;
-      found.errorEnd = stop;
-      return stop;
-    default:
-      refuseLookalike(key, 'JSONRPC', 'ID', 'METHOD', 'PARAMS', 'RESULT', 'ERROR');
-      return stop;
-  }
-};
-
-const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
-  if (key === '_meta' && bytes[start] === 0x7b) {
-    once(found.metaStart, key);
-    found.metaStart = start;
-    return scanObject(bytes, start, end, maxDepth - 1, found, inMeta);
-  }
-  const stop = skipValue(bytes, start, end, maxDepth - 2);
-  switch (key) {
-    case 'name':
-      once(found.nameStart, key);
-      found.nameStart = start;
-      found.nameEnd = stop;
-      return stop;
-    case 'uri':
-      once(found.uriStart, key);
-      found.uriStart = start;
-      found.uriEnd = stop;
-      return stop;
-    case 'arguments':
-      once(found.argumentsStart, key);
-      found.argumentsStart = start;
-      return stop;
-    case '_meta':
-      once(found.metaStart, key);
-      found.metaStart = start;
-      return stop;
-    default:
-      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META');
-      return stop;
-  }
-};
-
-const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
-  const stop = skipValue(bytes, start, end, maxDepth - 2);
-  if (key === 'progressToken') {
-    once(found.tokenStart, key);
-    found.tokenStart = start;
-    found.tokenEnd = stop;
-  } else {
-    // Taken for a token by a laxer server, it would send progress to whoever has that number here.
-    refuseLookalike(key, 'PROGRESSTOKEN');
-  }
-  return stop;
-};
-
-function once(position: number, key: string): void {
-  if (position >= 0) invalid(`"${key}" stands there twice`);
-}
-
-function refuseLookalike(key: string, ...known: string[]): void {
-  const folded = key.toLowerCase().toUpperCase();
-  if (known.includes(folded)) invalid(`the key ${JSON.stringify(key)} could be taken for "${folded.toLowerCase()}"`);
-}
-
-function invalid(what: string): never {
-  throw new GatewayError('request_invalid', `Not a valid JSON-RPC message: ${what}.`);
+/** Where the parts of the envelope stand that each request carries since 2026-07-28; -1 where one is absent. */
+export interface Envelope {
+  readonly versionStart: number;
+  readonly versionEnd: number;
+  readonly capabilitiesStart: number;
+  readonly capabilitiesEnd: number;
+  readonly clientStart: number;
+  readonly clientEnd: number;
+  readonly levelStart: number;
+  readonly levelEnd: number;
 }
 
 /** A response has no method. */
@@ -285,6 +57,11 @@ export function isRequest(message: Message): boolean {
 /** The id exactly as it was written: `7` and `"7"` are different ids. */
 export function idText(message: Message): string {
   return message.bytes.toString('latin1', message.idStart, message.idEnd);
+}
+
+/** Whether it says which revision it is written in; then it is not part of a session. */
+export function claimsRevision(message: Message): boolean {
+  return message.envelope !== null && message.envelope.versionStart >= 0;
 }
 
 /** The decoded parameters, for the methods that are not on the path of a call. */

@@ -1,5 +1,15 @@
-/** The revisions of the protocol that are spoken with sessions, newest first. */
+/**
+ * The revisions of the protocol, newest first, and the two eras they belong to (the words are the specification's). Up to 2025-11-25 a client opens a session
+ * with `initialize`; since 2026-07-28 each request stands for itself.
+ */
+export type Era = 'legacy' | 'modern';
+
 export const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
+
+/** The revision without sessions. */
+export const MODERN_REVISION = '2026-07-28';
+
+export const ALL_REVISIONS: readonly string[] = [MODERN_REVISION, ...REVISIONS];
 
 export type Revision = (typeof REVISIONS)[number];
 
@@ -12,6 +22,11 @@ export function isRevision(text: unknown): text is Revision {
 /** The revision to answer `initialize` with: the client's own where it is known, else our newest. */
 export function negotiate(wanted: unknown): Revision {
   return isRevision(wanted) ? wanted : LATEST_REVISION;
+}
+
+/** Whether a text names a revision, known or not, of the era without sessions. Revisions are dates. */
+export function isModern(revision: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(revision) && revision >= MODERN_REVISION;
 }
 
 /** Only 2025-03-26 and earlier let several messages travel in one array. */

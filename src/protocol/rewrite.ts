@@ -1,6 +1,8 @@
-/** A caller's request as an upstream gets it: another id, the upstream's own name, our progress token; every other byte as it came. */
+/** A caller's request as a server gets it: another id, the server's own name, our token and envelope; every other byte as it came. */
+import { type Audience, legacyMeta, modernMeta } from './envelope.ts';
 import { oneLine } from './json.ts';
 import type { Message } from './message.ts';
+import type { Era } from './revisions.ts';
 
 /** A message on its way out. A text has one character a byte (latin1): for short messages that is the cheaper form. */
 export type Wire = string | Buffer;
@@ -14,23 +16,34 @@ export interface Target {
   readonly name: string;
 }
 
-export function rewriteRequest(message: Message, target: Target, id: number): Wire {
-  const { bytes, paramsStart, paramsEnd, tokenStart, tokenEnd } = message;
+export function rewriteRequest(message: Message, target: Target, audience: Audience, id: number, era: Era): Wire {
+  const { metaStart, metaEnd, tokenStart, tokenEnd, paramsStart } = message;
   const head = `{"jsonrpc":"2.0","id":${id},"method":"${message.method}","params":`;
-  const tokenFirst = tokenStart >= 0 && tokenStart < target.start;
-  const tokenLast = tokenStart >= 0 && !tokenFirst;
-  const before = tokenFirst
-    ? `${head}${bytes.toString('latin1', paramsStart, tokenStart)}${id}${bytes.toString('latin1', tokenEnd, target.start)}`
-    : head + bytes.toString('latin1', paramsStart, target.start);
-  const middle = tokenLast ? `${bytes.toString('latin1', target.end, tokenStart)}${id}` : '';
-  const rest = tokenLast ? tokenEnd : target.end;
-  if (paramsEnd - rest < SHORT) {
-    const text = `${before}${target.name}${middle}${bytes.toString('latin1', rest, paramsEnd)}}`;
-    // Line breaks can only stand between tokens, where a space means the same.
-    return text.includes('\n') || text.includes('\r') ? text.replace(/[\n\r]/g, ' ') : text;
+  if (era === 'modern') {
+    const meta = modernMeta(message, audience, id);
+    if (metaStart >= 0) return replaceTwo(message, head, target, metaStart, metaEnd, meta);
+    return replaceTwo(message, head, target, paramsStart + 1, paramsStart + 1, `"_meta":${meta},`);
   }
-  const start = Buffer.from(before + target.name + middle, 'latin1');
-  return oneLine(Buffer.concat([start, bytes.subarray(rest, paramsEnd), CLOSE]));
+  if (message.envelope !== null) return replaceTwo(message, head, target, metaStart, metaEnd, legacyMeta(message, id));
+  if (tokenStart >= 0) return replaceTwo(message, head, target, tokenStart, tokenEnd, String(id));
+  return replaceTwo(message, head, target, target.end, target.end, '');
+}
+
+/** The parameters with the target and one more part replaced, between `head` and a closing brace. */
+function replaceTwo(message: Message, head: string, target: Target, start: number, end: number, text: string): Wire {
+  const { bytes, paramsStart, paramsEnd } = message;
+  const first = start < target.start;
+  const before = first
+    ? `${head}${bytes.toString('latin1', paramsStart, start)}${text}${bytes.toString('latin1', end, target.start)}${target.name}`
+    : `${head}${bytes.toString('latin1', paramsStart, target.start)}${target.name}`;
+  const middle = first || text === '' ? before : `${before}${bytes.toString('latin1', target.end, start)}${text}`;
+  const rest = first || text === '' ? target.end : end;
+  if (paramsEnd - rest < SHORT) {
+    const whole = `${middle}${bytes.toString('latin1', rest, paramsEnd)}}`;
+    // Line breaks can only stand between tokens, where a space means the same.
+    return whole.includes('\n') || whole.includes('\r') ? whole.replace(/[\n\r]/g, ' ') : whole;
+  }
+  return oneLine(Buffer.concat([Buffer.from(middle, 'latin1'), bytes.subarray(rest, paramsEnd), CLOSE]));
 }
 
 const CLOSE = Buffer.from('}');

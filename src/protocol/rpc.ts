@@ -18,9 +18,9 @@ export function resultReply(id: string, result: Parts): Reply {
   return { head: '{"jsonrpc":"2.0","result":', body: result, tail: `,"id":${id}}` };
 }
 
-/** An upstream's error object, relayed as it came, or one of our own. */
-export function errorReply(id: string, error: Buffer): Reply {
-  return { head: '{"jsonrpc":"2.0","error":', body: error, tail: `,"id":${id}}` };
+/** An upstream's error object, relayed as it came, or one of our own. A null id is left out. */
+export function errorReply(id: string | null, error: Buffer): Reply {
+  return { head: '{"jsonrpc":"2.0","error":', body: error, tail: id === null ? '}' : `,"id":${id}}` };
 }
 
 export function replyLength({ head, body, tail }: Reply): number {
@@ -50,9 +50,8 @@ export function replyText({ head, body, tail }: Reply): string | null {
   return Buffer.isBuffer(body) && body.length < SHORT ? head + body.toString('latin1') + tail : null;
 }
 
-export function requestMessage(id: number, method: string, params: Buffer | null): Buffer {
-  const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`;
-  return params === null ? Buffer.from(`${head}}`) : wrap(`${head},"params":`, params);
+export function requestMessage(id: number | string, method: string, params: Buffer): Buffer {
+  return wrap(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":${JSON.stringify(method)},"params":`, params);
 }
 
 export function notificationMessage(method: string, params?: Buffer): Buffer {
@@ -72,7 +71,7 @@ function wrap(head: string, body: Buffer): Buffer {
 
 /** The error object of an error of Toolgate's own. */
 export function errorObject(error: GatewayError): Buffer {
-  return toBytes({ code: error.rpcCode, message: error.message, data: error.body });
+  return toBytes({ code: error.rpcCode, message: error.message, data: { ...error.body, ...error.details } });
 }
 
 /**

@@ -19,13 +19,18 @@ export interface SseReader {
   push(chunk: Buffer): void;
 }
 
-/** Calls `event` with the data of every event. Lines end in LF, CR or CRLF; everything but `data` is passed over. */
-export function createSseReader(limit: number, event: (data: Buffer) => void, tooLong: () => void): SseReader {
+/** Calls `event` with the data and the name of every event. Lines end in LF, CR or CRLF; other fields are passed over. */
+export function createSseReader(
+  limit: number,
+  event: (data: Buffer, name: string) => void,
+  tooLong: () => void,
+): SseReader {
   let pending: Buffer[] = [];
   let data: Buffer[] = [];
   let size = 0;
   let afterCarriage = false;
   let first = true;
+  let name = MESSAGE;
 
   const line = (tail: Buffer) => {
     let bytes = tail;
@@ -41,14 +46,24 @@ export function createSseReader(limit: number, event: (data: Buffer) => void, to
     if (bytes.length === 0) {
       const whole = data.length === 1 ? data[0]! : Buffer.concat(data);
       const seen = data.length > 0;
+      const named = name;
       data = [];
       size = 0;
-      if (seen) event(whole);
+      name = MESSAGE;
+      if (seen) event(whole, named);
       return;
     }
+    if (bytes[0] === 0x65) readName(bytes);
     if (bytes.length < 5 || bytes.toString('latin1', 0, 5) !== 'data:') return;
     if (data.length > 0) data.push(NEWLINE);
     data.push(bytes.subarray(bytes[5] === 0x20 ? 6 : 5));
+  };
+
+  const readName = (bytes: Buffer) => {
+    // Nearly all events are messages, and say so; that costs no text.
+    if (bytes.length === NAMED_MESSAGE.length && bytes.equals(NAMED_MESSAGE)) return;
+    const [, given] = /^event: ?(.*)$/.exec(bytes.toString()) ?? [];
+    if (given !== undefined) name = given;
   };
 
   return {
@@ -78,3 +93,5 @@ export function createSseReader(limit: number, event: (data: Buffer) => void, to
 }
 
 const NEWLINE = Buffer.from('\n');
+const MESSAGE = 'message';
+const NAMED_MESSAGE = Buffer.from(`event: ${MESSAGE}`);

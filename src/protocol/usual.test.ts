@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { idText, readMessage } from './message.ts';
+import { idText } from './message.ts';
+import { readMessage } from './read.ts';
 import { readUsualAnswer, usual } from './usual.ts';
 
 function read(text: string): { id: number; result: string } | null {

@@ -1,25 +1,36 @@
 /** One live connection to an MCP server, whatever it runs over. */
+import type { Item, Offer } from '../catalog/item.ts';
 import type { GatewayError } from '../errors.ts';
+import type { Audience } from '../protocol/envelope.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
+import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
-export interface Sink {
-  /** The result as the server sent it. */
-  result(result: Parts): void;
+export interface Sink extends Audience {
+  /** Whom the answer is for: what may belong to any of several requests reaches an owner only if all of them are its. */
+  readonly owner: object;
+  /** Throws where what came with the request contradicts the definition of what it is for. */
+  admit(item: Item): void;
+  /** The result as the server sent it, in the form of the server's era. */
+  result(result: Parts, era: Era): void;
   /** The error object as the server sent it. */
-  error(error: Buffer): void;
+  error(error: Buffer, era: Era): void;
   /** No answer came: the server is gone, too slow, or made no sense. */
   fail(error: GatewayError): void;
-  /** A progress message of this request, whole, under the caller's own token. Always before the answer. */
-  progress(message: Buffer): void;
+  /** A progress or log message of this request, whole, under the caller's own token. Always before the answer. */
+  notify(message: Buffer): void;
 }
 
 export interface Request {
   readonly method: string;
   /** The whole message, on one line, under the id that the connection gives it; the id is the progress token too. */
-  encode(id: number): Wire;
+  encode(id: number, era: Era): Wire;
+  /** What HTTP servers of the modern era want to read in headers too: names and values in turn. */
+  headers(): readonly string[];
+  /** The server was listed again: what depends on a definition has to be made anew. */
+  renew(offer: Offer): void;
   /** The caller's own progress token as it was written; null where it wants no progress. */
   readonly token: Buffer | null;
   readonly timeout: number;
@@ -32,6 +43,14 @@ export interface Ticket {
   cancel(reason: string): void;
 }
 
+/** A server's word that it cannot take a request as we sent it: for us to deal with, and not for the caller. */
+export interface Refusal {
+  readonly code: number;
+  readonly data: unknown;
+  /** All of it, as it came. */
+  readonly error: Buffer;
+}
+
 export interface ConnectionEvents {
   /** A notification that belongs to no request. */
   notification(message: Message): void;
@@ -42,6 +61,10 @@ export interface ConnectionEvents {
    * a request that the server did not look at; it goes on under the ticket, or fails where there is none.
    */
   forgotten(refused: Request | null): Ticket | null;
+  /** Changes may have gone by unheard. */
+  missed(): void;
+  /** The request goes on under the ticket, or has been answered where there is none. */
+  refused(request: Request, refusal: Refusal): Ticket | null;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }
@@ -49,8 +72,12 @@ export interface ConnectionEvents {
 export interface Connection {
   request(request: Request): Ticket;
   notify(message: Wire): void;
-  /** The revision that was agreed on; HTTP sends it with every request. */
-  agreed(revision: string): void;
+  /** How to speak from here on; the revision is null before one is agreed on. */
+  speak(era: Era, revision: string | null): void;
+  /** Opens what the server needs to speak unasked. `request` is how a modern one is asked for it. */
+  listen(request: Wire | null): void;
+  /** Whether arguments that a tool marks are sent in headers too; then marks that are not valid spoil the tool. */
+  readonly mirrors: boolean;
   /** Requests under way. */
   readonly inFlight: number;
   readonly pid: number | null;

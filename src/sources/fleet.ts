@@ -6,7 +6,9 @@ import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER } from '../catalog/item.ts';
 import { exposedName } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
-import { createSource, type Source, type SourceContext, type SourceStatus } from './source.ts';
+import { isHeard, type LogLevel } from '../protocol/levels.ts';
+import type { Source, SourceContext, SourceStatus } from './source.ts';
+import { createSource } from './upstream.ts';
 
 /** The place of one server in the configuration; its id stays the same while what runs in it is replaced. */
 interface Slot {
@@ -41,6 +43,7 @@ export interface Fleet {
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
   /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
   mayClaim(name: string, id: number): boolean;
+  setLogLevel(level: LogLevel): void;
   statuses(): ServerStatus[];
   /** Resolves when every server that is there now has been tried once. */
   tried(): Promise<void>;
@@ -54,7 +57,14 @@ export function createFleet(context: SourceContext): Fleet {
   const byId = new Map<number, Slot>();
   const leaving = new Set<Source>();
 
-  const open = (config: ServerConfig) => createSource(config, context);
+  /** The lowest level that anybody wanted. */
+  let logLevel: LogLevel | null = null;
+
+  const open = (config: ServerConfig) => {
+    const source = createSource(config, context);
+    if (logLevel !== null) source.setLogLevel(logLevel);
+    return source;
+  };
 
   function retire(source: Source): void {
     leaving.add(source);
@@ -161,6 +171,14 @@ export function createFleet(context: SourceContext): Fleet {
           source.status().state === 'starting' &&
           name.startsWith(exposedName(config.namespace, '')),
       );
+    },
+    setLogLevel(level) {
+      if (logLevel === level || (logLevel !== null && !isHeard(logLevel, level))) return;
+      logLevel = level;
+      for (const { source, successor } of slots) {
+        source.setLogLevel(level);
+        successor?.setLogLevel(level);
+      }
     },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({

@@ -14,7 +14,8 @@ export class TooLarge extends Error {
 export interface Link {
   begun(waiting: Waiting, controller: Dispatcher.DispatchController): void;
   greeted(session: string): void;
-  receive(...parts: Buffer[]): void;
+  /** A message that came with the reply to this request. */
+  receive(waiting: Waiting | null, message: Buffer): void;
   /** The reply is over; `parts` are its body where that was no stream. */
   answered(waiting: Waiting | null, status: number, parts: readonly Buffer[]): void;
   broken(waiting: Waiting | null, error: Error): void;
@@ -45,8 +46,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const session = headers['mcp-session-id'];
     if (status === 200 && typeof session === 'string') this.link.greeted(session);
     if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
-    const { maxMessage, link } = this;
-    this.events = createSseReader(maxMessage, link.receive, () => controller.abort(new TooLarge(maxMessage)));
+    const { maxMessage, link, waiting } = this;
+    const receive = (data: Buffer) => link.receive(waiting, data);
+    this.events = createSseReader(maxMessage, receive, () => controller.abort(new TooLarge(maxMessage)));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

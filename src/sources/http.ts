@@ -1,11 +1,12 @@
-/** A connection to a server over Streamable HTTP, in the revisions with sessions: every request is a POST of its own. */
+/** A connection to a server over Streamable HTTP: every request is a POST of its own. */
 import type { Dispatcher } from 'undici';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { LONG, readLongAnswer } from '../protocol/long.ts';
-import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
+import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
@@ -13,16 +14,15 @@ import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
+import { keepListening, type Listening } from './listening.ts';
 import { createPending, type Waiting } from './pending.ts';
 
-type HttpLaunch = Extract<Launch, { kind: 'http' }>;
+export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 
 export interface HttpOptions {
   readonly source: string;
   readonly maxMessage: number;
 }
-
-const RETRY_STREAM = { first: 1_000, most: 30_000 };
 
 export async function openHttp(
   launch: HttpLaunch,
@@ -43,15 +43,19 @@ export async function openHttp(
   let session: string | null = null;
   let revision: string | null = null;
   let ended = false;
-  let retry = RETRY_STREAM.first;
-  let retryTimer: NodeJS.Timeout | undefined;
+  let listening: Listening | null = null;
   let stream: Dispatcher.DispatchController | null = null;
   /** Whether there ever was one. */
   let streamed = false;
 
-  const pending = createPending(source, ({ id, carrier }, reason) => {
-    carrier?.abort(new Error('cancelled'));
-    post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
+  const pending = createPending(source, {
+    abandoned({ id, carrier }, reason) {
+      carrier?.abort(new Error('cancelled'));
+      // To a modern server the end of the reply says it all.
+      if (pending.era === 'legacy')
+        post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
+    },
+    refused: events.refused,
   });
 
   // Made once a change: the headers of a call are the same for every call.
@@ -93,25 +97,26 @@ export async function openHttp(
 
   const shut = () => {
     ended = true;
-    clearTimeout(retryTimer);
+    listening?.stop();
     stream?.abort(new Error('closed'));
   };
 
-  const receive = (...parts: Buffer[]) => {
-    const bytes = parts[0]!;
-    if (parts.length > 1 || bytes.length > LONG) {
-      const answer = readLongAnswer(parts);
-      if (answer !== null) {
-        pending.deliver(answer.id, answer.result);
-        return;
-      }
-    } else if (readUsualAnswer(bytes)) {
-      pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
-      return;
-    }
+  const receive = (waiting: Waiting | null, bytes: Buffer) => {
+    if (bytes.length > LONG) receiveLong(waiting, [bytes]);
+    else if (readUsualAnswer(bytes)) pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
+    else receiveStrictly(waiting, bytes);
+  };
+
+  const receiveLong = (waiting: Waiting | null, parts: readonly Buffer[]) => {
+    const answer = readLongAnswer(parts);
+    if (answer === null) receiveStrictly(waiting, join(parts));
+    else pending.deliver(answer.id, answer.result);
+  };
+
+  const receiveStrictly = (waiting: Waiting | null, bytes: Buffer) => {
     let message: Message;
     try {
-      message = readMessage(join(parts));
+      message = readMessage(bytes);
     } catch (error) {
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
@@ -119,19 +124,22 @@ export async function openHttp(
     if (isResponse(message)) pending.settle(message);
     else if (isRequest(message)) post(answerServer(message), null);
     else if (message.method === 'notifications/progress') pending.progress(message);
+    else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
     else events.notification(message);
   };
 
-  const broken = (waiting: Waiting | null, text: string) => {
+  const broken = (waiting: Waiting | null, text: string, status = 0) => {
     // Asked after every reply, and nearly always answered by then: no error is made before it is needed.
     if (waiting === null || !pending.has(waiting.id)) return;
-    pending.fail(waiting.id, new GatewayError('source_broken', `Server "${source}" ${text}.`));
+    const error = new GatewayError('source_broken', `Server "${source}" ${text}.`, { details: { status } });
+    pending.fail(waiting.id, error);
   };
 
   /** Sends one message; `waiting` is the request in it, if it is one. */
-  function post(message: Wire, waiting: Waiting | null): void {
-    const body = wireBytes(message);
-    pool.dispatch({ path, method: 'POST', headers, body }, new Exchange(link, waiting, maxMessage));
+  function post(message: Wire, waiting: Waiting | null, mirrored: readonly string[] | null = null): void {
+    const all = mirrored === null ? headers : headers.concat(mirrored);
+    const exchange = new Exchange(link, waiting, maxMessage);
+    pool.dispatch({ path, method: 'POST', headers: all, body: wireBytes(message) }, exchange);
   }
 
   const link: Link = {
@@ -141,7 +149,7 @@ export async function openHttp(
       else controller.abort(new Error('cancelled'));
     },
     greeted(id) {
-      if (session !== null) return;
+      if (session !== null || pending.era === 'modern') return;
       session = id;
       setHeaders();
     },
@@ -151,10 +159,11 @@ export async function openHttp(
         forgotten(waiting);
       } else if (status >= 300) {
         // The body may hold a JSON-RPC error for this very request, which says more than the status.
-        if (waiting !== null) settleQuietly(join(parts));
-        broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`);
+        if (waiting !== null) settleQuietly(waiting, join(parts));
+        broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`, status);
       } else {
-        if (parts.length > 0) receive(...parts);
+        if (parts.length === 1) receive(waiting, parts[0]!);
+        else if (parts.length > 1) receiveLong(waiting, parts);
         broken(waiting, 'ended its reply without an answer');
       }
     },
@@ -165,65 +174,69 @@ export async function openHttp(
     },
   };
 
-  function settleQuietly(answer: Buffer): void {
+  function settleQuietly(waiting: Waiting, answer: Buffer): void {
     try {
-      pending.settle(readMessage(answer));
+      const message = readMessage(answer);
+      // An error may lack the id, because the request was not read that far; the reply says whose it is.
+      if (isResponse(message)) pending.settle(message, waiting.id);
     } catch {
       // Not a JSON-RPC message after all: the status speaks for itself.
     }
   }
 
-  /** The stream on which a server may speak unasked. Servers without one answer 405. */
-  function listen(): void {
+  /** The stream on which a server may speak unasked. Those without one answer with another status, or with no stream. */
+  function openStream(request: Wire | null): void {
     let reader: SseReader | null = null;
-    const again = () => {
-      stream = null;
-      if (ended) return;
-      retryTimer = setTimeout(listen, retry);
-      retryTimer.unref();
-      retry = Math.min(retry * 2, RETRY_STREAM.most);
-    };
-    pool.dispatch(
-      { path, method: 'GET', headers },
-      {
-        onRequestStart(controller) {
-          stream = controller;
-        },
-        onResponseStart(controller, status, responseHeaders) {
-          if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
-            retry = RETRY_STREAM.first;
-            streamed = true;
-            reader = createSseReader(maxMessage, receive, () => controller.abort(new TooLarge(maxMessage)));
-          } else if (status === 404 && streamed && !ended) {
-            // Without a stream before, it only says that there is none.
-            forgotten(null);
-          }
-        },
-        onResponseData(_controller, chunk) {
-          reader?.push(chunk);
-        },
-        onResponseEnd() {
-          stream = null;
-          if (reader !== null) again();
-        },
-        onResponseError(_controller, error) {
-          if (ended) return;
-          if (isUnreachable(error)) end(reach(error));
-          else again();
-        },
+    const asked =
+      request === null
+        ? { path, method: 'GET' as const, headers }
+        : { path, method: 'POST' as const, headers: headers.concat(LISTEN_HEADERS), body: wireBytes(request) };
+    pool.dispatch(asked, {
+      onRequestStart(controller) {
+        stream = controller;
       },
-    );
+      onResponseStart(controller, status, responseHeaders) {
+        if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
+          streamed = true;
+          const tooLong = () => controller.abort(new TooLarge(maxMessage));
+          reader = createSseReader(maxMessage, (data) => receive(null, data), tooLong);
+        } else if (status === 404 && streamed && session !== null && !ended) {
+          // Without a stream before, it only says that there is none.
+          forgotten(null);
+        }
+      },
+      onResponseData(_controller, chunk) {
+        reader?.push(chunk);
+      },
+      onResponseEnd() {
+        stream = null;
+        if (reader !== null) listening?.lost();
+      },
+      onResponseError(_controller, error) {
+        stream = null;
+        if (ended) return;
+        if (isUnreachable(error)) end(reach(error));
+        else listening?.lost();
+      },
+    });
   }
 
   return {
     pid: null,
+    get mirrors() {
+      return pending.era === 'modern';
+    },
     get inFlight() {
       return pending.size;
     },
-    agreed(agreedRevision) {
-      revision = agreedRevision;
+    speak(era, agreed) {
+      pending.era = era;
+      revision = agreed;
       setHeaders();
-      listen();
+    },
+    listen(request) {
+      if (request === null && pending.era === 'modern') return;
+      listening = keepListening(() => openStream(request), events.missed);
     },
     notify: (message) => post(message, null),
     request(request: Request): Ticket {
@@ -235,7 +248,8 @@ export async function openHttp(
         );
         queueMicrotask(() => pending.fail(waiting.id, error));
       } else {
-        post(request.encode(waiting.id), waiting);
+        const { era } = pending;
+        post(request.encode(waiting.id, era), waiting, era === 'modern' ? request.headers() : null);
       }
       return waiting;
     },
@@ -256,6 +270,8 @@ export async function openHttp(
   }
 }
 
+const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
+
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -273,14 +289,14 @@ function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.has(codeOf(error));
 }
 
-function reach(error: unknown): string {
+export function reach(error: unknown): string {
   const code = codeOf(error);
   if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
   return `broke the connection (${code || messageOf(error)})`;
 }
 
-function statusHint(status: number): string {
+export function statusHint(status: number): string {
   if (status === 401 || status === 403) return '; check the headers in its configuration';
   if (status === 404 || status === 405) return '; check the path of its url';
   if (status < 400) return '; redirects are not followed, use the final url';

@@ -1,9 +1,11 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
+import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
-import type { Request, Ticket } from './connection.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { Refusal, Request, Sink, Ticket } from './connection.ts';
 import { Slots } from './slots.ts';
 
 export interface Waiting extends Ticket {
@@ -16,17 +18,21 @@ export interface Waiting extends Ticket {
 }
 
 export interface Pending {
+  /** How the other side speaks. */
+  era: Era;
   readonly size: number;
   add(request: Request): Waiting;
   has(id: number): boolean;
   /** Takes a request out without an answer; false where it is out already. */
   withdraw(id: number): boolean;
-  /** Hands a response to whoever waits for it, if anybody does. */
-  settle(message: Message): void;
+  /** Hands a response to whoever waits for it, if anybody does. `id` is for one that does not name its request. */
+  settle(message: Message, id?: number): void;
   /** Hands over a result that was found without reading the whole message. */
   deliver(id: number, result: Parts): void;
   /** Hands a progress notification to its request. */
   progress(message: Message): void;
+  /** Hands a log message to the request whose reply it came with (`id`), or to the one it must belong to. */
+  log(message: Message, id: number | null): void;
   fail(id: number, error: GatewayError): void;
   failAll(error: GatewayError): void;
 }
@@ -57,6 +63,12 @@ interface Table {
   readonly source: string;
   readonly waiting: Slots<Entry>;
   readonly abandoned: (waiting: Waiting, reason: string) => void;
+}
+
+export interface PendingEvents {
+  /** A request ended without an answer while the server may still be working on it. */
+  abandoned(waiting: Waiting, reason: string): void;
+  refused(request: Request, refusal: Refusal): Ticket | null;
 }
 
 // One clock for all connections, running only while something waits: a timer for each call costs more than the rest of
@@ -95,7 +107,7 @@ const OPEN_BRACE = 0x7b;
 const MAX_TOKEN = 20;
 
 function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
-  if (bytes[start] !== OPEN_BRACE) return false;
+  if (start < 0 || bytes[start] !== OPEN_BRACE) return false;
   const code = findMember(bytes, 'code', start, end);
   const message = findMember(bytes, 'message', start, end);
   return (
@@ -106,12 +118,42 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** `abandoned` is called when a request ends without an answer while the server may still be working on it. */
-export function createPending(source: string, abandoned: (waiting: Waiting, reason: string) => void): Pending {
+function hears({ logLevel }: Sink, level: LogLevel): boolean {
+  return logLevel !== null && isHeard(level, logLevel);
+}
+
+/** The codes by which a modern server refuses how we asked. They are about this connection, and mean nothing beyond it. */
+const REFUSALS = [-32_020, -32_021, -32_022];
+
+function readRefusal(error: Buffer): Refusal | null {
+  const member = findMember(error, 'code')!;
+  const code = Number(error.toString('latin1', member.start, member.end));
+  if (!REFUSALS.includes(code)) return null;
+  try {
+    return { code, error, data: (JSON.parse(error.toString()) as { data?: unknown }).data };
+  } catch {
+    return { code, error, data: null };
+  }
+}
+
+export function createPending(source: string, { abandoned, refused }: PendingEvents): Pending {
   const table: Table = { source, waiting: new Slots(), abandoned };
   const { waiting } = table;
+  let era: Era = 'legacy';
+
+  function settleError(entry: Entry, error: Buffer): void {
+    const refusal = era === 'modern' ? readRefusal(error) : null;
+    if (refusal === null) entry.request.sink.error(error, era);
+    else entry.next = refused(entry.request, refusal);
+  }
 
   return {
+    get era() {
+      return era;
+    },
+    set era(next) {
+      era = next;
+    },
     get size() {
       return waiting.size;
     },
@@ -123,14 +165,16 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
     },
     has: (id) => waiting.get(id) !== undefined,
     withdraw: (id) => waiting.take(id) !== undefined,
-    settle(message) {
+    settle(message, id) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
-      const entry = idStart < 0 ? undefined : waiting.take(Number(idText(message)));
+      // Without an id it may be no answer at all, but something of the same shape.
+      if (idStart < 0 && (id === undefined || !isErrorObject(bytes, errorStart, errorEnd))) return;
+      const entry = waiting.take(id ?? Number(idText(message)));
       if (entry === undefined) return;
       const { sink, method } = entry.request;
       // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
-      if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd));
-      else if (isErrorObject(bytes, errorStart, errorEnd)) sink.error(bytes.subarray(errorStart, errorEnd));
+      if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), era);
+      else if (isErrorObject(bytes, errorStart, errorEnd)) settleError(entry, bytes.subarray(errorStart, errorEnd));
       else
         sink.fail(
           new GatewayError(
@@ -140,7 +184,7 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
         );
     },
     deliver(id, result) {
-      waiting.take(id)?.request.sink.result(result);
+      waiting.take(id)?.request.sink.result(result, era);
     },
     progress(message) {
       const { bytes, paramsStart, paramsEnd } = message;
@@ -152,7 +196,21 @@ export function createPending(source: string, abandoned: (waiting: Waiting, reas
           : bytes.toString('latin1', token.start, token.end);
       const entry = waiting.get(Number(text));
       if (entry === undefined || entry.request.token === null) return;
-      entry.request.sink.progress(splice(bytes, token, entry.request.token));
+      entry.request.sink.notify(splice(bytes, token, entry.request.token));
+    },
+    log(message, id) {
+      const { bytes, paramsStart, paramsEnd } = message;
+      const member = paramsStart < 0 ? null : findMember(bytes, 'level', paramsStart, paramsEnd);
+      if (member === null || bytes[member.start] !== 0x22) return;
+      const level = decodeString(bytes, member.start, member.end);
+      if (!isLogLevel(level)) return;
+      const own = id === null ? undefined : waiting.get(id);
+      const candidates = own === undefined ? waiting.all() : [own];
+      const owner = candidates[0]?.request.sink.owner;
+      // With calls of several callers under way it may be about any of them, and is nobody else's business.
+      if (candidates.some(({ request }) => request.sink.owner !== owner)) return;
+      const { sink } = candidates.find(({ request }) => hears(request.sink, level))?.request ?? {};
+      sink?.notify(bytes);
     },
     fail(id, error) {
       waiting.take(id)?.request.sink.fail(error);

@@ -3,13 +3,16 @@ import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { LONG, readLongAnswer } from '../protocol/long.ts';
-import { isRequest, isResponse, type Message, readMessage } from '../protocol/message.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
+import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
+import { isListenAnswer } from './greeting.ts';
+import { keepListening, type Listening } from './listening.ts';
 import { createPending } from './pending.ts';
 import { type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
 import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
@@ -59,10 +62,13 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (batch !== '' && child.stdin.writable) child.stdin.write(batch, 'latin1');
     batch = '';
   };
-  const pending = createPending(source, ({ id }, reason) =>
-    write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
-  );
+  const pending = createPending(source, {
+    abandoned: ({ id }, reason) =>
+      write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
+    refused: events.refused,
+  });
 
+  let listening: Listening | null = null;
   let notes = 0;
   const note = (text: string) => {
     notes++;
@@ -90,14 +96,23 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       return;
     }
     if (isResponse(message)) {
-      pending.settle(message);
+      if (isListenAnswer(message)) listenEnded(message);
+      else pending.settle(message);
     } else if (isRequest(message)) {
       write(answerServer(message));
     } else if (message.method === 'notifications/progress') {
       pending.progress(message);
+    } else if (message.method === 'notifications/message') {
+      pending.log(message, null);
     } else {
       events.notification(message);
     }
+  };
+
+  /** A server that answers with an error will not do better the next time. */
+  const listenEnded = ({ errorStart }: Message) => {
+    if (errorStart < 0) listening?.lost();
+    else listening?.stop();
   };
 
   // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
@@ -144,6 +159,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   const end = (reason: string) => {
     if (ended) return;
     ended = true;
+    listening?.stop();
     onEnded();
     pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
     if (!closing) events.closed(reason);
@@ -168,10 +184,16 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
 
   return {
     pid: group,
+    mirrors: false,
     get inFlight() {
       return pending.size;
     },
-    agreed() {},
+    speak(era) {
+      pending.era = era;
+    },
+    listen(request) {
+      if (request !== null) listening = keepListening(() => write(request), events.missed);
+    },
     notify: write,
     request(request) {
       if (ended || !child.stdin.writable || child.stdin.writableLength > MAX_UNREAD) {
@@ -186,11 +208,12 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
         return { cancel() {} };
       }
       const entry = pending.add(request);
-      write(request.encode(entry.id));
+      write(request.encode(entry.id, pending.era));
       return entry;
     },
     async close() {
       closing = true;
+      listening?.stop();
       if (ended || group === null) return;
       setImmediate(() => child.stdin.end());
       const term = setTimeout(killGroup, GRACE.input, group, 'SIGTERM');

@@ -7,7 +7,7 @@ import { toBytes } from '../../protocol/json.ts';
 import { partsOnOneLine } from '../../protocol/parts.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../protocol/rpc.ts';
 import { SSE_DATA, SSE_END, SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
-import type { Exchange } from '../peer.ts';
+import type { Exchange } from '../answer.ts';
 
 export class HttpExchange implements Exchange {
   // Plain fields: this object is made for every call, and private ones cost time.
@@ -31,7 +31,7 @@ export class HttpExchange implements Exchange {
     this.response.write(sseEvent(message));
   }
 
-  finish(reply: Reply): void {
+  finish(reply: Reply, status = 200): void {
     this.expected--;
     if (this.streaming) {
       writeReply(this.response, {
@@ -42,7 +42,7 @@ export class HttpExchange implements Exchange {
       if (this.expected === 0) this.response.end();
       return;
     }
-    sendReply(this.response, 200, reply, this.headers);
+    sendReply(this.response, status, reply, this.headers);
   }
 
   abandon(): void {

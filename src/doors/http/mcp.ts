@@ -1,13 +1,15 @@
-/** `/mcp`: Streamable HTTP for the revisions with sessions. */
+/** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { isRequest, type Message, readBatch, readMessage } from '../../protocol/message.ts';
-import { allowsBatch, isRevision, REVISIONS } from '../../protocol/revisions.ts';
+import { isRequest, type Message } from '../../protocol/message.ts';
+import { readBatch, readMessage } from '../../protocol/read.ts';
+import { ALL_REVISIONS, allowsBatch, isRevision } from '../../protocol/revisions.ts';
 import { deliver } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
 import { HttpExchange, startStream } from './exchange.ts';
 import type { Session, Sessions } from './sessions.ts';
+import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 
 /** Answers one request to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
 export type McpHandler = (
@@ -20,6 +22,7 @@ export type McpHandler = (
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
+  stateless: Stateless,
   fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
 ): McpHandler {
   const readBody = createBodyReader(
@@ -48,6 +51,10 @@ export function createMcpHandler(
       return;
     }
     const message = readMessage(body, depth);
+    if (isStateless(message, request.headers)) {
+      stateless.receive(message, request, response, agent, headers);
+      return;
+    }
     if (message.method === 'initialize') {
       initialize(message, response, agent, headers);
       return;
@@ -100,13 +107,15 @@ export function createMcpHandler(
     if (version !== undefined && !isRevision(version)) {
       throw new GatewayError(
         'version_unsupported',
-        `This MCP-Protocol-Version is not supported; Toolgate speaks ${REVISIONS.join(', ')}.`,
+        `This MCP-Protocol-Version is not supported; Toolgate speaks ${ALL_REVISIONS.join(', ')}.`,
       );
     }
     return sessions.find(id, agent);
   }
 
   return (request, response, agent, headers) => {
+    if (request.method !== 'POST' && isModernHeader(request.headers))
+      throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
       case 'POST':
         if (!isJson(request.headers['content-type'])) {

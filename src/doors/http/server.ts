@@ -3,11 +3,13 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
+import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { createMcpHandler } from './mcp.ts';
-import { createSessions } from './sessions.ts';
+import { createSessions, KEEPALIVE } from './sessions.ts';
+import { createStateless, isModernHeader } from './stateless.ts';
 
 export interface HttpDoorOptions {
   readonly host: string;
@@ -33,18 +35,21 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   }
   const guard = createGuard(() => gateway.config.http, host, token);
   const sessions = createSessions(gateway);
-  const handleMcp = createMcpHandler(gateway, sessions, fail);
+  const stateless = createStateless(gateway);
+  const handleMcp = createMcpHandler(gateway, sessions, stateless, fail);
 
   function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
     const known = toGatewayError(error);
     if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
     const headers = [...admitted];
     if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
-    if (known.code === 'method_not_allowed') headers.push('allow', 'POST, GET, DELETE');
+    const modern = isModernHeader(response.req.headers);
+    if (known.code === 'method_not_allowed') headers.push('allow', modern ? 'POST' : 'POST, GET, DELETE');
     // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
     const { complete, headers: asked } = response.req;
     if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
-    sendReply(response, known.httpStatus, errorReply('null', errorObject(known)), headers);
+    const reply = modern ? errorReply(null, modernErrorObject(known)) : errorReply('null', errorObject(known));
+    sendReply(response, known.httpStatus, reply, headers);
   }
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
@@ -73,6 +78,9 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     }
   }
 
+  const ticking = setInterval(() => stateless.keepAlive(), KEEPALIVE);
+  ticking.unref();
+
   // Loaded here, so that a gateway on stdio starts without it.
   const { createServer } = await import('node:http');
   const server = createServer({
@@ -94,7 +102,9 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
+      clearInterval(ticking);
       sessions.close();
+      stateless.close();
       server.closeAllConnections();
       await done;
     },
@@ -108,7 +118,7 @@ const PREFLIGHT = [
   'access-control-allow-methods',
   'POST, GET, DELETE',
   'access-control-allow-headers',
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, last-event-id',
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id',
   'access-control-max-age',
   '600',
 ];

@@ -6,7 +6,7 @@ import type { Gateway } from '../../gateway.ts';
 import { SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import { Peer } from '../peer.ts';
 
-const KEEPALIVE = 15_000;
+export const KEEPALIVE = 15_000;
 
 export class Session {
   readonly id = randomBytes(18).toString('base64url');

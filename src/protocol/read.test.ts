@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { idText, isRequest, isResponse, parseParams, readMessage } from './message.ts';
+import { idText, isRequest, isResponse, parseParams } from './message.ts';
+import { readMessage } from './read.ts';
 
 const read = (text: string, depth?: number) => readMessage(Buffer.from(text), depth);
 

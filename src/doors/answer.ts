@@ -1,0 +1,165 @@
+/** One request of a client under way: where its answer goes, in which form, and how to stop it. */
+import type { Item } from '../catalog/item.ts';
+import { type ErrorCode, GatewayError } from '../errors.ts';
+import { legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
+import type { Audience } from '../protocol/envelope.ts';
+import { findMember } from '../protocol/json.ts';
+import type { LogLevel } from '../protocol/levels.ts';
+import { idText, type Message, parseParams } from '../protocol/message.ts';
+import { checkParamHeaders, type Headers } from '../protocol/mirror.ts';
+import type { Parts } from '../protocol/parts.ts';
+import type { Era } from '../protocol/revisions.ts';
+import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
+import type { Sink, Ticket } from '../sources/connection.ts';
+
+/** The way back for one request. */
+export interface Exchange {
+  /** A message that belongs to the request and comes before its answer. */
+  send(message: Buffer): void;
+  /** The answer; nothing follows. `status` is for HTTP, where the answer is all there is. */
+  finish(answer: Reply, status?: number): void;
+  /** The request was cancelled: there is no answer. */
+  abandon(): void;
+  /** Called now and then while the answer is not there. */
+  keepAlive(): void;
+}
+
+/** Errors about the request itself: to a modern client they are protocol errors, with a status of their own over HTTP. */
+const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
+  'parse',
+  'request_invalid',
+  'method_unknown',
+  'envelope_invalid',
+  'header_mismatch',
+  'capability_missing',
+  'revision_unsupported',
+]);
+
+export class Answer implements Sink {
+  readonly message: Message;
+  /** As the client wrote it. */
+  readonly id: string;
+  readonly exchange: Exchange;
+  readonly owner: object;
+  readonly capabilities: string;
+  readonly logLevel: LogLevel | null;
+  /** The era of the client; a modern one over HTTP has headers to check. */
+  readonly era: Era;
+  readonly headers: Headers | null;
+  /** The requests of the same client, in an array for the reason that slots.ts gives. */
+  readonly running: Answer[];
+  /** Where it stands among them; -1 when it is over. */
+  place: number;
+  ticket: Ticket | null = null;
+
+  constructor(
+    message: Message,
+    exchange: Exchange,
+    running: Answer[],
+    owner: object,
+    audience: Audience,
+    era: Era,
+    headers: Headers | null,
+  ) {
+    this.message = message;
+    this.id = idText(message);
+    this.exchange = exchange;
+    this.owner = owner;
+    this.capabilities = audience.capabilities;
+    this.logLevel = audience.logLevel;
+    this.era = era;
+    this.headers = headers;
+    this.running = running;
+    this.place = running.push(this) - 1;
+  }
+
+  /** False when it was over already. */
+  end(): boolean {
+    if (this.place < 0) return false;
+    const last = this.running.pop()!;
+    if (last !== this) {
+      this.running[this.place] = last;
+      last.place = this.place;
+    }
+    this.place = -1;
+    return true;
+  }
+
+  /** Ends it without an answer. */
+  cancel(reason: string): void {
+    if (!this.end()) return;
+    this.ticket?.cancel(reason);
+    this.exchange.abandon();
+  }
+
+  admit({ mirrored }: Item): void {
+    if (this.headers !== null && mirrored !== null && typeof mirrored !== 'string')
+      checkParamHeaders(this.headers, this.message, mirrored);
+  }
+
+  result(result: Parts, era: Era): void {
+    if (era === this.era) this.finish(resultReply(this.id, result));
+    else if (this.era === 'modern') this.finish(modernReply(this.id, this.message.method, result));
+    else this.translate(legacyResult(result));
+  }
+
+  /** A result of Toolgate's own. */
+  own(result: Buffer): void {
+    if (this.era === 'legacy') this.finish(resultReply(this.id, result));
+    else this.finish(modernReply(this.id, this.message.method, result, true));
+  }
+
+  translate(result: Buffer | GatewayError): void {
+    if (result instanceof GatewayError) this.fail(result);
+    else this.finish(resultReply(this.id, result));
+  }
+
+  error(error: Buffer, era: Era): void {
+    this.finish(errorReply(this.id, era === 'legacy' && this.era === 'modern' ? modernError(error) : error));
+  }
+
+  fail(error: GatewayError): void {
+    const isOurs = this.era === 'modern' && ABOUT_REQUEST.has(error.code);
+    // Errors of Toolgate's own about a tool are for the model, and models read results.
+    if (this.message.method === 'tools/call' && !isOurs) this.result(errorResult(error), 'legacy');
+    else this.refuse(error);
+  }
+
+  /** Answers with a protocol error. */
+  refuse(error: GatewayError): void {
+    if (this.era === 'legacy') this.finish(errorReply(this.id, errorObject(error)));
+    else
+      this.finish(
+        errorReply(this.id, modernErrorObject(error)),
+        ABOUT_REQUEST.has(error.code) ? error.httpStatus : 200,
+      );
+  }
+
+  finish(reply: Reply, status = 200): void {
+    if (this.end()) this.exchange.finish(reply, status);
+  }
+
+  notify(message: Buffer): void {
+    this.exchange.send(message);
+  }
+}
+
+/** Ids are compared as the client wrote them: `7` and `"7"` are different. */
+export function findRunning(running: readonly Answer[], id: string): Answer | undefined {
+  return running.find((answer) => answer.id === id);
+}
+
+/** What `notifications/cancelled` asks for. */
+export function cancelByMessage(running: readonly Answer[], message: Message): void {
+  const { bytes, paramsStart, paramsEnd } = message;
+  const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
+  const answer = id === null ? undefined : findRunning(running, bytes.toString('latin1', id.start, id.end));
+  if (answer === undefined) return;
+  const { reason } = parseParams(message);
+  answer.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
+}
+
+/** The client is gone. */
+export function cancelAll(running: readonly Answer[]): void {
+  for (const answer of [...running]) answer.cancel('the client is gone');
+}

@@ -1,0 +1,120 @@
+/** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { modernErrorObject } from '../../protocol/bridge.ts';
+import {
+  type Audience,
+  claimedRevision,
+  readAudience,
+  requireEnvelope,
+  requireModern,
+} from '../../protocol/envelope.ts';
+import { claimsRevision, idText, isRequest, isResponse, type Message } from '../../protocol/message.ts';
+import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../../protocol/mirror.ts';
+import { isModern, MODERN_REVISION } from '../../protocol/revisions.ts';
+import { errorReply } from '../../protocol/rpc.ts';
+import type { Answer } from '../answer.ts';
+import { ModernPeer } from '../modern.ts';
+import { HttpExchange, sendReply } from './exchange.ts';
+
+export interface Stateless {
+  receive(
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    agent: string,
+    headers: readonly string[],
+  ): void;
+  keepAlive(): void;
+  close(): void;
+}
+
+/** Whether the header names a revision without sessions. */
+export function isModernHeader(headers: Headers): boolean {
+  const version = headers['mcp-protocol-version'];
+  return version === MODERN_REVISION || (typeof version === 'string' && isModern(version));
+}
+
+/** Whether a message belongs here. Its body decides; the header only for what has no envelope. */
+export function isStateless(message: Message, headers: Headers): boolean {
+  if (!claimsRevision(message)) return isModernHeader(headers);
+  return message.method !== 'initialize' || isModernHeader(headers);
+}
+
+/** What hangs on a response, so that one listener serves them all. */
+const ANSWER = Symbol('answer');
+type Carrier = ServerResponse & { [ANSWER]?: Answer };
+
+/** The client closing its end is how it cancels. */
+function onClose(this: Carrier): void {
+  this[ANSWER]?.cancel('the client is gone');
+}
+
+export function createStateless(gateway: Gateway): Stateless {
+  const peers = new Map<string, ModernPeer>();
+
+  /** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
+  function peerOf(agent: string): ModernPeer {
+    const known = peers.get(agent);
+    if (known !== undefined) return known;
+    const peer = new ModernPeer(gateway, { agent, selection: 'own', alone: false });
+    peers.set(agent, peer);
+    return peer;
+  }
+
+  return {
+    receive(message, request, response: Carrier, agent, headers) {
+      if (!isRequest(message)) {
+        if (isResponse(message))
+          throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
+        if (claimsRevision(message)) requireModern(claimedRevision(message));
+        response.writeHead(202, [...headers, 'content-length', '0']).end();
+        return;
+      }
+      let audience: Audience;
+      try {
+        audience = check(message, request.headers);
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+        sendReply(response, error.httpStatus, errorReply(idText(message), modernErrorObject(error)), headers);
+        return;
+      }
+      const answer = peerOf(agent).request(message, audience, new HttpExchange(response, headers), request.headers);
+      // Over already: nothing to cancel.
+      if (answer.place < 0) return;
+      response[ANSWER] = answer;
+      response.on('close', onClose);
+    },
+    keepAlive() {
+      for (const peer of peers.values()) peer.keepAlive();
+    },
+    close() {
+      for (const peer of peers.values()) peer.close();
+    },
+  };
+}
+
+/** Throws at the first thing that is wrong, in the order that the specification's own tests expect. */
+function check(message: Message, headers: Headers): Audience {
+  if (!claimsRevision(message)) requireEnvelope(message);
+  const audience = readAudience(message);
+  const version = headers['mcp-protocol-version'];
+  const claimed = claimedRevision(message);
+  if (version !== undefined && version !== claimed)
+    throw mismatch(`MCP-Protocol-Version is not the revision "${claimed}" that the body names`);
+  requireModern(claimed);
+  if (version === undefined) throw mismatch('the header MCP-Protocol-Version is missing');
+  checkMethodHeader(headers, message.method);
+  switch (message.method) {
+    case 'tools/call':
+    case 'prompts/get':
+      checkNameHeader(headers, message, message.nameStart, message.nameEnd);
+      break;
+    case 'resources/read':
+      checkNameHeader(headers, message, message.uriStart, message.uriEnd);
+      break;
+    default:
+  }
+  return audience;
+}

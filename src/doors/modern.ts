@@ -1,0 +1,168 @@
+/**
+ * A client in the revision without sessions: each request says by itself what it needs to be understood. What is kept is
+ * the agent's selection, what is under way, and who listens for changes.
+ */
+import type { Kind } from '../catalog/item.ts';
+import { GatewayError, toGatewayError } from '../errors.ts';
+import type { Caller, Gateway, ListKind } from '../gateway.ts';
+import type { Audience } from '../protocol/envelope.ts';
+import { toBytes } from '../protocol/json.ts';
+import { idText, type Message, parseParams } from '../protocol/message.ts';
+import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
+import type { Headers } from '../protocol/mirror.ts';
+import { ALL_REVISIONS } from '../protocol/revisions.ts';
+import { Answer, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
+import { CAPABILITIES, idInUse, listMethods, methodUnknown, refuseCursor, refuseOurselves } from './methods.ts';
+
+export interface ModernOptions {
+  readonly agent: string;
+  readonly selection: 'own' | 'default';
+  /** Whether all requests come from one client, whose ids are then unique. */
+  readonly alone: boolean;
+}
+
+/** One `subscriptions/listen` under way. */
+interface Listener {
+  readonly answer: Answer;
+  readonly kinds: ReadonlySet<ListKind>;
+}
+
+const FILTERS: Readonly<Record<ListKind, string>> = {
+  tools: 'toolsListChanged',
+  resources: 'resourcesListChanged',
+  prompts: 'promptsListChanged',
+};
+
+const DISCOVERY = toBytes({
+  supportedVersions: ALL_REVISIONS,
+  capabilities: CAPABILITIES,
+});
+
+export class ModernPeer {
+  readonly agent: string;
+  readonly #gateway: Gateway;
+  readonly #alone: boolean;
+  readonly #caller: Caller;
+  readonly #running: Answer[] = [];
+  /** Apart from the others: they have no end to be waited for. */
+  readonly #listening: Answer[] = [];
+  #listeners: Listener[] = [];
+
+  constructor(gateway: Gateway, { agent, selection, alone }: ModernOptions) {
+    this.#gateway = gateway;
+    this.#alone = alone;
+    this.agent = agent;
+    this.#caller = gateway.join({ agent, selection, changed: (kind) => this.#changed(kind) });
+  }
+
+  get inFlight(): number {
+    return this.#running.length;
+  }
+
+  /** Takes a request whose envelope has been checked; its answer goes through the exchange. */
+  request(message: Message, audience: Audience, exchange: Exchange, headers: Headers | null): Answer {
+    const isListening = message.method === 'subscriptions/listen';
+    const taken = this.#alone && this.#find(idText(message)) !== undefined;
+    const running = taken ? [] : isListening ? this.#listening : this.#running;
+    const answer = new Answer(message, exchange, running, this, audience, 'modern', headers);
+    try {
+      if (taken) throw idInUse(answer.id);
+      this.#dispatch(message, answer);
+    } catch (error) {
+      const known = toGatewayError(error);
+      if (known.code === 'internal') this.#gateway.events.emit('failure', { where: message.method, error });
+      answer.refuse(known);
+    }
+    return answer;
+  }
+
+  /** Takes a notification. */
+  accept(message: Message): void {
+    if (message.method !== 'notifications/cancelled') return;
+    cancelByMessage(this.#running, message);
+    cancelByMessage(this.#listening, message);
+  }
+
+  keepAlive(): void {
+    for (const answer of this.#running) answer.exchange.keepAlive();
+    for (const answer of this.#listening) answer.exchange.keepAlive();
+  }
+
+  close(): void {
+    this.#caller.leave();
+    cancelAll(this.#running);
+    // An answer says that the end was meant; a stream that just breaks off would be opened again at once.
+    for (const answer of [...this.#listening]) answer.result(latin1(`{"_meta":${subscription(answer)}}`), 'legacy');
+  }
+
+  #find(id: string): Answer | undefined {
+    return findRunning(this.#running, id) ?? findRunning(this.#listening, id);
+  }
+
+  #dispatch(message: Message, answer: Answer): void {
+    switch (message.method) {
+      case 'tools/call':
+      case 'resources/read':
+      case 'prompts/get':
+      case 'completion/complete':
+        if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
+        answer.ticket = this.#caller.call(message, answer);
+        return;
+      case 'server/discover':
+        refuseOurselves(message);
+        answer.own(DISCOVERY);
+        return;
+      case 'subscriptions/listen':
+        this.#listen(message, answer);
+        return;
+      default: {
+        const kind = listMethods.get(message.method);
+        if (kind === undefined) throw methodUnknown(message.method);
+        refuseCursor(message);
+        this.#list(kind, answer);
+      }
+    }
+  }
+
+  #list(kind: Kind, answer: Answer): void {
+    const { opening } = this.#gateway;
+    if (opening === null) answer.own(this.#caller.list(kind));
+    else void opening.then(() => answer.own(this.#caller.list(kind)));
+  }
+
+  #listen(message: Message, answer: Answer): void {
+    const { notifications } = parseParams(message);
+    if (typeof notifications !== 'object' || notifications === null || Array.isArray(notifications)) {
+      throw new GatewayError(
+        'params_invalid',
+        'subscriptions/listen needs an object "notifications" in its parameters.',
+      );
+    }
+    const asked = notifications as Readonly<Record<string, unknown>>;
+    const kinds = new Set((Object.keys(FILTERS) as ListKind[]).filter((kind) => asked[FILTERS[kind]] === true));
+    const honoured = Object.fromEntries([...kinds].map((kind) => [FILTERS[kind], true]));
+    answer.notify(notification('notifications/subscriptions/acknowledged', answer, honoured));
+    this.#listeners.push({ answer, kinds });
+  }
+
+  #changed(kind: ListKind): void {
+    this.#listeners = this.#listeners.filter(({ answer }) => answer.place >= 0);
+    for (const { answer, kinds } of this.#listeners)
+      if (kinds.has(kind)) answer.notify(notification(`notifications/${kind}/list_changed`, answer));
+  }
+}
+
+/** What says which request a message on a shared channel belongs to. */
+function subscription({ id }: Answer): string {
+  return `{"${SUBSCRIPTION_ID}":${id}}`;
+}
+
+function notification(method: string, answer: Answer, notifications?: object): Buffer {
+  const more = notifications === undefined ? '' : `,"notifications":${JSON.stringify(notifications)}`;
+  return latin1(`{"jsonrpc":"2.0","method":"${method}","params":{"_meta":${subscription(answer)}${more}}}`);
+}
+
+/** Ids go back as the bytes they came in. */
+function latin1(text: string): Buffer {
+  return Buffer.from(text, 'latin1');
+}

@@ -1,0 +1,151 @@
+/**
+ * The envelope that each request carries since 2026-07-28: checking the one that came, and writing the one that goes out.
+ * It is always written anew, because it speaks of the two ends of one connection.
+ */
+import { GatewayError } from '../errors.ts';
+import { IDENTITY } from '../version.ts';
+import { decodeString, readMembers } from './json.ts';
+import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
+import { claimsRevision, type Message } from './message.ts';
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
+import { ALL_REVISIONS, MODERN_REVISION } from './revisions.ts';
+
+/** What a server may expect of whoever called, in either era. */
+export interface Audience {
+  /** The capabilities of the caller that can be passed on, as JSON, one character a byte. */
+  readonly capabilities: string;
+  /** The least serious log message the caller wants to hear; null for none. */
+  readonly logLevel: LogLevel | null;
+}
+
+export const NO_CAPABILITIES = '{}';
+
+/** The revision that a message claims to be written in. */
+export function claimedRevision({ bytes, envelope }: Message): string {
+  const { versionStart, versionEnd } = envelope!;
+  if (bytes[versionStart] !== QUOTE) throw invalidEnvelope(PROTOCOL_VERSION, 'it must be a string');
+  return decodeString(bytes, versionStart, versionEnd);
+}
+
+/** Throws for an envelope that lacks something or is malformed. What it names may still be unknown to us. */
+export function readAudience(message: Message): Audience {
+  const { bytes, envelope } = message;
+  if (envelope === null || !claimsRevision(message)) throw invalidEnvelope(PROTOCOL_VERSION, 'it is missing');
+  const { capabilitiesStart, capabilitiesEnd, clientStart, clientEnd, levelStart, levelEnd } = envelope;
+  if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
+  if (clientStart >= 0 && !isKnownClient(bytes.toString('latin1', clientStart, clientEnd)))
+    throw invalidEnvelope(CLIENT_INFO, 'it must be an object with the strings "name" and "version"');
+  const capabilities = passedOn(bytes.toString('latin1', capabilitiesStart, capabilitiesEnd));
+  if (levelStart < 0) return capabilities;
+  const level = bytes[levelStart] === QUOTE ? decodeString(bytes, levelStart, levelEnd) : null;
+  if (!isLogLevel(level)) throw invalidEnvelope(LOG_LEVEL, `it must be one of ${LOG_LEVELS.join(', ')}`);
+  return { capabilities: capabilities.capabilities, logLevel: level };
+}
+
+/** Throws unless we speak that revision. */
+export function requireModern(revision: string): void {
+  if (revision === MODERN_REVISION) return;
+  throw new GatewayError('revision_unsupported', `Toolgate does not speak revision "${revision}" in this way.`, {
+    details: { supported: ALL_REVISIONS, requested: revision },
+  });
+}
+
+/** For a request whose header promises an envelope that is not there. */
+export function requireEnvelope(message: Message): void {
+  if (message.metaStart < 0) throw invalidEnvelope('_meta', 'it is missing');
+  readAudience(message);
+}
+
+function invalidEnvelope(key: string, problem: string): GatewayError {
+  return new GatewayError(
+    'envelope_invalid',
+    `The envelope of the request is not valid: in params._meta, "${key}": ${problem}.`,
+  );
+}
+
+const QUOTE = 0x22;
+
+// Clients send the same words with every request, so each wording is looked at once.
+const MAX_REMEMBERED = 200;
+
+function remember<T>(known: Map<string, T>, text: string, make: (text: string) => T): T {
+  const found = known.get(text);
+  if (found !== undefined) return found;
+  if (known.size >= MAX_REMEMBERED) known.clear();
+  const made = make(text);
+  known.set(text, made);
+  return made;
+}
+
+const clients = new Map<string, boolean>();
+const audiences = new Map<string, Audience>();
+
+function isKnownClient(text: string): boolean {
+  return remember(clients, text, () => {
+    const bytes = Buffer.from(text, 'latin1');
+    const members = readMembers(bytes);
+    return ['name', 'version'].every((wanted) =>
+      members?.some(({ key, start }) => key === wanted && bytes[start] === QUOTE),
+    );
+  });
+}
+
+/** What servers may ask of a caller through us. Extensions need more than being passed on. */
+const PASSED_ON = ['elicitation', 'sampling', 'roots'];
+
+function passedOn(text: string): Audience {
+  return remember(audiences, text, () => {
+    const bytes = Buffer.from(text, 'latin1');
+    const members = readMembers(bytes);
+    if (members === null) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it must be an object');
+    const kept = members.filter(({ key }) => PASSED_ON.includes(key));
+    if (new Set(kept.map(({ key }) => key)).size < kept.length)
+      throw invalidEnvelope(CLIENT_CAPABILITIES, 'a capability stands there twice');
+    if (kept.some(({ start }) => bytes[start] !== 0x7b))
+      throw invalidEnvelope(CLIENT_CAPABILITIES, 'each capability must be an object');
+    const capabilities = kept.map(({ key, start, end }) => `"${key}":${bytes.toString('latin1', start, end)}`);
+    return { capabilities: `{${capabilities.join(',')}}`, logLevel: null };
+  });
+}
+
+const HEAD =
+  `{${JSON.stringify(PROTOCOL_VERSION)}:${JSON.stringify(MODERN_REVISION)},` +
+  `${JSON.stringify(CLIENT_INFO)}:${JSON.stringify(IDENTITY)},${JSON.stringify(CLIENT_CAPABILITIES)}:`;
+const LEVEL = `,${JSON.stringify(LOG_LEVEL)}:`;
+
+/** The `_meta` of a request of our own. */
+export const OWN_META = {
+  [PROTOCOL_VERSION]: MODERN_REVISION,
+  [CLIENT_INFO]: IDENTITY,
+  [CLIENT_CAPABILITIES]: {},
+};
+
+/** The `_meta` of a caller's request as a modern server gets it: our envelope, our token, and whatever else was in it. */
+export function modernMeta(message: Message, audience: Audience, id: number): string {
+  const level = audience.logLevel === null ? '' : `${LEVEL}"${audience.logLevel}"`;
+  const token = message.tokenStart < 0 ? '' : `,"progressToken":${id}`;
+  const others = otherMembers(message);
+  return `${HEAD}${audience.capabilities}${level}${token}${others === '' ? '' : `,${others}`}}`;
+}
+
+/** The same as a server of the earlier revisions gets it: without an envelope, which could make it take the request for a modern one. */
+export function legacyMeta(message: Message, id: number): string {
+  const token = message.tokenStart < 0 ? '' : `"progressToken":${id}`;
+  const others = otherMembers(message);
+  return `{${token}${token !== '' && others !== '' ? ',' : ''}${others}}`;
+}
+
+const ENVELOPE_KEYS = ['progressToken', PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL];
+
+function otherMembers({ bytes, metaStart, metaEnd, metaOthers }: Message): string {
+  if (metaOthers === 0) return '';
+  const members = readMembers(bytes, metaStart, metaEnd) ?? [];
+  return members
+    .filter(({ key }) => !ENVELOPE_KEYS.includes(key))
+    .map(({ key, start, end }) => `${latin1(JSON.stringify(key))}:${bytes.toString('latin1', start, end)}`)
+    .join(',');
+}
+
+function latin1(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}

@@ -1,0 +1,307 @@
+/**
+ * Reads a message in one pass over its bytes. Keys that only look like the ones we route by (`Name`, `ſ` for s, a key
+ * twice) are refused: an upstream with a laxer parser could otherwise be made to act on another name than the one that was
+ * checked here.
+ */
+import { isUtf8 } from 'node:buffer';
+import { GatewayError } from '../errors.ts';
+import {
+  DepthError,
+  decodeString,
+  JsonError,
+  MAX_DEPTH,
+  readElements,
+  type Span,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './json.ts';
+import type { Envelope, Message } from './message.ts';
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type Found = Mutable<Message>;
+
+/** Reads one message. Throws a GatewayError `parse` or `request_invalid` that may be shown to the sender. */
+export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
+  try {
+    if (!isUtf8(bytes)) throw new JsonError('not UTF-8');
+    return scan(bytes, maxDepth);
+  } catch (error) {
+    if (error instanceof DepthError) {
+      throw new GatewayError(
+        'parse',
+        `The message is nested deeper than ${maxDepth} levels; limits.depth allows no more.`,
+      );
+    }
+    throw toParseError(error);
+  }
+}
+
+/** The messages of a batch, each still to be read; null where the bytes are not an array. Throws like `readMessage`. */
+export function readBatch(bytes: Buffer): Buffer[] | null {
+  let elements: Span[] | null;
+  try {
+    elements = readElements(bytes, 0, bytes.length);
+  } catch (error) {
+    throw toParseError(error);
+  }
+  if (elements?.length === 0) invalid('the batch is empty');
+  return elements?.map(({ start, end }) => bytes.subarray(start, end)) ?? null;
+}
+
+function toParseError(error: unknown): unknown {
+  if (!(error instanceof JsonError)) return error;
+  return new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
+}
+
+/** A message in which nothing has been found yet. */
+function emptyMessage(bytes: Buffer): Message {
+  return {
+    bytes,
+    method: '',
+    idStart: -1,
+    idEnd: -1,
+    paramsStart: -1,
+    paramsEnd: -1,
+    nameStart: -1,
+    nameEnd: -1,
+    uriStart: -1,
+    uriEnd: -1,
+    argumentsStart: -1,
+    argumentsEnd: -1,
+    metaStart: -1,
+    metaEnd: -1,
+    metaOthers: 0,
+    tokenStart: -1,
+    tokenEnd: -1,
+    resultStart: -1,
+    resultEnd: -1,
+    errorStart: -1,
+    errorEnd: -1,
+    envelope: null,
+  };
+}
+
+function scan(bytes: Buffer, maxDepth: number): Message {
+  const found: Found = emptyMessage(bytes);
+  const end = bytes.length;
+  const at = skipSpace(bytes, 0, end);
+  if (bytes[at] === 0x5b) invalid('a batch is not accepted here');
+  if (bytes[at] !== 0x7b) {
+    if (skipSpace(bytes, skipValue(bytes, at, end), end) !== end) throw new JsonError('text after the value');
+    invalid('a JSON-RPC message is an object');
+  }
+  const stop = scanObject(bytes, at, end, maxDepth, found, TOP_KEYS, topLevel);
+  if (skipSpace(bytes, stop, end) !== end) throw new JsonError(`text after the message at byte ${stop}`);
+  if (found.method !== '' && found.idStart >= 0 && !isId(bytes[found.idStart]!))
+    invalid('"id" must be a string or a number');
+  if (found.method === '' && found.resultStart < 0 && found.errorStart < 0)
+    invalid('it has no method, no result and no error');
+  return found;
+}
+
+/** A string, or a number with or without a sign. */
+function isId(first: number): boolean {
+  return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
+}
+
+/** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
+const TOP_KEYS = ['id', 'jsonrpc', 'method', 'params', 'result', 'error'];
+const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri'];
+const META_KEYS = ['progressToken', PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL];
+const METHODS = ['tools/call', 'notifications/progress', 'resources/read', 'tools/list'];
+const VERSIONS = ['2.0'];
+const META_LOOKALIKES = META_KEYS.map((key) => key.toUpperCase());
+
+function readWord(bytes: Buffer, start: number, end: number, words: readonly string[]): string {
+  const length = end - start - 2;
+  for (const word of words) {
+    if (word.length !== length) continue;
+    let i = 0;
+    while (i < length && bytes[start + 1 + i] === word.charCodeAt(i)) i++;
+    if (i === length) return word;
+  }
+  return decodeString(bytes, start, end);
+}
+
+/** Handles one member whose value starts at `start`; returns where the value ends. */
+type Visit = (bytes: Buffer, key: string, start: number, end: number, maxDepth: number, found: Found) => number;
+
+function scanObject(
+  bytes: Buffer,
+  at: number,
+  end: number,
+  maxDepth: number,
+  found: Found,
+  keys: readonly string[],
+  visit: Visit,
+): number {
+  let i = skipSpace(bytes, at + 1, end);
+  if (bytes[i] === 0x7d) return i + 1;
+  for (;;) {
+    const keyEnd = skipString(bytes, i, end);
+    const key = readWord(bytes, i, keyEnd, keys);
+    i = skipSpace(bytes, keyEnd, end);
+    if (i >= end || bytes[i] !== 0x3a) throw new JsonError(`expected a colon at byte ${i}`);
+    i = skipSpace(bytes, i + 1, end);
+    i = skipSpace(bytes, visit(bytes, key, i, end, maxDepth, found), end);
+    if (i < end && bytes[i] === 0x7d) return i + 1;
+    if (i >= end || bytes[i] !== 0x2c) throw new JsonError(`expected a comma or the end at byte ${i}`);
+    i = skipSpace(bytes, i + 1, end);
+  }
+}
+
+const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
+  if (key === 'params' && bytes[start] === 0x7b) {
+    once(found.paramsStart, key);
+    found.paramsStart = start;
+    found.paramsEnd = scanObject(bytes, start, end, maxDepth, found, PARAMS_KEYS, inParams);
+    return found.paramsEnd;
+  }
+  const stop = skipValue(bytes, start, end, maxDepth - 1);
+  switch (key) {
+    case 'jsonrpc':
+      if (bytes[start] !== 0x22 || readWord(bytes, start, stop, VERSIONS) !== '2.0') invalid('"jsonrpc" must be "2.0"');
+      return stop;
+    case 'id':
+      once(found.idStart, key);
+      found.idStart = start;
+      found.idEnd = stop;
+      return stop;
+    case 'method':
+      if (found.method !== '') invalid('"method" stands there twice');
+      if (bytes[start] !== 0x22) invalid('"method" must be a string');
+      found.method = readWord(bytes, start, stop, METHODS);
+      return stop;
+    case 'params':
+      once(found.paramsStart, key);
+      found.paramsStart = start;
+      found.paramsEnd = stop;
+      return stop;
+    case 'result':
+      once(found.resultStart, key);
+      found.resultStart = start;
+      found.resultEnd = stop;
+      return stop;
+    case 'error':
+      once(found.errorStart, key);
+      found.errorStart = start;
+      found.errorEnd = stop;
+      return stop;
+    default:
+      refuseLookalike(key, 'JSONRPC', 'ID', 'METHOD', 'PARAMS', 'RESULT', 'ERROR');
+      return stop;
+  }
+};
+
+const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
+  if (key === '_meta' && bytes[start] === 0x7b) {
+    once(found.metaStart, key);
+    found.metaStart = start;
+    found.metaEnd = scanObject(bytes, start, end, maxDepth - 1, found, META_KEYS, inMeta);
+    return found.metaEnd;
+  }
+  const stop = skipValue(bytes, start, end, maxDepth - 2);
+  switch (key) {
+    case 'name':
+      once(found.nameStart, key);
+      found.nameStart = start;
+      found.nameEnd = stop;
+      return stop;
+    case 'uri':
+      once(found.uriStart, key);
+      found.uriStart = start;
+      found.uriEnd = stop;
+      return stop;
+    case 'arguments':
+      once(found.argumentsStart, key);
+      found.argumentsStart = start;
+      found.argumentsEnd = stop;
+      return stop;
+    case '_meta':
+      once(found.metaStart, key);
+      found.metaStart = start;
+      found.metaEnd = stop;
+      return stop;
+    default:
+      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META');
+      return stop;
+  }
+};
+
+const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
+  const stop = skipValue(bytes, start, end, maxDepth - 2);
+  switch (key) {
+    case 'progressToken':
+      once(found.tokenStart, key);
+      found.tokenStart = start;
+      found.tokenEnd = stop;
+      return stop;
+    case PROTOCOL_VERSION: {
+      const envelope = envelopeOf(found);
+      once(envelope.versionStart, key);
+      envelope.versionStart = start;
+      envelope.versionEnd = stop;
+      return stop;
+    }
+    case CLIENT_CAPABILITIES: {
+      const envelope = envelopeOf(found);
+      once(envelope.capabilitiesStart, key);
+      envelope.capabilitiesStart = start;
+      envelope.capabilitiesEnd = stop;
+      return stop;
+    }
+    case CLIENT_INFO: {
+      const envelope = envelopeOf(found);
+      once(envelope.clientStart, key);
+      envelope.clientStart = start;
+      envelope.clientEnd = stop;
+      return stop;
+    }
+    case LOG_LEVEL: {
+      const envelope = envelopeOf(found);
+      once(envelope.levelStart, key);
+      envelope.levelStart = start;
+      envelope.levelEnd = stop;
+      return stop;
+    }
+    default:
+      // Taken for a token by a laxer server, it would send progress to whoever has that number here.
+      refuseLookalike(key, ...META_LOOKALIKES);
+      found.metaOthers++;
+      return stop;
+  }
+};
+
+function envelopeOf(found: Found): Mutable<Envelope> {
+  const envelope = found.envelope ?? emptyEnvelope();
+  found.envelope = envelope;
+  return envelope;
+}
+
+function emptyEnvelope(): Mutable<Envelope> {
+  return {
+    versionStart: -1,
+    versionEnd: -1,
+    capabilitiesStart: -1,
+    capabilitiesEnd: -1,
+    clientStart: -1,
+    clientEnd: -1,
+    levelStart: -1,
+    levelEnd: -1,
+  };
+}
+
+function once(position: number, key: string): void {
+  if (position >= 0) invalid(`"${key}" stands there twice`);
+}
+
+function refuseLookalike(key: string, ...known: string[]): void {
+  const folded = key.toLowerCase().toUpperCase();
+  if (known.includes(folded)) invalid(`the key ${JSON.stringify(key)} could be taken for "${folded.toLowerCase()}"`);
+}
+
+function invalid(what: string): never {
+  throw new GatewayError('request_invalid', `Not a valid JSON-RPC message: ${what}.`);
+}

@@ -1,0 +1,82 @@
+/** Requests of our own, outside the path of a call. */
+import { OWN_META } from '../protocol/envelope.ts';
+import { toBytes } from '../protocol/json.ts';
+import { join } from '../protocol/parts.ts';
+import type { Era } from '../protocol/revisions.ts';
+import { requestMessage } from '../protocol/rpc.ts';
+import type { Connection, Ticket } from './connection.ts';
+
+/** An error object that a server answered with. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(error: Buffer) {
+    const body = parseError(error);
+    super(String(body?.message ?? 'unknown error'));
+    this.code = typeof body?.code === 'number' ? body.code : 0;
+    this.data = body?.data;
+  }
+}
+
+interface ErrorObject {
+  readonly code?: unknown;
+  readonly message?: unknown;
+  readonly data?: unknown;
+}
+
+/** Servers send `null` too, or what JSON.parse does not take; either must not reach the pipe's reader as an exception. */
+function parseError(error: Buffer): ErrorObject | null {
+  try {
+    return JSON.parse(error.toString()) as ErrorObject | null;
+  } catch {
+    return null;
+  }
+}
+
+/** The parameters as the era wants them. */
+export function ownParams(params: object, era: Era): Buffer {
+  return toBytes(era === 'modern' ? { ...params, _meta: { ...OWN_META, ...metaOf(params) } } : params);
+}
+
+function metaOf(params: object): object {
+  return (params as { _meta?: object })._meta ?? {};
+}
+
+const OURSELVES = {};
+
+export interface Question {
+  readonly answer: Promise<Buffer>;
+  readonly ticket: Ticket;
+}
+
+/** Asks a question that may be withdrawn. */
+export function pose(connection: Connection, method: string, params: object, timeout: number): Question {
+  let ticket: Ticket | null = null;
+  const answer = new Promise<Buffer>((resolve, reject) => {
+    ticket = connection.request({
+      method,
+      encode: (id, era) => requestMessage(id, method, ownParams(params, era)),
+      headers: () => ['mcp-method', method],
+      renew() {},
+      token: null,
+      timeout,
+      sink: {
+        owner: OURSELVES,
+        admit() {},
+        capabilities: '{}',
+        logLevel: null,
+        result: (result) => resolve(join(result)),
+        error: (error) => reject(new UpstreamError(error)),
+        fail: reject,
+        notify() {},
+      },
+    });
+  });
+  return { answer, ticket: ticket! };
+}
+
+export function ask(connection: Connection, method: string, params: object, timeout: number): Promise<Buffer> {
+  return pose(connection, method, params, timeout).answer;
+}

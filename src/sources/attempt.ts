@@ -1,0 +1,162 @@
+/** Opening a server: connect, find out how it speaks, list what it offers; if need be, in more ways than one. */
+import type { Offer } from '../catalog/item.ts';
+import type { ServerConfig } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import type { Message } from '../protocol/message.ts';
+import type { VerdictStore } from '../store/verdicts.ts';
+import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
+import { type Greeting, greet } from './greeting.ts';
+import { openHttp } from './http.ts';
+import { listOffer } from './listing.ts';
+import { openSse } from './sse.ts';
+import { openStdio } from './stdio.ts';
+
+/** How a server is approached. */
+interface Way {
+  /** Asks first whether it is modern. */
+  readonly probe: boolean;
+  /** Over HTTP+SSE, the transport of the first revision. */
+  readonly sse: boolean;
+}
+
+export interface Opened {
+  readonly connection: Connection;
+  readonly greeting: Greeting;
+  readonly offer: Offer;
+}
+
+/** What happens to the connection, from its first moment on. */
+export interface Keeper {
+  /** It is there, though of no use yet. */
+  connected(connection: Connection): void;
+  /** It has been greeted and listed, and is in charge from here on; what follows comes only then. */
+  entered(opened: Opened): void;
+  lost(connection: Connection, reason: string): void;
+  forgotten(connection: Connection, refused: Request | null): Ticket | null;
+  refused(request: Request, refusal: Refusal): Ticket | null;
+  missed(): void;
+  notification(message: Message): void;
+  note(text: string): void;
+  stderr(chunk: Buffer): void;
+  /** Whether it is no longer wanted. */
+  isClosed(): boolean;
+}
+
+export class AttemptFailure extends Error {
+  /** Whether the server broke off, and did not just answer badly. */
+  readonly died: boolean;
+  /** Whether it had not even been greeted. */
+  readonly early: boolean;
+  /** The HTTP status it answered with, or 0. */
+  readonly status: number;
+
+  constructor(reason: string, died: boolean, early: boolean, status: number) {
+    super(reason);
+    this.died = died;
+    this.early = early;
+    this.status = status;
+  }
+}
+
+export const FORGOTTEN = 'has forgotten the session';
+
+export async function openServer(
+  config: ServerConfig,
+  maxMessage: number,
+  verdicts: VerdictStore,
+  keeper: Keeper,
+  mayProbe: boolean,
+): Promise<Opened> {
+  const { launch, launchHash } = config;
+  const believed = await verdicts.isLegacy(launchHash);
+  const sse = launch.kind === 'http' && launch.transport === 'sse';
+  for (let way: Way = { probe: mayProbe && !believed && !sse, sse }; ; ) {
+    try {
+      const opened = await attempt(config, way, maxMessage, keeper);
+      if (way.probe && opened.greeting.era === 'legacy') void verdicts.setLegacy(launchHash);
+      return opened;
+    } catch (error) {
+      const next = error instanceof AttemptFailure && !keeper.isClosed() ? nextWay(config, way, error, believed) : null;
+      if (next === null) throw error;
+      if (next.probe) void verdicts.forget(launchHash);
+      way = next;
+    }
+  }
+}
+
+async function attempt(config: ServerConfig, way: Way, maxMessage: number, keeper: Keeper): Promise<Opened> {
+  const { startTimeout } = config;
+  const deadline = Date.now() + startTimeout;
+  let connection: Connection | null = null;
+  let greeting: Greeting | null = null;
+  let died: string | null = null;
+  let entered = false;
+  const events: ConnectionEvents = {
+    closed(reason) {
+      died = reason;
+      if (entered) keeper.lost(connection!, reason);
+    },
+    forgotten(refused) {
+      if (entered) return keeper.forgotten(connection!, refused);
+      died = FORGOTTEN;
+      return null;
+    },
+    refused(request, refusal) {
+      if (entered) return keeper.refused(request, refusal);
+      request.sink.error(refusal.error, 'modern');
+      return null;
+    },
+    missed: keeper.missed,
+    note: keeper.note,
+    notification: keeper.notification,
+  };
+  const check = () => {
+    if (died !== null) throw new GatewayError('source_unavailable', died);
+    if (keeper.isClosed()) throw new GatewayError('source_unavailable', 'closed');
+  };
+  try {
+    connection = await connect(config, way, maxMessage, keeper, events);
+    keeper.connected(connection);
+    check();
+    greeting = await greet(connection, { timeout: startTimeout, probe: way.probe });
+    const offer = await listOffer(connection, greeting.kinds, deadline);
+    check();
+    entered = true;
+    const opened = { connection, greeting, offer };
+    keeper.entered(opened);
+    return opened;
+  } catch (error) {
+    await connection?.close();
+    const status = error instanceof GatewayError ? Number(error.details.status ?? 0) : 0;
+    throw new AttemptFailure(died ?? reasonOf(error, startTimeout), died !== null, greeting === null, status);
+  }
+}
+
+async function connect(
+  { launch, key }: ServerConfig,
+  { sse }: Way,
+  maxMessage: number,
+  { stderr }: Keeper,
+  events: ConnectionEvents,
+): Promise<Connection> {
+  const options = { source: key, maxMessage };
+  if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
+  return sse ? openSse(launch, options, events) : openHttp(launch, options, events);
+}
+
+function reasonOf(error: unknown, startTimeout: number): string {
+  if (!(error instanceof GatewayError) || error.code !== 'source_timeout') return messageOf(error);
+  return `did not start and list its tools within ${startTimeout / 1000} s; raise start_timeout if it needs longer`;
+}
+
+/** The statuses by which a server says that it has nothing to POST to. */
+const NOT_HERE = [400, 404, 405];
+
+/** What to try after a failure; null when there is nothing else. `believed` is the verdict the first way was chosen by. */
+function nextWay({ launch }: ServerConfig, way: Way, failure: AttemptFailure, believed: boolean): Way | null {
+  if (!failure.early || way.sse) return null;
+  if (launch.kind === 'stdio') return way.probe || failure.died ? null : { ...way, probe: true };
+  if (!NOT_HERE.includes(failure.status)) return null;
+  if (believed && !way.probe) return { ...way, probe: true };
+  return launch.transport === undefined ? { probe: false, sse: true } : null;
+}

@@ -1,0 +1,172 @@
+/**
+ * Finding out how a server speaks, and what it can do. Servers of the modern era answer `server/discover`; anything else,
+ * or nothing, means that it is one of the earlier revisions, which want `initialize`.
+ */
+import type { Kind } from '../catalog/item.ts';
+import { GatewayError } from '../errors.ts';
+import { idText, type Message } from '../protocol/message.ts';
+import { SERVER_INFO } from '../protocol/meta.ts';
+import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
+import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
+import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
+import { ask, ownParams, pose, UpstreamError } from './ask.ts';
+import type { Connection } from './connection.ts';
+
+export interface Greeting {
+  readonly era: Era;
+  readonly revision: string;
+  /** What the server calls itself. */
+  readonly server: string;
+  readonly kinds: readonly Kind[];
+  readonly completes: boolean;
+  /** Whether it takes a level for its log messages; modern servers are told with each request. */
+  readonly levels: boolean;
+}
+
+export interface GreetOptions {
+  readonly timeout: number;
+  /** False for a server that is known not to be modern. */
+  readonly probe: boolean;
+}
+
+/** How long a server may leave the first question unanswered before it is taken for one that never will answer it. */
+const PROBE_WAIT = 3_000;
+
+const _meta = { [INSTANCE_KEY]: INSTANCE };
+const HELLO = { protocolVersion: LATEST_REVISION, capabilities: {}, clientInfo: IDENTITY, _meta };
+
+export async function greet(connection: Connection, { timeout, probe }: GreetOptions): Promise<Greeting> {
+  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', HELLO, timeout));
+  connection.speak('modern', MODERN_REVISION);
+  const discovery = pose(connection, 'server/discover', { _meta }, timeout);
+  const discovered = discovery.answer.then(readDiscovery, judge);
+  // What comes first decides. A server that is slow to start answers both questions in turn when it is up.
+  const first = await Promise.race([discovered, pause(PROBE_WAIT)]);
+  if (first !== null && first !== 'silent') return enterModern(connection, first);
+  connection.speak('legacy', null);
+  const hello = pose(connection, 'initialize', HELLO, timeout);
+  if (first === null) return enterLegacy(connection, await hello.answer);
+  const late = discovered.then<Discovery | Buffer>((discovery) => discovery ?? hello.answer);
+  const winner = await Promise.race([late, hello.answer]);
+  if (Buffer.isBuffer(winner)) {
+    discovery.ticket.cancel('answered by initialize');
+    return enterLegacy(connection, winner);
+  }
+  hello.ticket.cancel('answered by server/discover');
+  return enterModern(connection, winner);
+}
+
+function pause(ms: number): Promise<'silent'> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms, 'silent').unref();
+  });
+}
+
+interface Capabilities {
+  readonly tools?: { readonly listChanged?: unknown };
+  readonly resources?: { readonly listChanged?: unknown };
+  readonly prompts?: { readonly listChanged?: unknown };
+  readonly completions?: unknown;
+  readonly logging?: unknown;
+}
+
+interface Identity {
+  readonly name?: unknown;
+  readonly version?: unknown;
+}
+
+interface Discovery {
+  readonly capabilities: Capabilities;
+  readonly server: string;
+}
+
+/** Null for an answer that only a server of the earlier revisions would give. */
+function readDiscovery(result: Buffer): Discovery | null {
+  const { supportedVersions, capabilities, _meta } = JSON.parse(result.toString()) as {
+    supportedVersions?: unknown;
+    capabilities?: Capabilities;
+    _meta?: Record<string, Identity>;
+  };
+  if (!Array.isArray(supportedVersions)) return null;
+  if (!supportedVersions.includes(MODERN_REVISION)) return otherwise(supportedVersions);
+  return { capabilities: capabilities ?? {}, server: nameOf(_meta?.[SERVER_INFO]) };
+}
+
+/** For a server that does not speak our modern revision: null where we have an earlier one in common. */
+function otherwise(supported: readonly unknown[]): null {
+  if (supported.some(isRevision)) return null;
+  const text = `speaks protocol revisions ${JSON.stringify(supported)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
+  throw new GatewayError('source_broken', text);
+}
+
+/** Statuses that say nothing about how a server speaks. */
+const NO_EVIDENCE = [401, 403, 407, 408, 429];
+
+/** What a failed `server/discover` means: null for an earlier revision, and otherwise the failure itself. */
+function judge(error: unknown): null {
+  if (error instanceof UpstreamError) {
+    const supported = (error.data as { supported?: unknown } | null)?.supported;
+    if (error.code === -32_022 && Array.isArray(supported)) return otherwise(supported);
+    if (error.code === -32_020) throw error;
+    return null;
+  }
+  if (!(error instanceof GatewayError) || error.code === 'source_unavailable') throw error;
+  const status = Number(error.details.status ?? 0);
+  if (status >= 500 || (status >= 300 && status < 400) || NO_EVIDENCE.includes(status)) throw error;
+  return null;
+}
+
+function enterModern(connection: Connection, { capabilities, server }: Discovery): Greeting {
+  connection.speak('modern', MODERN_REVISION);
+  connection.listen(listenRequest(capabilities));
+  return { era: 'modern', revision: MODERN_REVISION, server, ...features(capabilities), levels: false };
+}
+
+/** The request under which a modern server tells of changes; null where it does not tell. */
+function listenRequest({ tools, resources, prompts }: Capabilities): Buffer | null {
+  const notifications = {
+    ...(tools?.listChanged === true && { toolsListChanged: true }),
+    ...(resources?.listChanged === true && { resourcesListChanged: true }),
+    ...(prompts?.listChanged === true && { promptsListChanged: true }),
+  };
+  if (Object.keys(notifications).length === 0) return null;
+  return requestMessage(LISTEN_ID, 'subscriptions/listen', ownParams({ notifications }, 'modern'));
+}
+
+/** Ids of calls are numbers. */
+const LISTEN_ID = 'listen';
+
+/** Whether the server has ended what it was asked with `listenRequest`. */
+export function isListenAnswer(answer: Message): boolean {
+  return answer.idStart >= 0 && idText(answer) === `"${LISTEN_ID}"`;
+}
+
+function enterLegacy(connection: Connection, result: Buffer): Greeting {
+  const { protocolVersion, serverInfo, ...answer } = JSON.parse(result.toString()) as {
+    protocolVersion?: unknown;
+    capabilities?: Capabilities;
+    serverInfo?: Identity;
+  };
+  if (!isRevision(protocolVersion)) {
+    const text = `speaks protocol revision ${JSON.stringify(protocolVersion)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
+    throw new GatewayError('source_broken', text);
+  }
+  connection.speak('legacy', protocolVersion);
+  connection.notify(notificationMessage('notifications/initialized'));
+  connection.listen(null);
+  const capabilities = answer.capabilities ?? {};
+  const levels = capabilities.logging !== undefined;
+  return { era: 'legacy', revision: protocolVersion, server: nameOf(serverInfo), ...features(capabilities), levels };
+}
+
+function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean } {
+  const kinds: Kind[] = [];
+  if (capabilities.tools !== undefined) kinds.push('tool');
+  if (capabilities.resources !== undefined) kinds.push('resource', 'template');
+  if (capabilities.prompts !== undefined) kinds.push('prompt');
+  return { kinds, completes: capabilities.completions !== undefined };
+}
+
+function nameOf(identity: Identity | undefined): string {
+  return [identity?.name, identity?.version].filter(Boolean).join(' ');
+}

@@ -1,0 +1,59 @@
+/** What a server offers, page by page. */
+import { type Item, type Kind, kindWords, type Offer, readItems } from '../catalog/item.ts';
+import { decodeString, findMember } from '../protocol/json.ts';
+import { ask, UpstreamError } from './ask.ts';
+import type { Connection } from './connection.ts';
+
+const MAX_PAGES = 1000;
+
+/** Everything of the given kinds. `deadline` is for all pages together. */
+export async function listOffer(connection: Connection, kinds: readonly Kind[], deadline: number): Promise<Offer> {
+  const offers = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline)));
+  return { items: offers.flatMap((offer) => offer.items), problems: offers.flatMap((offer) => offer.problems) };
+}
+
+/** All pages of one list; a server whose pages never end is cut off and reported. */
+async function listKind(connection: Connection, kind: Kind, deadline: number): Promise<Offer> {
+  const { method } = kindWords[kind];
+  const items: Item[] = [];
+  const problems: string[] = [];
+  const seen = new Set<string>();
+  let cursor: string | null = null;
+  for (let page = 1; ; page++) {
+    let result: Buffer;
+    try {
+      const left = Math.max(1, deadline - Date.now());
+      result = await ask(connection, method, cursor === null ? {} : { cursor }, left);
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      // Many servers with resources have no templates and do not know the method.
+      if (!(kind === 'template' && error.code === -32601)) problems.push(`${method} failed: ${error.message}`);
+      break;
+    }
+    const offer = readItems(kind, result);
+    for (const item of offer.items) {
+      const { name, mirrored } = item;
+      if (connection.mirrors && typeof mirrored === 'string')
+        problems.push(`${method}: ${JSON.stringify(name)} was left out: ${mirrored}`);
+      else items.push(item);
+    }
+    problems.push(...offer.problems);
+    cursor = nextCursor(result);
+    if (cursor === null) break;
+    if (seen.has(cursor)) {
+      problems.push(`${method} gave the cursor ${JSON.stringify(cursor)} twice; the list may be incomplete`);
+      break;
+    }
+    if (page === MAX_PAGES) {
+      problems.push(`${method} has more than ${MAX_PAGES} pages; the rest was left out`);
+      break;
+    }
+    seen.add(cursor);
+  }
+  return { items, problems };
+}
+
+function nextCursor(result: Buffer): string | null {
+  const cursor = findMember(result, 'nextCursor');
+  return cursor === null || result[cursor.start] !== 0x22 ? null : decodeString(result, cursor.start, cursor.end);
+}

@@ -1,0 +1,170 @@
+/**
+ * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server says everything, and an
+ * address to POST to that it names in its first event.
+ */
+import { GatewayError, messageOf } from '../errors.ts';
+import { toBytes } from '../protocol/json.ts';
+import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import { readMessage } from '../protocol/read.ts';
+import { type Wire, wireBytes } from '../protocol/rewrite.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import { createSseReader, type SseReader } from '../protocol/sse.ts';
+import { readUsualAnswer, usual } from '../protocol/usual.ts';
+import { answerServer } from './answer.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
+import { type HttpLaunch, type HttpOptions, reach, statusHint } from './http.ts';
+import { TooLarge } from './http-exchange.ts';
+import { createPending, type Waiting } from './pending.ts';
+
+export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
+  const { Pool } = await import('undici');
+  const { source, maxMessage } = options;
+  const url = new URL(launch.url);
+  const pool = new Pool(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
+  const own = Object.entries(launch.headers).flat();
+  const postHeaders = [...own, 'content-type', 'application/json'];
+  let endpoint: string | null = null;
+  let ended = false;
+  let abort: () => void = () => {};
+
+  const pending = createPending(source, {
+    abandoned: ({ id }, reason) =>
+      post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null),
+    refused: events.refused,
+  });
+
+  function post(message: Wire, waiting: Waiting | null): void {
+    const path = endpoint!;
+    pool.request({ path, method: 'POST', headers: postHeaders, body: wireBytes(message) }).then(
+      async ({ statusCode, body }) => {
+        await body.dump();
+        if (statusCode >= 300) broken(waiting, `answered with HTTP status ${statusCode}${statusHint(statusCode)}`);
+      },
+      (error: unknown) => broken(waiting, reach(error)),
+    );
+  }
+
+  function broken(waiting: Waiting | null, text: string): void {
+    if (waiting !== null) pending.fail(waiting.id, new GatewayError('source_broken', `Server "${source}" ${text}.`));
+  }
+
+  const receive = (bytes: Buffer) => {
+    const long = bytes.length > LONG ? readLongAnswer([bytes]) : null;
+    if (long !== null) pending.deliver(long.id, long.result);
+    else if (bytes.length <= LONG && readUsualAnswer(bytes))
+      pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
+    else receiveStrictly(bytes);
+  };
+
+  const receiveStrictly = (bytes: Buffer) => {
+    let message: Message;
+    try {
+      message = readMessage(bytes);
+    } catch (error) {
+      events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
+      return;
+    }
+    if (isResponse(message)) pending.settle(message);
+    else if (isRequest(message)) post(answerServer(message), null);
+    else if (message.method === 'notifications/progress') pending.progress(message);
+    else if (message.method === 'notifications/message') pending.log(message, null);
+    else events.notification(message);
+  };
+
+  const end = (reason: string) => {
+    if (ended) return;
+    ended = true;
+    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    events.closed(reason);
+  };
+
+  /** Opens the stream; resolves with the address in its first event. */
+  function open(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      let reader: SseReader | null = null;
+      const failed = (reason: string, status = 0) => {
+        if (endpoint !== null) end(reason);
+        else reject(new GatewayError('source_broken', `Server "${source}" ${reason}.`, { details: { status } }));
+      };
+      const path = `${url.pathname}${url.search}`;
+      pool.dispatch(
+        { path, method: 'GET', headers: [...own, 'accept', 'text/event-stream'] },
+        {
+          onRequestStart(controller) {
+            abort = () => controller.abort(new Error('closed'));
+          },
+          onResponseStart(controller, status, headers) {
+            if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
+              failed(`answered with HTTP status ${status}${statusHint(status)}`, status);
+              controller.abort(new Error('no stream'));
+              return;
+            }
+            const tooLong = () => controller.abort(new TooLarge(maxMessage));
+            reader = createSseReader(
+              maxMessage,
+              (data, name) => {
+                if (name === 'endpoint') resolve(data.toString());
+                else receive(data);
+              },
+              tooLong,
+            );
+          },
+          onResponseData(_controller, chunk) {
+            reader?.push(chunk);
+          },
+          onResponseEnd: () => failed('closed its stream'),
+          onResponseError: (_controller, error) => failed(error instanceof TooLarge ? error.message : reach(error)),
+        },
+      );
+    });
+  }
+
+  try {
+    endpoint = samePlace(await open(), url);
+  } catch (error) {
+    await pool.destroy();
+    throw error;
+  }
+
+  return {
+    pid: null,
+    mirrors: false,
+    get inFlight() {
+      return pending.size;
+    },
+    speak() {},
+    listen() {},
+    notify: (message) => post(message, null),
+    request(request) {
+      const waiting = pending.add(request);
+      if (ended) {
+        const error = new GatewayError(
+          'source_unavailable',
+          `Server "${source}" cannot be reached. Try again in a moment.`,
+        );
+        queueMicrotask(() => pending.fail(waiting.id, error));
+      } else {
+        post(request.encode(waiting.id, 'legacy'), waiting);
+      }
+      return waiting;
+    },
+    async close() {
+      if (!ended) {
+        ended = true;
+        pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
+      }
+      abort();
+      await pool.destroy();
+    },
+  };
+}
+
+/** The path to POST to. Another origin would get the headers of this one, and with them its credentials. */
+function samePlace(endpoint: string, url: URL): string {
+  const target = URL.canParse(endpoint, url.href) ? new URL(endpoint, url.href) : null;
+  if (target?.origin !== url.origin) {
+    throw new GatewayError('source_broken', 'names an address on another host to send messages to; that is refused');
+  }
+  return `${target.pathname}${target.search}`;
+}

@@ -1,0 +1,319 @@
+/**
+ * One configured server, kept available: started, listed, restarted with growing pauses when it dies, put to sleep when
+ * idle and woken by a call. Owns at most one connection at a time.
+ */
+import { EMPTY_OFFER, KINDS, type Kind, kindWords, type Offer, reuseItems } from '../catalog/item.ts';
+import type { ServerConfig } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import type { LogLevel } from '../protocol/levels.ts';
+import { ask } from './ask.ts';
+import { AttemptFailure, FORGOTTEN, type Keeper, openServer } from './attempt.ts';
+import type { Connection, Refusal, Request, Ticket } from './connection.ts';
+import { createFading } from './fading.ts';
+import type { Greeting } from './greeting.ts';
+import { later } from './later.ts';
+import { listOffer } from './listing.ts';
+import {
+  CAPABILITY_MISSING,
+  capabilityMissing,
+  HEADER_MISMATCH,
+  REVISION_UNSUPPORTED,
+  refusalText,
+} from './refusal.ts';
+import { changedKinds, createRelisting } from './relisting.ts';
+import type { Source, SourceContext, SourceState } from './source.ts';
+import { createTail } from './tail.ts';
+
+const RETRY = { first: 250, most: 30_000 };
+/** A server that stayed up this long is not in a crash loop. */
+const STEADY = 30_000;
+/** A server that forgets this often in a row gets pauses too. */
+const MAX_FORGETS = 5;
+
+export function createSource(initial: ServerConfig, context: SourceContext): Source {
+  const { events, offers, verdicts } = context;
+  let config = initial;
+  let state: SourceState = 'starting';
+  let detail = '';
+  let greeting: Greeting | null = null;
+  let connection: Connection | null = null;
+  let starting: Promise<Connection> | null = null;
+  /** The connection that `starting` is about. */
+  let opening: Connection | null = null;
+  let offer: Offer = EMPTY_OFFER;
+  let failures = 0;
+  let restarts = 0;
+  let upSince = 0;
+  let retryTimer: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
+  let lastUse = Date.now();
+  let waking = 0;
+  const relisting = createRelisting(() => connection === null && starting !== null, refresh);
+  const fading = createFading();
+  /** Requests that have been asked in a second session; there is no third. */
+  const repeated = new WeakSet<Request>();
+  let logLevel: LogLevel | null = null;
+  let mayProbe = true;
+  const stderr = createTail();
+
+  const moved = (next: SourceState, why: string) => {
+    state = next;
+    detail = why;
+    // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
+    const said = next === 'down' ? stderr.lastLine() : '';
+    events.emit('source', { source: config.key, state, detail: said === '' ? why : `${why} (it said: ${said})` });
+    context.changed();
+  };
+  const isClosed = () => state === 'closed';
+  const sleeps = () => config.idleStop !== null || config.start === 'lazy';
+
+  function start(): Promise<Connection> {
+    clearTimeout(retryTimer);
+    starting ??= open().finally(() => {
+      starting = null;
+    });
+    return starting;
+  }
+
+  async function open(): Promise<Connection> {
+    // While a failed server is tried again it stays `down`, so that the reason can be read.
+    if (state !== 'asleep' && state !== 'down') moved('starting', '');
+    try {
+      return (await openServer(config, context.limits.message, verdicts, keeper, mayProbe)).connection;
+    } catch (error) {
+      failures++;
+      // A few servers end at a question that they do not know: the next time they are not asked it.
+      if (error instanceof AttemptFailure && error.early && error.died) mayProbe = !mayProbe;
+      if (!isClosed()) retryLater(messageOf(error));
+      throw new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${messageOf(error)}.`);
+    } finally {
+      opening = null;
+    }
+  }
+
+  const keeper: Keeper = {
+    isClosed,
+    connected(next) {
+      opening = next;
+    },
+    entered(opened) {
+      ({ connection, greeting } = opened);
+      offer = reuseItems(offer, opened.offer);
+      upSince = Date.now();
+      lastUse = upSince;
+      if (logLevel !== null) tellLevel(logLevel);
+      moved('up', greeting.server);
+      void offers.write(config.launchHash, offer);
+      armIdle();
+    },
+    lost,
+    forgotten,
+    refused,
+    missed: () => KINDS.forEach(relisting.schedule),
+    notification: (message) => changedKinds(message.method).forEach(relisting.schedule),
+    note: (message) => events.emit('note', { source: config.key, message }),
+    stderr: (chunk) => stderr.push(chunk),
+  };
+
+  /** The connection broke by itself. */
+  function lost(which: Connection, reason: string): void {
+    if (connection !== which || isClosed()) return;
+    retire(which);
+    restarts++;
+    retryLater(reason);
+  }
+
+  /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
+  function forgotten(which: Connection, refused: Request | null): Ticket | null {
+    if (connection === which) {
+      retire(connection);
+      if (failures > MAX_FORGETS) retryLater(FORGOTTEN);
+      else {
+        moved('asleep', `${FORGOTTEN}; a new one is being opened`);
+        start().catch(() => {});
+      }
+    }
+    return refused === null ? null : again(refused);
+  }
+
+  function again(request: Request): Ticket | null {
+    if (repeated.has(request) || isClosed()) return null;
+    repeated.add(request);
+    return call(request);
+  }
+
+  /** The server does not take a request as we sent it: our knowledge of it may be old, or the caller may lack something. */
+  function refused(request: Request, { code, data }: Refusal): Ticket | null {
+    if (code === CAPABILITY_MISSING) {
+      request.sink.fail(capabilityMissing(config.key, data));
+      return null;
+    }
+    const first = !repeated.has(request);
+    if (first && code === HEADER_MISMATCH && request.method === 'tools/call') {
+      return later(refresh('tool'), () => {
+        request.renew(offer);
+        return again(request) ?? giveUp(request, code);
+      });
+    }
+    const isOld = first && code === REVISION_UNSUPPORTED && connection !== null;
+    return (isOld ? forgotten(connection!, request) : null) ?? giveUp(request, code);
+  }
+
+  function giveUp(request: Request, code: number): null {
+    request.sink.fail(new GatewayError('source_broken', refusalText(config.key, code)));
+    return null;
+  }
+
+  /** Takes the connection out of charge, and notes that this was not planned. */
+  function retire(which: Connection): void {
+    connection = null;
+    clearTimeout(idleTimer);
+    relisting.clear();
+    fading.add(which);
+    if (Date.now() - upSince > STEADY) failures = 0;
+    failures++;
+  }
+
+  function retryLater(reason: string): void {
+    const pause = Math.min(RETRY.first * 2 ** (failures - 1), RETRY.most) * (0.75 + Math.random() / 2);
+    moved('down', reason);
+    retryTimer = setTimeout(() => start().catch(() => {}), pause);
+    retryTimer.unref();
+  }
+
+  /** For servers that take it once for all callers. Everybody hears from `info` on who has not said otherwise. */
+  function tellLevel(level: LogLevel): void {
+    logLevel = logLevel === 'debug' || level === 'debug' ? 'debug' : 'info';
+    if (connection === null || greeting?.levels !== true) return;
+    ask(connection, 'logging/setLevel', { level: logLevel }, config.timeout).catch(() => {});
+  }
+
+  async function refresh(kind: Kind): Promise<void> {
+    const asked = connection;
+    if (asked === null || greeting === null) return;
+    if (!greeting.kinds.includes(kind)) return;
+    try {
+      const listed = await listOffer(asked, [kind], Date.now() + config.startTimeout);
+      if (connection !== asked) return;
+      const others = offer.items.filter((item) => item.kind !== kind);
+      const { method } = kindWords[kind];
+      const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
+      offer = reuseItems(offer, { items: [...others, ...listed.items], problems });
+      void offers.write(config.launchHash, offer);
+      context.changed();
+    } catch (error) {
+      events.emit('note', { source: config.key, message: `listing again failed: ${messageOf(error)}` });
+    }
+  }
+
+  function armIdle(): void {
+    clearTimeout(idleTimer);
+    const { idleStop } = config;
+    if (idleStop === null || connection === null) return;
+    const idle = Date.now() - lastUse;
+    const busy = connection.inFlight > 0 || waking > 0;
+    if (!busy && idle >= idleStop) {
+      sleep();
+      return;
+    }
+    idleTimer = setTimeout(armIdle, busy ? idleStop : idleStop - idle);
+    idleTimer.unref();
+  }
+
+  function sleep(): void {
+    if (connection !== null) fading.add(connection);
+    connection = null;
+    relisting.clear();
+    failures = 0;
+    moved('asleep', 'stopped while idle; the next call starts it');
+  }
+
+  async function firstAttempt(): Promise<void> {
+    const known = await offers.read(config.launchHash);
+    if (known !== null && offer === EMPTY_OFFER) offer = known;
+    if (isClosed()) return;
+    if (config.start === 'lazy' && known !== null) {
+      moved('asleep', 'not started yet; the next call starts it');
+      return;
+    }
+    await start().catch(() => {});
+  }
+  const tried = firstAttempt();
+
+  /** A call that has to wake the server first. */
+  function wake(request: Request): Ticket {
+    waking++;
+    const opened = start().finally(() => {
+      waking--;
+    });
+    return later(opened, (opened) => opened.request(request), request.sink.fail.bind(request.sink));
+  }
+
+  async function close(): Promise<void> {
+    if (isClosed()) return;
+    state = 'closed';
+    clearTimeout(retryTimer);
+    clearTimeout(idleTimer);
+    relisting.clear();
+    // One that is still starting is not waited for: it may hang for as long as start_timeout.
+    const open = connection ?? opening;
+    connection = null;
+    await Promise.all([open?.close(), fading.close()]);
+    await starting?.catch(() => {});
+  }
+
+  function call(request: Request): Ticket {
+    if (connection !== null) {
+      if (config.idleStop !== null) lastUse = Date.now();
+      return connection.request(request);
+    }
+    if (state === 'asleep' || starting !== null) return wake(request);
+    const error = new GatewayError(
+      'source_unavailable',
+      `Server "${config.key}" is not available: ${detail}. Try again later.`,
+    );
+    queueMicrotask(() => request.sink.fail(error));
+    return { cancel() {} };
+  }
+
+  return {
+    tried,
+    get offer() {
+      return offer;
+    },
+    get present() {
+      return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
+    },
+    get inFlight() {
+      return (connection?.inFlight ?? 0) + fading.inFlight + waking;
+    },
+    status: () => ({
+      state,
+      detail,
+      revision: greeting?.revision ?? null,
+      pid: connection?.pid ?? null,
+      restarts,
+      stderr: stderr.text(),
+    }),
+    update(next) {
+      config = next;
+      armIdle();
+      if (state === 'asleep' && !sleeps()) void start().catch(() => {});
+    },
+    get completes() {
+      return greeting?.completes ?? false;
+    },
+    setLogLevel(level) {
+      const before = logLevel;
+      if (before !== 'debug' && (before === null || level === 'debug')) tellLevel(level);
+    },
+    call,
+    async drain() {
+      const latest = Date.now() + config.timeout;
+      while (!isClosed() && this.inFlight > 0 && Date.now() < latest)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      await close();
+    },
+    close,
+  };
+}

