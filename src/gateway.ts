@@ -15,6 +15,7 @@ import { createEvents, type Events } from './events.ts';
 import { toBytes } from './protocol/json.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
+import type { Era } from './protocol/revisions.ts';
 import { textResult } from './protocol/rpc.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
@@ -39,8 +40,8 @@ export interface CallerOptions {
 export interface Caller {
   readonly agent: string;
   view(): View;
-  /** The result of a list method. The caller counts as told of that list. */
-  list(kind: Kind): Buffer;
+  /** The result of a list method, for clients of an era. The caller counts as told of that list. */
+  list(kind: Kind, era: Era): Buffer;
   /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
   call(message: Message, sink: Sink): Ticket;
   leave(): void;
@@ -126,11 +127,12 @@ export function createGateway(initial: Config): Gateway {
       return this.current;
     }
 
-    list(kind: Kind): Buffer {
+    list(kind: Kind, era: Era): Buffer {
+      fleet.freshen(kind);
       const view = this.view();
       const list = listOf(kind);
       this.told[list] = fingerprint(view, list);
-      return view.list(kind);
+      return view.list(kind, era);
     }
 
     call(message: Message, sink: Sink): Ticket {

@@ -1,6 +1,6 @@
 /** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
 export type { Catalog, Problem } from './catalog/catalog.ts';
-export { definitionOf, type Entry } from './catalog/entry.ts';
+export type { Entry } from './catalog/entry.ts';
 export type { Kind } from './catalog/item.ts';
 export { didYouMean } from './catalog/similar.ts';
 export type { Config, Launch, ServerConfig } from './config/config.ts';

@@ -11,7 +11,7 @@ const controls: ViewControls = { entries: () => [], advice: () => '' };
 const viewOf = (patterns: string[] | null, ...offerings: Offering[]) =>
   buildView(catalogOf(...offerings), startSelection(patterns), controls);
 const listed = (view: View, kind: (typeof KINDS)[number]) => {
-  const list = JSON.parse(view.list(kind).toString()) as Record<string, Record<string, string>[]>;
+  const list = JSON.parse(view.list(kind, 'modern').toString()) as Record<string, Record<string, string>[]>;
   expect(Object.keys(list)).toEqual([kindWords[kind].list]);
   return list[kindWords[kind].list]!.map((one) => one[kindWords[kind].identity]);
 };
@@ -37,12 +37,13 @@ describe('a view', () => {
 
   it('prints a list once', () => {
     const view = viewOf(null, all);
-    expect(view.list('tool')).toBe(view.list('tool'));
+    expect(view.list('tool', 'modern')).toBe(view.list('tool', 'modern'));
+    expect(view.list('tool', 'legacy')).toBe(view.list('tool', 'modern'));
   });
 
   it('shows the definitions byte for byte', () => {
     const view = viewOf(null, { namespace: '', tool: [{ name: 'x', weird: { a: [1, '😀'] } }] });
-    expect(view.list('tool').toString()).toBe(
+    expect(view.list('tool', 'modern').toString()).toBe(
       '{"tools":[{"inputSchema":{"type":"object"},"name":"x","weird":{"a":[1,"😀"]}}]}',
     );
   });
@@ -75,7 +76,7 @@ describe('a fingerprint', () => {
           const catalog = buildCatalog(1, contributionsOf([{ namespace: 'n', tool }]), []);
           return buildView(catalog, startSelection(null), controls);
         });
-        const same = one!.list('tool').equals(two!.list('tool'));
+        const same = one!.list('tool', 'modern').equals(two!.list('tool', 'modern'));
         expect(one!.fingerprint('tool') === two!.fingerprint('tool')).toBe(same);
       }),
     );

@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto';
 import type { Catalog } from '../catalog/catalog.ts';
 import { definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
 import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
+import { NO_TRAITS } from '../protocol/definition.ts';
+import type { Era } from '../protocol/revisions.ts';
 import { activeEntries, type Selection } from './selection.ts';
 
 export interface View {
@@ -13,8 +15,8 @@ export interface View {
   readonly selection: Selection;
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
   readonly controls: ViewControls;
-  /** The result of the kind's list method: made at the first question, the same bytes ever after. */
-  list(kind: Kind): Buffer;
+  /** The result of the kind's list method for clients of an era: made at the first question, the same bytes ever after. */
+  list(kind: Kind, era: Era): Buffer;
   /** Changes exactly when the list does. */
   fingerprint(kind: Kind): string;
 }
@@ -34,14 +36,22 @@ export function buildView(catalog: Catalog, selection: Selection, controls: View
     const all = kind === 'tool' ? [...controls.entries(catalog, selection), ...active] : active;
     entries[kind] = new Map(all.map((entry) => [entry.name, entry]));
   }
-  const lists = new Map<Kind, Buffer>();
+  const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };
   const fingerprints = new Map<Kind, string>();
+  let varies: boolean | null = null;
+  /** One list does for both eras unless something in it differs. */
+  const formOf = (kind: Kind, era: Era): Era => {
+    if (kind !== 'tool') return 'legacy';
+    varies ??= [...entries.tool.values()].some(({ item }) => item.traits !== NO_TRAITS);
+    return varies ? era : 'legacy';
+  };
   return Object.freeze({
     catalog,
     selection,
     entries: Object.freeze(entries),
     controls,
-    list: (kind: Kind) => remember(lists, kind, () => printList(kind, entries[kind].values())),
+    list: (kind: Kind, era: Era) =>
+      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind].values(), era)),
     fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind].values())),
   });
 }
@@ -54,13 +64,13 @@ function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
   return value;
 }
 
-function printList(kind: Kind, entries: Iterable<Entry>): Buffer {
+function printList(kind: Kind, entries: Iterable<Entry>, era: Era): Buffer {
   const parts: Buffer[] = [Buffer.from(`{"${kindWords[kind].list}":[`)];
   let first = true;
   for (const entry of entries) {
     if (!first) parts.push(COMMA);
     first = false;
-    parts.push(definitionOf(entry));
+    parts.push(definitionOf(entry, era));
   }
   parts.push(CLOSE);
   return Buffer.concat(parts);

@@ -12,7 +12,7 @@ describe('toEntry', () => {
     const text = '{ "inputSchema":{"type":"object","name":"not me"},"name" : "st\\u0061tus", "n":1.0 }';
     const entry = toEntry(owner, item(text));
     expect(entry.name).toBe('git_status');
-    expect(definitionOf(entry).toString()).toBe(text.replace('"st\\u0061tus"', '"git_status"'));
+    expect(definitionOf(entry, 'modern').toString()).toBe(text.replace('"st\\u0061tus"', '"git_status"'));
     expect(entry.upstreamName).toBe('"st\\u0061tus"');
   });
 
@@ -20,7 +20,7 @@ describe('toEntry', () => {
     const status = item('{"inputSchema":{},"name":"st\\u0061tus"}');
     const entry = toEntry({ ...owner, namespace: '' }, status);
     expect(entry.name).toBe('status');
-    expect(definitionOf(entry)).toBe(status.bytes);
+    expect(definitionOf(entry, 'modern')).toBe(status.bytes);
   });
 
   it('is the same object for the same item of the same owner, and another for another owner', () => {
@@ -49,7 +49,7 @@ describe('toEntry', () => {
           const entry = toEntry({ ...owner, namespace }, offerOf({ tool: [name] }).items[0]!);
           const exposed = namespace === '' ? name : `${namespace}_${name}`;
           expect(entry.name).toBe(exposed);
-          expect((JSON.parse(definitionOf(entry).toString()) as { name: string }).name).toBe(exposed);
+          expect((JSON.parse(definitionOf(entry, 'modern').toString()) as { name: string }).name).toBe(exposed);
           expect(askedFor(entry.upstreamName)).toBe(name);
         },
       ),
@@ -62,7 +62,7 @@ describe('builtInEntry', () => {
     const definition = { name: 'own', description: 'A tool', inputSchema: {} };
     const entry = builtInEntry(definition);
     expect(entry).toMatchObject({ kind: 'tool', name: 'own', sourceId: BUILT_IN });
-    expect(JSON.parse(definitionOf(entry).toString())).toEqual(definition);
+    expect(JSON.parse(definitionOf(entry, 'modern').toString())).toEqual(definition);
     expect(hashOf(builtInEntry({ ...definition, description: 'Another' }))).not.toBe(hashOf(entry));
   });
 });

@@ -1,6 +1,7 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
-import { decodeString, findMember, readElements, readMembers, type Span } from '../protocol/json.ts';
+import { allowsNonObjects, type EraTraits, NO_TRAITS } from '../protocol/definition.ts';
+import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
 
 export type Kind = 'tool' | 'resource' | 'template' | 'prompt';
@@ -19,6 +20,7 @@ export interface Item {
   readonly hash: string;
   /** The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly. */
   readonly mirrored: readonly MirroredArgument[] | string | null;
+  readonly traits: EraTraits;
 }
 
 export interface Offer {
@@ -91,7 +93,16 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
     nameSpan: { start: name.start, end: name.end },
     hash: hashBytes(bytes),
     mirrored: kind === 'tool' && bytes.includes(MARK) ? readMirrored(bytes) : null,
+    traits: kind === 'tool' ? readTraits(bytes, members) : NO_TRAITS,
   });
+}
+
+function readTraits(bytes: Buffer, members: readonly Member[]): EraTraits {
+  const output = members.find(({ key }) => key === 'outputSchema');
+  const wrapsOutput =
+    output !== undefined && isAt(bytes, output.start, '{') && allowsNonObjects(bytes, output.start, output.end);
+  const hasExecution = members.some(({ key }) => key === 'execution');
+  return wrapsOutput || hasExecution ? { wrapsOutput, hasExecution } : NO_TRAITS;
 }
 
 function readMirrored(bytes: Buffer): readonly MirroredArgument[] | string | null {

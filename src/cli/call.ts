@@ -1,5 +1,5 @@
 /** `toolgate call`. */
-import { definitionOf, type Gateway, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
+import { type Gateway, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { paint, plain } from './terminal.ts';
@@ -56,7 +56,7 @@ type Properties = Readonly<Record<string, { readonly type?: unknown }>>;
 function schemaOf(gateway: Gateway, name: string): Properties {
   const entry = gateway.catalog.entries.tool.get(name);
   if (entry === undefined) return {};
-  const { inputSchema } = JSON.parse(definitionOf(entry).toString()) as { inputSchema?: { properties?: Properties } };
+  const { inputSchema } = JSON.parse(entry.item.bytes.toString()) as { inputSchema?: { properties?: Properties } };
   return inputSchema?.properties ?? {};
 }
 

@@ -17,7 +17,7 @@ export async function serve(options: Options): Promise<number> {
     });
     const following = followConfig(gateway, loadOptions(options));
     const stop = untilSignal();
-    process.stdout.write(`${connectText(door.url, token !== null)}\n`);
+    process.stdout.write(`${connectText(door.url, token !== null, gateway.config.controls.length > 0)}\n`);
     await Promise.race([stop, gateway.tried().then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
     await stop;
     following.close();
@@ -35,12 +35,14 @@ function readPort(text: string): number {
   return port;
 }
 
-function connectText(url: string, token: boolean): string {
+function connectText(url: string, token: boolean, selects: boolean): string {
   const server = { type: 'http', url, ...(token ? { headers: { Authorization: 'Bearer ${BEARER_TOKEN}' } } : {}) };
   const header = token ? ' --header "Authorization: Bearer $BEARER_TOKEN"' : '';
   return [
     `Toolgate is listening on ${paint('bold', url)}`,
-    token ? '' : paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.'),
+    ...(token ? [] : [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.')]),
+    // Since 2026-07-28 nothing tells one client of an agent from another.
+    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.')] : []),
     '',
     'Connect Claude Code:',
     `  claude mcp add --transport http toolgate ${url}${header}`,
@@ -50,9 +52,7 @@ function connectText(url: string, token: boolean): string {
       .split('\n')
       .map((line) => `  ${line}`),
     '',
-  ]
-    .filter((line, i) => i !== 1 || line !== '')
-    .join('\n');
+  ].join('\n');
 }
 
 function servedText(gateway: Gateway): string {

@@ -137,7 +137,10 @@ describe('activate', () => {
 describe('the activation tool', () => {
   const definition = (offered: Offered, patterns: string[] = []) =>
     JSON.parse(
-      definitionOf(activateEntry(catalogOf({ namespace: 'x', ...offered }), startSelection(patterns))).toString(),
+      definitionOf(
+        activateEntry(catalogOf({ namespace: 'x', ...offered }), startSelection(patterns)),
+        'modern',
+      ).toString(),
     ) as {
       description: string;
       inputSchema: unknown;

@@ -51,6 +51,8 @@ export class Answer implements Sink {
   /** Where it stands among them; -1 when it is over. */
   place: number;
   ticket: Ticket | null = null;
+  /** Whether the client was told of its output in another form. */
+  wraps = false;
 
   constructor(
     message: Message,
@@ -92,15 +94,16 @@ export class Answer implements Sink {
     this.exchange.abandon();
   }
 
-  admit({ mirrored }: Item): void {
+  admit({ mirrored, traits }: Item): void {
+    this.wraps = traits.wrapsOutput && this.era === 'legacy';
     if (this.headers !== null && mirrored !== null && typeof mirrored !== 'string')
       checkParamHeaders(this.headers, this.message, mirrored);
   }
 
   result(result: Parts, era: Era): void {
-    if (era === this.era) this.finish(resultReply(this.id, result));
+    if (era === this.era && !this.wraps) this.finish(resultReply(this.id, result));
     else if (this.era === 'modern') this.finish(modernReply(this.id, this.message.method, result));
-    else this.translate(legacyResult(result));
+    else this.translate(legacyResult(result, this.wraps));
   }
 
   /** A result of Toolgate's own. */

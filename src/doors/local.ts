@@ -39,7 +39,7 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
     caller,
     async list(kind) {
       await gateway.opening;
-      const result = JSON.parse(caller.list(kind).toString()) as Record<string, unknown[]>;
+      const result = JSON.parse(caller.list(kind, 'modern').toString()) as Record<string, unknown[]>;
       return Object.values(result)[0] ?? [];
     },
     callTool(name, args, options = {}) {
@@ -56,7 +56,7 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
           logLevel: null,
           admit() {},
           result(result, era) {
-            const plain = era === 'modern' ? legacyResult(result) : join(result);
+            const plain = era === 'modern' ? legacyResult(result, false) : join(result);
             if (plain instanceof GatewayError) reject(plain);
             else resolve(plain);
           },

@@ -126,8 +126,8 @@ export class ModernPeer {
 
   #list(kind: Kind, answer: Answer): void {
     const { opening } = this.#gateway;
-    if (opening === null) answer.own(this.#caller.list(kind));
-    else void opening.then(() => answer.own(this.#caller.list(kind)));
+    if (opening === null) answer.own(this.#caller.list(kind, 'modern'));
+    else void opening.then(() => answer.own(this.#caller.list(kind, 'modern')));
   }
 
   #listen(message: Message, answer: Answer): void {

@@ -148,11 +148,11 @@ export class Peer {
   #list(caller: Caller, kind: Kind, answer: Answer): void {
     const { opening } = this.#gateway;
     if (opening === null) {
-      answer.own(caller.list(kind));
+      answer.own(caller.list(kind, 'legacy'));
       return;
     }
     void opening.then(() => {
-      if (!this.#closed) answer.own(caller.list(kind));
+      if (!this.#closed) answer.own(caller.list(kind, 'legacy'));
     });
   }
 }

@@ -4,6 +4,7 @@
  */
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import { IDENTITY } from '../version.ts';
+import { WRAPPER } from './definition.ts';
 import { decodeString, findMember, JsonError, type Span, skipSpace, skipString, skipValue, splice } from './json.ts';
 import { LONG } from './long.ts';
 import { SERVER_INFO } from './meta.ts';
@@ -39,10 +40,13 @@ export function modernReply(id: string, method: string, result: Parts, isOwn = f
 
 const MODERN_FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
-/** A modern result for a client of the earlier revisions, or why there is none: such a client cannot be asked back. */
-export function legacyResult(parts: Parts): Buffer | GatewayError {
+/**
+ * A result for a client of the earlier revisions, or why there is none: such a client cannot be asked back. `wraps` says
+ * that the tool's output schema was wrapped for it.
+ */
+export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayError {
   try {
-    return withoutModernFields(join(parts));
+    return withoutModernFields(join(parts), wraps);
   } catch (error) {
     // Long results are not looked into on their way here.
     if (!(error instanceof JsonError)) throw error;
@@ -50,7 +54,7 @@ export function legacyResult(parts: Parts): Buffer | GatewayError {
   }
 }
 
-function withoutModernFields(result: Buffer): Buffer | GatewayError {
+function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayError {
   const members = readSegments(result);
   const type = members.find(({ key }) => key === 'resultType');
   if (type !== undefined && result.toString('latin1', type.value, type.end) !== '"complete"') {
@@ -60,13 +64,18 @@ function withoutModernFields(result: Buffer): Buffer | GatewayError {
     );
   }
   const kept = members.filter(({ key }) => !MODERN_FIELDS.includes(key));
-  if (kept.length === members.length) return result;
-  return Buffer.concat([
-    OPEN,
-    ...kept.flatMap(({ start, end }, index) => [...(index > 0 ? [COMMA] : []), result.subarray(start, end)]),
-    CLOSE,
-  ]);
+  const toWrap = kept.find(({ key, value }) => key === STRUCTURED && (wraps || result[value] !== 0x7b));
+  if (kept.length === members.length && toWrap === undefined) return result;
+  const texts = kept.map((member) =>
+    member === toWrap
+      ? [WRAP, result.subarray(member.value, member.end), CLOSE]
+      : [result.subarray(member.start, member.end)],
+  );
+  return Buffer.concat([OPEN, ...texts.flatMap((text, index) => (index > 0 ? [COMMA, ...text] : text)), CLOSE]);
 }
+
+const STRUCTURED = 'structuredContent';
+const WRAP = Buffer.from(`"${STRUCTURED}":{"${WRAPPER}":`);
 
 const OPEN = Buffer.from('{');
 const COMMA = Buffer.from(',');

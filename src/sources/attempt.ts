@@ -1,5 +1,4 @@
 /** Opening a server: connect, find out how it speaks, list what it offers; if need be, in more ways than one. */
-import type { Offer } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
@@ -7,7 +6,7 @@ import type { VerdictStore } from '../store/verdicts.ts';
 import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
 import { type Greeting, greet } from './greeting.ts';
 import { openHttp } from './http.ts';
-import { listOffer } from './listing.ts';
+import { type Listed, listOffer } from './listing.ts';
 import { openSse } from './sse.ts';
 import { openStdio } from './stdio.ts';
 
@@ -22,7 +21,7 @@ interface Way {
 export interface Opened {
   readonly connection: Connection;
   readonly greeting: Greeting;
-  readonly offer: Offer;
+  readonly listed: Listed;
 }
 
 /** What happens to the connection, from its first moment on. */
@@ -70,14 +69,17 @@ export async function openServer(
   const { launch, launchHash } = config;
   const believed = await verdicts.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
+  let failure: unknown = null;
   for (let way: Way = { probe: mayProbe && !believed && !sse, sse }; ; ) {
     try {
       const opened = await attempt(config, way, maxMessage, keeper);
       if (way.probe && opened.greeting.era === 'legacy') void verdicts.setLegacy(launchHash);
       return opened;
     } catch (error) {
+      // That there is no other way in says less than why the first was closed.
+      if (failure === null || !way.sse) failure = error;
       const next = error instanceof AttemptFailure && !keeper.isClosed() ? nextWay(config, way, error, believed) : null;
-      if (next === null) throw error;
+      if (next === null) throw failure;
       if (next.probe) void verdicts.forget(launchHash);
       way = next;
     }
@@ -119,10 +121,10 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
     keeper.connected(connection);
     check();
     greeting = await greet(connection, { timeout: startTimeout, probe: way.probe });
-    const offer = await listOffer(connection, greeting.kinds, deadline);
+    const listed = await listOffer(connection, greeting.kinds, deadline);
     check();
     entered = true;
-    const opened = { connection, greeting, offer };
+    const opened = { connection, greeting, listed };
     keeper.entered(opened);
     return opened;
   } catch (error) {

@@ -3,7 +3,7 @@
  * changed server is started beside the old one and takes over when it has been tried, a removed one finishes its calls.
  */
 import type { Contribution } from '../catalog/catalog.ts';
-import { EMPTY_OFFER } from '../catalog/item.ts';
+import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { exposedName } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
@@ -44,6 +44,8 @@ export interface Fleet {
   /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
   mayClaim(name: string, id: number): boolean;
   setLogLevel(level: LogLevel): void;
+  /** Somebody looks at the items of this kind. */
+  freshen(kind: Kind): void;
   statuses(): ServerStatus[];
   /** Resolves when every server that is there now has been tried once. */
   tried(): Promise<void>;
@@ -179,6 +181,9 @@ export function createFleet(context: SourceContext): Fleet {
         source.setLogLevel(level);
         successor?.setLogLevel(level);
       }
+    },
+    freshen(kind) {
+      for (const { source } of slots) source.freshen(kind);
     },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({

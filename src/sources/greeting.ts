@@ -18,6 +18,8 @@ export interface Greeting {
   /** What the server calls itself. */
   readonly server: string;
   readonly kinds: readonly Kind[];
+  /** The kinds whose changes it does not tell of, though its lists may change: they say how long they hold. */
+  readonly silent: readonly Kind[];
   readonly completes: boolean;
   /** Whether it takes a level for its log messages; modern servers are told with each request. */
   readonly levels: boolean;
@@ -37,14 +39,15 @@ const HELLO = { protocolVersion: LATEST_REVISION, capabilities: {}, clientInfo: 
 
 export async function greet(connection: Connection, { timeout, probe }: GreetOptions): Promise<Greeting> {
   if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', HELLO, timeout));
+  const deadline = Date.now() + timeout;
   connection.speak('modern', MODERN_REVISION);
   const discovery = pose(connection, 'server/discover', { _meta }, timeout);
   const discovered = discovery.answer.then(readDiscovery, judge);
   // What comes first decides. A server that is slow to start answers both questions in turn when it is up.
-  const first = await Promise.race([discovered, pause(PROBE_WAIT)]);
+  const first = await Promise.race([discovered, pause(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak('legacy', null);
-  const hello = pose(connection, 'initialize', HELLO, timeout);
+  const hello = pose(connection, 'initialize', HELLO, Math.max(1, deadline - Date.now()));
   if (first === null) return enterLegacy(connection, await hello.answer);
   const late = discovered.then<Discovery | Buffer>((discovery) => discovery ?? hello.answer);
   const winner = await Promise.race([late, hello.answer]);
@@ -119,8 +122,12 @@ function judge(error: unknown): null {
 function enterModern(connection: Connection, { capabilities, server }: Discovery): Greeting {
   connection.speak('modern', MODERN_REVISION);
   connection.listen(listenRequest(capabilities));
-  return { era: 'modern', revision: MODERN_REVISION, server, ...features(capabilities), levels: false };
+  const { kinds, completes } = features(capabilities);
+  const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
+  return { era: 'modern', revision: MODERN_REVISION, server, kinds, silent, completes, levels: false };
 }
+
+const CAPABILITY = { tool: 'tools', resource: 'resources', template: 'resources', prompt: 'prompts' } as const;
 
 /** The request under which a modern server tells of changes; null where it does not tell. */
 function listenRequest({ tools, resources, prompts }: Capabilities): Buffer | null {
@@ -156,7 +163,8 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
   connection.listen(null);
   const capabilities = answer.capabilities ?? {};
   const levels = capabilities.logging !== undefined;
-  return { era: 'legacy', revision: protocolVersion, server: nameOf(serverInfo), ...features(capabilities), levels };
+  const server = nameOf(serverInfo);
+  return { era: 'legacy', revision: protocolVersion, server, ...features(capabilities), silent: [], levels };
 }
 
 function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean } {

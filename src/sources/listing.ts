@@ -6,19 +6,33 @@ import type { Connection } from './connection.ts';
 
 const MAX_PAGES = 1000;
 
+/** What was listed, and for how many milliseconds each kind holds where the server says so. */
+export interface Listed {
+  readonly offer: Offer;
+  readonly holds: Readonly<Partial<Record<Kind, number>>>;
+}
+
 /** Everything of the given kinds. `deadline` is for all pages together. */
-export async function listOffer(connection: Connection, kinds: readonly Kind[], deadline: number): Promise<Offer> {
-  const offers = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline)));
-  return { items: offers.flatMap((offer) => offer.items), problems: offers.flatMap((offer) => offer.problems) };
+export async function listOffer(connection: Connection, kinds: readonly Kind[], deadline: number): Promise<Listed> {
+  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline)));
+  return {
+    offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },
+    holds: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
+  };
 }
 
 /** All pages of one list; a server whose pages never end is cut off and reported. */
-async function listKind(connection: Connection, kind: Kind, deadline: number): Promise<Offer> {
+async function listKind(
+  connection: Connection,
+  kind: Kind,
+  deadline: number,
+): Promise<Offer & { readonly ttl: number | undefined }> {
   const { method } = kindWords[kind];
   const items: Item[] = [];
   const problems: string[] = [];
   const seen = new Set<string>();
   let cursor: string | null = null;
+  let ttl: number | undefined;
   for (let page = 1; ; page++) {
     let result: Buffer;
     try {
@@ -38,6 +52,7 @@ async function listKind(connection: Connection, kind: Kind, deadline: number): P
       else items.push(item);
     }
     problems.push(...offer.problems);
+    ttl = readTtl(result) ?? ttl;
     cursor = nextCursor(result);
     if (cursor === null) break;
     if (seen.has(cursor)) {
@@ -50,10 +65,16 @@ async function listKind(connection: Connection, kind: Kind, deadline: number): P
     }
     seen.add(cursor);
   }
-  return { items, problems };
+  return { items, problems, ttl };
 }
 
 function nextCursor(result: Buffer): string | null {
   const cursor = findMember(result, 'nextCursor');
   return cursor === null || result[cursor.start] !== 0x22 ? null : decodeString(result, cursor.start, cursor.end);
+}
+
+function readTtl(result: Buffer): number | undefined {
+  const ttl = findMember(result, 'ttlMs');
+  const value = ttl === null ? Number.NaN : Number(result.toString('latin1', ttl.start, ttl.end));
+  return value >= 0 ? value : undefined;
 }

@@ -1,5 +1,5 @@
 /** Where items come from. */
-import type { Offer } from '../catalog/item.ts';
+import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
 import type { Events } from '../events.ts';
 import type { LogLevel } from '../protocol/levels.ts';
@@ -35,6 +35,8 @@ export interface Source {
   readonly completes: boolean;
   /** Somebody wants to hear log messages from this level on. */
   setLogLevel(level: LogLevel): void;
+  /** Somebody looks at its items of this kind: lists them again where they hold no longer. */
+  freshen(kind: Kind): void;
   call(request: Request): Ticket;
   /** Finishes the calls under way, then closes. */
   drain(): Promise<void>;

@@ -10,6 +10,7 @@ import { ask } from './ask.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, openServer } from './attempt.ts';
 import type { Connection, Refusal, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
+import { createFreshness } from './freshness.ts';
 import type { Greeting } from './greeting.ts';
 import { later } from './later.ts';
 import { listOffer } from './listing.ts';
@@ -49,6 +50,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let lastUse = Date.now();
   let waking = 0;
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
+  const freshness = createFreshness();
   const fading = createFading();
   /** Requests that have been asked in a second session; there is no third. */
   const repeated = new WeakSet<Request>();
@@ -98,7 +100,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     },
     entered(opened) {
       ({ connection, greeting } = opened);
-      offer = reuseItems(offer, opened.offer);
+      offer = reuseItems(offer, opened.listed.offer);
+      freshness.note(greeting.silent, opened.listed.holds);
       upSince = Date.now();
       lastUse = upSince;
       if (logLevel !== null) tellLevel(logLevel);
@@ -193,8 +196,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
     try {
-      const listed = await listOffer(asked, [kind], Date.now() + config.startTimeout);
+      const { offer: listed, holds } = await listOffer(asked, [kind], Date.now() + config.startTimeout);
       if (connection !== asked) return;
+      freshness.note(greeting.silent, holds);
       const others = offer.items.filter((item) => item.kind !== kind);
       const { method } = kindWords[kind];
       const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
@@ -306,6 +310,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     setLogLevel(level) {
       const before = logLevel;
       if (before !== 'debug' && (before === null || level === 'debug')) tellLevel(level);
+    },
+    freshen(kind) {
+      if (connection !== null && freshness.isOver(kind)) relisting.schedule(kind);
     },
     call,
     async drain() {

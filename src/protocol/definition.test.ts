@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { allowsNonObjects, legacyDefinition, modernDefinition } from './definition.ts';
+
+const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
+const parse = (buffer: Buffer): unknown => JSON.parse(buffer.toString());
+
+it('wraps what is no object, and leads references to where it went', () => {
+  const outputSchema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    anyOf: [{ $ref: '#/$defs/node' }, { $ref: '#' }, { $ref: 'https://example.org/x#/y' }],
+    $defs: {
+      node: { type: 'object', properties: { $ref: { $ref: '#/$defs/node' } }, default: { $ref: '#/kept' } },
+      other: { $id: 'https://example.org/other', $ref: '#/kept' },
+    },
+  };
+  expect(parse(legacyDefinition(bytes({ name: 'x', inputSchema: {}, outputSchema, title: 'y' })))).toEqual({
+    name: 'x',
+    inputSchema: {},
+    outputSchema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        result: {
+          $schema: 'https://json-schema.org/draft/2020-12/schema',
+          anyOf: [
+            { $ref: '#/properties/result/$defs/node' },
+            { $ref: '#/properties/result' },
+            { $ref: 'https://example.org/x#/y' },
+          ],
+          $defs: {
+            node: {
+              type: 'object',
+              properties: { $ref: { $ref: '#/properties/result/$defs/node' } },
+              default: { $ref: '#/kept' },
+            },
+            other: { $id: 'https://example.org/other', $ref: '#/kept' },
+          },
+        },
+      },
+      required: ['result'],
+    },
+    title: 'y',
+  });
+});
+
+it.each([
+  ['{"type":"object"}', false],
+  ['{"properties":{"type":{"type":"object"}}}', true],
+  ['{"type":"array"}', true],
+  ['{"type":["object","null"]}', true],
+])('%s allows what is no object: %s', (schema, expected) => {
+  expect(allowsNonObjects(Buffer.from(schema), 0, schema.length)).toBe(expected);
+});
+
+it('takes out how a tool may be run as a task, and nothing else', () => {
+  const definition = '{"name":"x","execution":{"taskSupport":"optional"},"inputSchema":{"maximum":1.0},"é":[1]}';
+  expect(modernDefinition(Buffer.from(definition)).toString()).toBe(
+    '{"name":"x","inputSchema":{"maximum":1.0},"é":[1]}',
+  );
+});

@@ -1,0 +1,75 @@
+/**
+ * Definitions of tools as each era wants them. The earlier revisions know only objects as structured output, and refuse a
+ * whole list for one tool that promises something else: such output travels in an object of its own there. They also say
+ * how a tool may be run as a task, which means something else since.
+ */
+import { findMember, readMembers, splice } from './json.ts';
+
+/** In what a definition differs from era to era. */
+export interface EraTraits {
+  /** Its output may be no object, so that it is wrapped for clients of the earlier revisions. */
+  readonly wrapsOutput: boolean;
+  readonly hasExecution: boolean;
+}
+
+export const NO_TRAITS: EraTraits = { wrapsOutput: false, hasExecution: false };
+
+/** The member that a wrapped output stands under. */
+export const WRAPPER = 'result';
+
+/** Whether the schema at this place leaves room for something else than objects. */
+export function allowsNonObjects(bytes: Buffer, start: number, end: number): boolean {
+  const type = findMember(bytes, 'type', start, end);
+  return type === null || bytes.toString('latin1', type.start, type.end) !== '"object"';
+}
+
+export function legacyDefinition(definition: Buffer): Buffer {
+  const schema = findMember(definition, 'outputSchema');
+  if (schema === null) return definition;
+  const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as Schema);
+  return splice(definition, schema, Buffer.from(JSON.stringify(wrapped)));
+}
+
+export function modernDefinition(definition: Buffer): Buffer {
+  const members = readMembers(definition) ?? [];
+  const kept = members
+    .filter(({ key }) => key !== 'execution')
+    .map(({ key, start, end }) => [Buffer.from(`${JSON.stringify(key)}:`), definition.subarray(start, end)]);
+  const separated = kept.flatMap((parts, index) => (index === 0 ? parts : [Buffer.from(','), ...parts]));
+  return Buffer.concat([Buffer.from('{'), ...separated, Buffer.from('}')]);
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+function wrapSchema(schema: Schema): Schema {
+  const { $schema } = schema;
+  return {
+    ...($schema !== undefined && { $schema }),
+    type: 'object',
+    properties: { [WRAPPER]: moveReferences(schema) },
+    required: [WRAPPER],
+  };
+}
+
+const POINTERS = new Set(['$ref', '$dynamicRef']);
+/** Below these stand values, not schemas. */
+const VALUES = new Set(['const', 'enum', 'default', 'examples']);
+/** Below these stand schemas under names that the author chose. */
+const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions', 'dependencies']);
+
+/** The same schema one level deeper: what points to its root has to follow it there. */
+function moveReferences(schema: unknown, isMap = false): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => moveReferences(part));
+  if (typeof schema !== 'object' || schema === null) return schema;
+  // References below an address of its own do not start at the root.
+  const { $id } = schema as Schema;
+  if (!isMap && typeof $id === 'string' && !$id.startsWith('#')) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => {
+      if (isMap) return [key, moveReferences(value)];
+      if (POINTERS.has(key) && typeof value === 'string')
+        return [key, value.replace(/^#(?=\/|$)/, `#/properties/${WRAPPER}`)];
+      return [key, VALUES.has(key) ? value : moveReferences(value, MAPS.has(key))];
+    }),
+  );
+}
