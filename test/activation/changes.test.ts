@@ -13,6 +13,7 @@ import {
   enter,
   expectTold,
   type Guest,
+  isPipe,
   promptNames,
   resourceUris,
   templateUris,
@@ -143,7 +144,7 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
   });
 
   it('gets what there is after start_wait, and is told when the rest has come', async () => {
-    const guest = await enter(door, { config: starting(2200, '800ms'), ready: false });
+    const guest = await enter(door, { config: starting(2600, '1200ms'), ready: false });
     expect(await toolNames(guest.client)).toEqual(['quick_x']);
     expect(await resourceUris(guest.client)).toEqual([]);
     await waitFor(() => guest.changes('tools') === 1 && guest.changes('resources') === 1);
@@ -158,7 +159,7 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
       config: starting(600, '20s').replace('active_toolsets = ["*"]', ''),
       ready: false,
     });
-    if (door === 'stdio') {
+    if (isPipe(door)) {
       const [, called, names] = await Promise.all([
         activated(client, { tools_on: ['*'] }),
         callText(client, 'quick_x'),

@@ -1,41 +1,80 @@
-/** Both doors with one face, so that a test about what a client sees is written once. */
+/** Every door with one face, so that a test about what a client sees is written once. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import type { McpError } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, expect } from 'vitest';
 import { readMembers } from '../../src/protocol/json.ts';
-import type { Connection } from '../support/connection.ts';
-import { type GatewayOptions, type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import type { Ending, Exit } from '../support/child.ts';
+import type { Told } from '../support/connection.ts';
+import { type GatewayOptions, type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
+import { enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 
-export type Door = 'stdio' | 'http';
-export const doors: Door[] = ['stdio', 'http'];
+/** The modern ones are for clients of the SDK v2, pinned to the revision without sessions; the others for those of v1. */
+export const doors = ['stdio', 'http', 'modern stdio', 'modern http'] as const;
+export type Door = (typeof doors)[number];
+
+export function isModern(door: Door): boolean {
+  return door.startsWith('modern');
+}
+
+/** Whether requests arrive in the order in which they are sent. */
+export function isPipe(door: Door): boolean {
+  return door.endsWith('stdio');
+}
+
+/** What the clients of both SDKs have in common. */
+export interface Client {
+  getServerCapabilities(): object | undefined;
+  listTools(params?: { cursor?: string }): Promise<{ tools: ListedTool[] }>;
+  callTool(params: { name: string; arguments?: Record<string, unknown> }): Promise<object>;
+  listResources(): Promise<{ resources: { uri: string }[] }>;
+  listResourceTemplates(): Promise<{ resourceTemplates: { uriTemplate: string }[] }>;
+  readResource(params: { uri: string }): Promise<{ contents: object[] }>;
+  listPrompts(): Promise<{ prompts: { name: string }[] }>;
+  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ messages: { content: object }[] }>;
+  close(): Promise<void>;
+}
+
+interface ListedTool {
+  name: string;
+  description?: string | undefined;
+  inputSchema: { properties?: Record<string, unknown> | undefined };
+}
 
 /** A client at a gateway. */
-export interface Guest extends Connection {
+export interface Guest extends Told {
+  readonly client: Client;
   readonly cwd: string;
   /** The gateway's log. */
   stderr(): string;
+  /** Ends the gateway. */
+  stop(how: Ending): Promise<Exit>;
+  /** How listening ended, at the modern doors. */
+  readonly subscription?: { readonly closed: Promise<string> };
   /** The result or the error of a request with `params` as raw text, raw as well. */
-  raw(method: string, params: string): Promise<{ readonly result?: string; readonly error?: string }>;
+  raw(method: string, params: string): Promise<RawAnswer>;
+}
+
+export interface RawAnswer {
+  readonly result?: string;
+  readonly error?: string;
 }
 
 /** A gateway with one client. Over HTTP it is ready, unless told otherwise. */
 export async function enter(door: Door, options: GatewayOptions & { readonly ready?: boolean }): Promise<Guest> {
-  if (door === 'stdio') {
-    const gateway = await startStdio(options);
-    return { ...gateway, raw: async (method, params) => rawAnswer(await gateway.request(method, params)) };
-  }
-  return visit(await startHttp(options));
+  if (!isPipe(door)) return (isModern(door) ? visitModern : visit)(await startHttp(options));
+  const gateway = isModern(door) ? await startModernStdio(options) : await startStdio(options);
+  const asSent = isModern(door) ? enveloped : (params: string) => params;
+  return { ...gateway, raw: async (method, params) => rawAnswer(await gateway.request(method, asSent(params))) };
 }
 
 /**
- * For the tests of one `describe`: each call gives a client with a fresh selection. Over HTTP that is a session of one
- * gateway for all, over stdio a gateway of its own. `options` is called where files may be made.
+ * For the tests of one `describe`: each call gives a client with a fresh selection. In a session that is all it takes; at
+ * the other doors what is active belongs to the agent, and they get a gateway each. `options` is called where files may
+ * be made.
  */
 export function useGateway(door: Door, options: () => GatewayOptions): () => Promise<Guest> {
-  if (door === 'stdio') return () => enter(door, options());
+  if (door !== 'http') return () => enter(door, options());
   let gateway: HttpGateway;
   beforeAll(async () => {
     gateway = await startHttp(options());
@@ -45,22 +84,41 @@ export function useGateway(door: Door, options: () => GatewayOptions): () => Pro
 
 /** A new session at a gateway that is there. */
 export async function visit(gateway: HttpGateway): Promise<Guest> {
-  const connection = await gateway.connect();
-  const session = { 'mcp-session-id': connection.transport.sessionId ?? '' };
-  let count = 0;
-  const raw = async (method: string, params: string) => {
-    const id = `raw-${++count}`;
-    const response = await gateway.post(
-      `{"jsonrpc":"2.0","id":"${id}","method":"${method}","params":${params}}`,
-      session,
-    );
-    const text = await response.text();
-    return rawAnswer(Buffer.from(text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')));
+  const { transport, ...connection } = await gateway.connect();
+  const session = { 'mcp-session-id': transport.sessionId ?? '' };
+  return {
+    ...connection,
+    raw: (method, params) => rawPost(gateway, method, params, session),
+    cwd: gateway.cwd,
+    stderr: gateway.stderr,
+    stop: gateway.stop,
   };
-  return { ...connection, raw, cwd: gateway.cwd, stderr: gateway.stderr };
 }
 
-function rawAnswer(message: Buffer): { result?: string; error?: string } {
+/** A new client without a session at a gateway that is there. */
+export async function visitModern(gateway: HttpGateway, headers: Record<string, string> = {}): Promise<Guest> {
+  return {
+    ...(await gateway.connectModern(headers)),
+    raw: (method, params) => rawPost(gateway, method, enveloped(params), { ...headers, ...mirrored(method, params) }),
+    cwd: gateway.cwd,
+    stderr: gateway.stderr,
+    stop: gateway.stop,
+  };
+}
+
+let posted = 0;
+
+async function rawPost(gateway: HttpGateway, method: string, params: string, headers: Record<string, string>) {
+  const id = `raw-${++posted}`;
+  const response = await gateway.post(
+    `{"jsonrpc":"2.0","id":"${id}","method":"${method}","params":${params}}`,
+    headers,
+  );
+  const text = await response.text();
+  return rawAnswer(Buffer.from(text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')));
+}
+
+function rawAnswer(message: Buffer): RawAnswer {
   const members = readMembers(message) ?? [];
   const raw = (name: string) =>
     members
@@ -127,13 +185,19 @@ export function ownError({ content, isError }: ToolResult): OwnError {
   return body;
 }
 
+/** An error of the protocol, in either SDK. */
+export interface Refusal extends Error {
+  readonly code: number;
+  readonly data?: unknown;
+}
+
 /** The error that a request other than a call is answered with. */
-export async function refusal(request: Promise<unknown>): Promise<McpError> {
+export async function refusal(request: Promise<unknown>): Promise<Refusal> {
   return request.then(
     () => {
       throw new Error('it was accepted');
     },
-    (error: McpError) => error,
+    (error: Refusal) => error,
   );
 }
 

@@ -1,13 +1,11 @@
 /** The same through a client that neither we nor the SDK's tests wrote: the Inspector's command line. */
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { startHttp } from '../support/gateway.ts';
+import { bin, startHttp } from '../support/gateway.ts';
 import { inspect } from '../support/inspector.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { doors } from './doors.ts';
+import { doors, isModern, isPipe } from './doors.ts';
 
-const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 const config = `active_toolsets = ["git_s*", "git_log*"]\n${serversToml({
   git: server(
     'basic',
@@ -33,12 +31,10 @@ describe.each(doors)('the inspector over %s', (door) => {
   let target: string[];
 
   beforeAll(async () => {
-    if (door === 'http') {
-      const { url } = await startHttp({ config });
-      target = [url, '--transport', 'http'];
-    } else {
-      target = ['--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin];
-    }
+    const era = ['--protocol-era', isModern(door) ? 'modern' : 'legacy'];
+    target = isPipe(door)
+      ? [...era, '--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin]
+      : [(await startHttp({ config })).url, '--transport', 'http', ...era];
   });
 
   async function ask(method: string, ...args: string[]) {
@@ -74,6 +70,7 @@ describe.each(doors)('the inspector over %s', (door) => {
     ]);
     const { result } = await ask('resources/read', '--uri', 'git_log://7/x');
     expect(result?.contents).toMatchObject([{ uri: 'log://7/x', text: 'log://7/x from git' }]);
+    expect((await ask('prompts/list')).result?.prompts).toMatchObject([{ name: 'git_p' }]);
     const prompt = await ask('prompts/get', '--prompt-name', 'git_p');
     expect(JSON.stringify(prompt.result)).toContain('p from git');
   });

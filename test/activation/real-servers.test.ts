@@ -13,15 +13,18 @@ import {
   call,
   callText,
   catalogLines,
+  type Door,
   doors,
   type Guest,
   ownError,
   promptNames,
+  type RawAnswer,
   resourceUris,
   templateUris,
   toolNames,
   useGateway,
 } from './doors.ts';
+import { asGiven, definitionAt, listFields } from './eras.ts';
 
 const program = (name: string) =>
   fileURLToPath(new URL(`../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
@@ -52,7 +55,7 @@ const servers = serversToml(
 );
 
 /** The servers themselves, with no gateway between. */
-const direct = {} as Record<(typeof namespaces)[number], (method: string, params: string) => Promise<object>>;
+const direct = {} as Record<(typeof namespaces)[number], (method: string, params: string) => Promise<RawAnswer>>;
 
 beforeAll(async () => {
   const cwd = tempFolder();
@@ -73,12 +76,19 @@ beforeAll(async () => {
 });
 
 /** Asks both ways and expects the same bytes. */
-async function expectSame({ raw }: Guest, method: string, key: 'name' | 'uri', exposed: string, args?: object) {
+async function expectSame(
+  door: Door,
+  { raw }: Guest,
+  method: string,
+  key: 'name' | 'uri',
+  exposed: string,
+  args?: object,
+) {
   const at = exposed.indexOf('_');
   const params = (name: string) => JSON.stringify({ [key]: name, ...(args && { arguments: args }) });
   const asked = await raw(method, params(exposed));
   const server = direct[exposed.slice(0, at) as keyof typeof direct];
-  expect(asked).toEqual(await server(method, params(exposed.slice(at + 1))));
+  expect(asked).toEqual(asGiven(door, method, await server(method, params(exposed.slice(at + 1)))));
   return asked;
 }
 
@@ -98,10 +108,13 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     for (const method of Object.keys(lists) as (keyof typeof lists)[]) {
       const expected = [];
       for (const name of namespaces) {
-        const { result } = (await direct[name](method, '{}')) as { result?: string };
-        if (result !== undefined) expected.push(...definitions(result, method, `${name}_`));
+        const { result } = await direct[name](method, '{}');
+        if (result !== undefined)
+          expected.push(...definitions(result, method, `${name}_`).map((text) => definitionAt(door, text)));
       }
       const { result = '' } = await guest.raw(method, '{}');
+      const { [lists[method][0]]: _, ...fields } = JSON.parse(result) as Record<string, unknown>;
+      expect(fields).toEqual(listFields(door));
       const listed = definitions(result, method);
       expect(method === 'tools/list' ? listed.slice(1) : listed).toEqual(expected);
       expect(expected.length).toBeGreaterThan(1);
@@ -110,27 +123,27 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
 
   it('have their results passed on byte for byte', async () => {
     const guest = await arrive();
-    const tool = (name: string, args: object) => expectSame(guest, 'tools/call', 'name', name, args);
+    const tool = (name: string, args: object) => expectSame(door, guest, 'tools/call', 'name', name, args);
     await tool('ev_echo', { message: 'caf\u00e9 😀 "\\' });
     await tool('ev_get-sum', { a: 0.1, b: 0.2 });
     await tool('ev_get-tiny-image', {});
     await tool('ev_get-annotated-message', { messageType: 'error', includeImage: true });
     await tool('ev_get-structured-content', { location: 'Chicago' });
     await tool('ev_get-resource-links', { count: 3 });
-    await expectSame(guest, 'resources/read', 'uri', 'ev_demo://resource/static/document/features.md');
-    await expectSame(guest, 'prompts/get', 'name', 'ev_args-prompt', { city: 'Oslo', state: 'x' });
+    await expectSame(door, guest, 'resources/read', 'uri', 'ev_demo://resource/static/document/features.md');
+    await expectSame(door, guest, 'prompts/get', 'name', 'ev_args-prompt', { city: 'Oslo', state: 'x' });
   });
 
   it('have their errors passed on byte for byte', async () => {
     const guest = await arrive();
     const answers = [
-      await expectSame(guest, 'tools/call', 'name', 'ev_get-sum', { a: 'x' }),
-      await expectSame(guest, 'tools/call', 'name', 'fs_read_text_file', {}),
-      await expectSame(guest, 'tools/call', 'name', 'mem_add_observations', {
+      await expectSame(door, guest, 'tools/call', 'name', 'ev_get-sum', { a: 'x' }),
+      await expectSame(door, guest, 'tools/call', 'name', 'fs_read_text_file', {}),
+      await expectSame(door, guest, 'tools/call', 'name', 'mem_add_observations', {
         observations: [{ entityName: 'nobody', contents: ['x'] }],
       }),
-      await expectSame(guest, 'prompts/get', 'name', 'ev_args-prompt', {}),
-      await expectSame(guest, 'resources/read', 'uri', 'ev_demo://resource/dynamic/text/none'),
+      await expectSame(door, guest, 'prompts/get', 'name', 'ev_args-prompt', {}),
+      await expectSame(door, guest, 'resources/read', 'uri', 'ev_demo://resource/dynamic/text/none'),
     ];
     for (const { result, error } of answers) expect(error ?? result).toMatch(/"isError":true|"code":-?\d/);
   });

@@ -6,18 +6,21 @@ import type { ClientCapabilities, JSONRPCMessage, JSONRPCNotification } from '@m
 import { type Child, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 
-/** A client, and what it was told. */
-export interface Connection {
-  readonly client: Client;
+/** What a client was told. */
+export interface Told {
   /** Every notification in order of arrival, also those the client has no handler for. */
   readonly notifications: JSONRPCNotification[];
   /** How many list-changed notifications there were. */
   changes(kind: 'tools' | 'resources' | 'prompts'): number;
 }
 
-export interface PipeConnection extends Connection {
-  /** Connects the client. */
-  connect(): Promise<void>;
+/** A client, and what it was told. */
+export interface Connection extends Told {
+  readonly client: Client;
+}
+
+/** Raw access to a program beside the client on it. */
+export interface Pipe {
   /** Writes a line as it is, with a newline after it. */
   send(line: string | Uint8Array): void;
   /** A request with `params` as raw JSON text; gives the raw line of its response. The client does not get to see it. */
@@ -26,16 +29,26 @@ export interface PipeConnection extends Connection {
   readonly lines: Buffer[];
 }
 
+export interface PipeConnection extends Connection, Pipe {
+  /** Connects the client. */
+  connect(): Promise<void>;
+}
+
 export interface HttpConnection extends Connection {
   readonly transport: StreamableHTTPClientTransport;
 }
 
 /** A client on the stdin and stdout of a program. `stray` says whether lines that are no messages are allowed there. */
-export function openPipe(
-  child: Child,
-  capabilities?: ClientCapabilities,
-  stray: 'refused' | 'ignored' = 'refused',
-): PipeConnection {
+export function openPipe(child: Child, capabilities?: ClientCapabilities, stray?: Stray): PipeConnection {
+  const { transport, ...pipe } = openTransport(child, stray);
+  const connection = watch(transport, capabilities);
+  return { ...connection, ...pipe, connect: () => connection.client.connect(transport) };
+}
+
+type Stray = 'refused' | 'ignored';
+
+/** The same without the client. */
+export function openTransport(child: Child, stray: Stray = 'refused'): Pipe & { readonly transport: Transport } {
   const send = (line: string | Uint8Array) => {
     child.process.stdin.write(Buffer.concat([Buffer.from(line), Buffer.from('\n')]));
   };
@@ -71,8 +84,7 @@ export function openPipe(
     });
     return Promise.race([answered, ended]);
   };
-  const connection = watch(transport, capabilities);
-  return { ...connection, send, request, lines, connect: () => connection.client.connect(transport) };
+  return { transport, send, request, lines };
 }
 
 /** An SDK client (v1) on any Streamable HTTP endpoint. */
@@ -101,16 +113,21 @@ export async function connectHttp(
   return { ...connection, transport };
 }
 
-/** A client that keeps what it is told. A handler set before connecting is kept by the SDK and called first. */
+/** A client that keeps what it is told. */
 function watch(transport: Transport, capabilities: ClientCapabilities = {}): Connection {
   const client = new Client({ name: 'toolgate-test', version: '1.0.0' }, { capabilities });
+  return { client, ...overhear(transport) };
+}
+
+/** What comes through a transport. A handler set before connecting is kept by the SDK and called first. */
+export function overhear(transport: Pick<Transport, 'onmessage'>): Told {
   const notifications: JSONRPCNotification[] = [];
   transport.onmessage = (message: JSONRPCMessage) => {
     if ('method' in message && !('id' in message)) notifications.push(message);
   };
   const changes = (kind: string) =>
     notifications.filter(({ method }) => method === `notifications/${kind}/list_changed`).length;
-  return { client, notifications, changes };
+  return { notifications, changes };
 }
 
 function eachLine(child: Child, onLine: (line: Buffer) => void): void {

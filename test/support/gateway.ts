@@ -1,12 +1,14 @@
-/** A real gateway in a process of its own, with the official SDK's client (v1) at its door. Runs dist/ through bin/toolgate.mjs. */
+/** A real gateway in a process of its own: dist/ through bin/toolgate.mjs. At its door are the official SDK's clients, v1 or, where it says modern, v2. */
 import { fileURLToPath } from 'node:url';
 import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js';
 import { type Child, childEnv, type Ending, startChild } from './child.ts';
 import { connectHttp, type HttpConnection, openPipe, type PipeConnection } from './connection.ts';
+import { connectModernHttp, type ModernConnection, type ModernPipe, openModernPipe } from './modern.ts';
 import { waitFor } from './processes.ts';
 import { type Files, tempFolder, writeFiles } from './temp.ts';
 
-const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
+/** The command line program. */
+export const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 
 export interface GatewayOptions {
   /** Text of tools.toml. Another kind of configuration goes into `files` under its own name. */
@@ -24,6 +26,10 @@ export interface StdioGateway extends PipeConnection, Child {
   readonly cwd: string;
 }
 
+export interface ModernStdioGateway extends ModernPipe, Child {
+  readonly cwd: string;
+}
+
 export interface HttpGateway extends Child {
   readonly cwd: string;
   readonly origin: string;
@@ -31,6 +37,8 @@ export interface HttpGateway extends Child {
   readonly url: string;
   /** A new client with its own session; its GET stream is open. */
   connect(options?: ConnectOptions): Promise<HttpConnection>;
+  /** A new client without a session; it is listening. */
+  connectModern(headers?: Record<string, string>): Promise<ModernConnection>;
   /** Posts a body as it is, with the headers that MCP wants unless told otherwise. */
   post(body: string | Uint8Array, headers?: Record<string, string>, path?: string): Promise<Response>;
 }
@@ -49,6 +57,12 @@ export async function startStdio(
   const connection = openPipe(child, options.capabilities);
   if (options.connect !== false) await orExplain(child, connection.connect());
   return { ...child, ...connection, cwd };
+}
+
+/** `toolgate stdio` with a connected client that speaks the revision without sessions. Ends by closing stdin. */
+export async function startModernStdio(options: GatewayOptions = {}): Promise<ModernStdioGateway> {
+  const { child, cwd } = spawnGateway(['stdio'], options, 'stdin');
+  return { ...child, ...(await orExplain(child, openModernPipe(child))), cwd };
 }
 
 /** `toolgate serve` on a free port, ready (or, with `ready: false`, only listening). Ends by SIGTERM. */
@@ -78,6 +92,7 @@ export async function startHttp(options: GatewayOptions & { readonly ready?: boo
       }),
     connect: ({ path = '/mcp', headers = {}, capabilities }: ConnectOptions = {}) =>
       connectHttp(origin + path, headers, capabilities),
+    connectModern: (headers) => connectModernHttp(url, headers),
   };
 }
 
