@@ -74,6 +74,13 @@ describe('readItems', () => {
     expect(read('prompt', '{"prompts":[{"name":"p"}]}').items).toHaveLength(1);
   });
 
+  it('leaves out a definition that clients could not parse, which would cost them the whole list', () => {
+    const long = `"description":"${'x'.repeat(600)}\u0001\t"`;
+    const { items, problems } = tools(`{"name":"a",${schema},${long}}`, `{\n"name":\t"b",${schema}}`);
+    expect(items.map(({ name }) => name)).toEqual(['b']);
+    expect(problems).toEqual(['tools/list: entry 1 was left out: it has a control character in a string']);
+  });
+
   it('takes the description that clients will read, and none where it is no text', () => {
     const described = (text: string) => tools(`{"name":"a",${schema}${text}}`).items[0]!.description;
     expect(described('')).toBe('');

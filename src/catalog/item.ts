@@ -71,6 +71,7 @@ export function readItems(kind: Kind, result: Buffer): Offer {
 
 /** The item, or why it cannot be one. */
 function readItem(kind: Kind, bytes: Buffer): Item | string {
+  if (!isReadable(bytes)) return 'it has a control character in a string';
   const members = readMembers(bytes) ?? [];
   const { identity, also } = kindWords[kind];
   // Named twice, clients would read the name that was not checked and not prefixed.
@@ -97,6 +98,18 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   });
 }
 
+/** Our scanner is laxer than JSON.parse in very long strings, but one such definition would cost clients the whole list. */
+function isReadable(bytes: Buffer): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (!/[\0-\x1f]/.test(bytes.toString('latin1'))) return true;
+  try {
+    JSON.parse(bytes.toString());
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function readTraits(bytes: Buffer, members: readonly Member[]): EraTraits {
   const output = members.find(({ key }) => key === 'outputSchema');
   const wrapsOutput =
@@ -111,8 +124,7 @@ function readMirrored(bytes: Buffer): readonly MirroredArgument[] | string | nul
     const mirrored = findMirrored(JSON.parse(bytes.toString('utf8', schema.start, schema.end)));
     return mirrored.length === 0 ? null : mirrored;
   } catch {
-    // Our scanner is laxer than JSON.parse in very long strings.
-    return 'its "inputSchema" is not valid JSON';
+    return 'its "inputSchema" is nested too deeply';
   }
 }
 

@@ -21,12 +21,6 @@ export interface ModernOptions {
   readonly alone: boolean;
 }
 
-/** One `subscriptions/listen` under way. */
-interface Listener {
-  readonly answer: Answer;
-  readonly kinds: ReadonlySet<ListKind>;
-}
-
 const FILTERS: Readonly<Record<ListKind, string>> = {
   tools: 'toolsListChanged',
   resources: 'resourcesListChanged',
@@ -44,9 +38,10 @@ export class ModernPeer {
   readonly #alone: boolean;
   readonly #caller: Caller;
   readonly #running: Answer[] = [];
-  /** Apart from the others: they have no end to be waited for. */
+  /** Each `subscriptions/listen`, apart from the others: they have no end to be waited for. */
   readonly #listening: Answer[] = [];
-  #listeners: Listener[] = [];
+  /** What each of them wants to hear of. */
+  readonly #kinds = new WeakMap<Answer, ReadonlySet<ListKind>>();
 
   constructor(gateway: Gateway, { agent, selection, alone }: ModernOptions) {
     this.#gateway = gateway;
@@ -64,7 +59,8 @@ export class ModernPeer {
     const isListening = message.method === 'subscriptions/listen';
     const taken = this.#alone && this.#find(idText(message)) !== undefined;
     const running = taken ? [] : isListening ? this.#listening : this.#running;
-    const answer = new Answer(message, exchange, running, this, audience, 'modern', headers);
+    // Over HTTP nothing says that two requests are of the same client; those on one channel are.
+    const answer = new Answer(message, exchange, running, exchange, audience, 'modern', headers);
     try {
       if (taken) throw idInUse(answer.id);
       this.#dispatch(message, answer);
@@ -142,13 +138,12 @@ export class ModernPeer {
     const kinds = new Set((Object.keys(FILTERS) as ListKind[]).filter((kind) => asked[FILTERS[kind]] === true));
     const honoured = Object.fromEntries([...kinds].map((kind) => [FILTERS[kind], true]));
     answer.notify(notification('notifications/subscriptions/acknowledged', answer, honoured));
-    this.#listeners.push({ answer, kinds });
+    this.#kinds.set(answer, kinds);
   }
 
   #changed(kind: ListKind): void {
-    this.#listeners = this.#listeners.filter(({ answer }) => answer.place >= 0);
-    for (const { answer, kinds } of this.#listeners)
-      if (kinds.has(kind)) answer.notify(notification(`notifications/${kind}/list_changed`, answer));
+    for (const answer of this.#listening)
+      if (this.#kinds.get(answer)?.has(kind)) answer.notify(notification(`notifications/${kind}/list_changed`, answer));
   }
 }
 

@@ -43,7 +43,8 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
   let modern: ModernPeer | null = null;
   const refuse = (error: unknown, id: string | null) => {
     const known = toGatewayError(error);
-    answer(modern === null ? errorReply(id ?? 'null', errorObject(known)) : errorReply(id, modernErrorObject(known)));
+    const inSession = modern === null || peer.revision !== null;
+    answer(inSession ? errorReply(id ?? 'null', errorObject(known)) : errorReply(id, modernErrorObject(known)));
   };
 
   const receiveOne = (bytes: Buffer) => {

@@ -5,10 +5,10 @@
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import { IDENTITY } from '../version.ts';
 import { WRAPPER } from './definition.ts';
-import { decodeString, findMember, JsonError, type Span, skipSpace, skipString, skipValue, splice } from './json.ts';
+import { decodeString, findMember, JsonError, type Member, skipSpace, skipString, skipValue, splice } from './json.ts';
 import { LONG } from './long.ts';
 import { SERVER_INFO } from './meta.ts';
-import { join, type Parts } from './parts.ts';
+import { join, type Parts, sizeOf } from './parts.ts';
 import { errorObject, type Reply } from './rpc.ts';
 import { skeletonEnd } from './skeleton.ts';
 
@@ -30,15 +30,54 @@ const SIGNATURE = `,"_meta":{"${SERVER_INFO}":${JSON.stringify(IDENTITY)}}`;
 
 /** The answer with a result of the earlier revisions, for a modern client. One of our own, which has no `_meta`, is signed. */
 export function modernReply(id: string, method: string, result: Parts, isOwn = false): Reply {
-  const first = Buffer.isBuffer(result) ? result : result[0]!;
-  const at = skipSpace(first, 1, first.length);
   const fields = (KEEPABLE.has(method) ? NOT_KEPT : COMPLETE) + (isOwn ? SIGNATURE : '');
-  const head = `{"jsonrpc":"2.0","result":{${fields}${first[at] === CLOSE_BRACE ? '' : ','}`;
-  const rest = first.subarray(at);
-  return { head, body: Buffer.isBuffer(result) ? rest : [rest, ...result.slice(1)], tail: `,"id":${id}}` };
+  const parts = Buffer.isBuffer(result) ? [result] : result;
+  if (!isOwn && sizeOf(result) > LONG && hasMember(parts[0]!)) return longReply(id, fields, parts);
+  const whole = join(result);
+  const bytes = isOwn || !mayHaveStrays(whole) ? whole : withoutStrays(whole);
+  const at = skipSpace(bytes, 1, bytes.length);
+  const head = `{"jsonrpc":"2.0","result":{${fields}${bytes[at] === CLOSE_BRACE ? '' : ','}`;
+  return { head, body: bytes.subarray(at), tail: `,"id":${id}}` };
+}
+
+/** Whether the object that begins so has a member, and is not just long for its spaces. */
+function hasMember(first: Buffer): boolean {
+  return first[skipSpace(first, 1, first.length)] === 0x22;
+}
+
+/** What is long is not looked into: our fields come last, because what stands last counts. */
+function longReply(id: string, fields: string, parts: readonly Buffer[]): Reply {
+  const last = parts.at(-1)!;
+  const body = [...parts.slice(0, -1), last.subarray(0, last.lastIndexOf(CLOSE_BRACE))];
+  return { head: '{"jsonrpc":"2.0","result":', body, tail: `,${fields}},"id":${id}}` };
+}
+
+/** Whether one of our fields can stand in it, be it in escapes. */
+function mayHaveStrays(result: Buffer): boolean {
+  const text = result.toString('latin1');
+  return MODERN_FIELDS.some((field) => text.includes(field)) || text.includes('\\u');
 }
 
 const MODERN_FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
+
+function isModernField({ key }: Member): boolean {
+  return MODERN_FIELDS.includes(key);
+}
+
+/** Members that earlier revisions give no meaning to are cut out where the modern one does: they would stand there twice. */
+function withoutStrays(result: Buffer): Buffer {
+  try {
+    const members = readLongMembers(result);
+    if (!members.some(isModernField)) return result;
+    return writeObject(
+      members.filter((member) => !isModernField(member)).map(({ keyStart, end }) => [result.subarray(keyStart, end)]),
+    );
+  } catch (error) {
+    // What is wrong inside a long result is the caller's to find.
+    if (!(error instanceof JsonError)) throw error;
+    return result;
+  }
+}
 
 /**
  * A result for a client of the earlier revisions, or why there is none: such a client cannot be asked back. `wraps` says
@@ -55,23 +94,32 @@ export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayErro
 }
 
 function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayError {
-  const members = readSegments(result);
-  const type = members.find(({ key }) => key === 'resultType');
-  if (type !== undefined && result.toString('latin1', type.value, type.end) !== '"complete"') {
+  const members = readLongMembers(result);
+  if (members.some((member) => member.key === 'resultType' && !isComplete(result, member))) {
     return new GatewayError(
       'capability_missing',
       'The server needs an answer from the user or the model first, and cannot ask this client for it.',
     );
   }
-  const kept = members.filter(({ key }) => !MODERN_FIELDS.includes(key));
-  const toWrap = kept.find(({ key, value }) => key === STRUCTURED && (wraps || result[value] !== 0x7b));
-  if (kept.length === members.length && toWrap === undefined) return result;
-  const texts = kept.map((member) =>
-    member === toWrap
-      ? [WRAP, result.subarray(member.value, member.end), CLOSE]
-      : [result.subarray(member.start, member.end)],
+  const kept = members.filter((member) => !isModernField(member));
+  const isWrapped = ({ key, start }: Member) => key === STRUCTURED && (wraps || result[start] !== 0x7b);
+  if (kept.length === members.length && !kept.some(isWrapped)) return result;
+  return writeObject(
+    kept.map((member) =>
+      isWrapped(member)
+        ? [WRAP, result.subarray(member.start, member.end), CLOSE]
+        : [result.subarray(member.keyStart, member.end)],
+    ),
   );
-  return Buffer.concat([OPEN, ...texts.flatMap((text, index) => (index > 0 ? [COMMA, ...text] : text)), CLOSE]);
+}
+
+function isComplete(result: Buffer, { start, end }: Member): boolean {
+  return result[start] === 0x22 && decodeString(result, start, end) === 'complete';
+}
+
+/** An object of members, each in the parts it is made of. */
+function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
+  return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
 }
 
 const STRUCTURED = 'structuredContent';
@@ -81,36 +129,35 @@ const OPEN = Buffer.from('{');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from('}');
 
-interface Segment extends Span {
-  readonly key: string;
-  /** Where the value starts; `start` is where the key does. */
-  readonly value: number;
-}
+/** Values shorter than this are as fast read as stepped over. */
+const SHORT = 512;
 
-/** The members of the object that `bytes` are. Long values are stepped over by their brackets. */
-function readSegments(bytes: Buffer): Segment[] {
-  const segments: Segment[] = [];
+/** The members of the object that `bytes` are. What is inside them has been read before, or is taken on trust. */
+function readLongMembers(bytes: Buffer): Member[] {
+  const members: Member[] = [];
   const { length } = bytes;
   let at = skipSpace(bytes, 1, length);
   while (bytes[at] !== CLOSE_BRACE) {
     const keyEnd = skipString(bytes, at, length);
-    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
+    const start = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
     const end =
-      length - value > LONG && isNested(bytes[value]!) ? nestedEnd(bytes, value) : skipValue(bytes, value, length);
-    segments.push({ key: decodeString(bytes, at, keyEnd), start: at, value, end });
+      length - start > SHORT && isNested(bytes[start]!) ? nestedEnd(bytes, start) : skipValue(bytes, start, length);
+    members.push({ key: decodeString(bytes, at, keyEnd), keyStart: at, start, end });
     const next = skipSpace(bytes, end, length);
     if (bytes[next] === CLOSE_BRACE) break;
     at = skipSpace(bytes, next + 1, length);
   }
-  return segments;
+  return members;
 }
 
 function isNested(first: number): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
+/** Looks at the near end first: all that follows is copied to be looked at, and must not be for each of many short values. */
 function nestedEnd(bytes: Buffer, at: number): number {
-  return at + skeletonEnd([bytes.subarray(at)]);
+  const near = skeletonEnd([bytes.subarray(at, at + SHORT)]);
+  return at + (near >= 0 ? near : skeletonEnd([bytes.subarray(at)]));
 }
 
 /** Codes that the modern revision replaced, or keeps for itself: there they would mean something else. */

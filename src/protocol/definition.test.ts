@@ -58,3 +58,8 @@ it('takes out how a tool may be run as a task, and nothing else', () => {
     '{"name":"x","inputSchema":{"maximum":1.0},"é":[1]}',
   );
 });
+
+it('leaves a schema out that is nested too deeply to be wrapped', () => {
+  const deep = `{"name":"x","outputSchema":{"anyOf":${'['.repeat(9000)}${']'.repeat(9000)}},"inputSchema":{}}`;
+  expect(legacyDefinition(Buffer.from(deep)).toString()).toBe('{"name":"x","inputSchema":{}}');
+});

@@ -26,16 +26,24 @@ export function allowsNonObjects(bytes: Buffer, start: number, end: number): boo
 export function legacyDefinition(definition: Buffer): Buffer {
   const schema = findMember(definition, 'outputSchema');
   if (schema === null) return definition;
-  const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as Schema);
-  return splice(definition, schema, Buffer.from(JSON.stringify(wrapped)));
+  try {
+    const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as Schema);
+    return splice(definition, schema, Buffer.from(JSON.stringify(wrapped)));
+  } catch {
+    // Nested too deeply to be looked into. A tool may do without one; a list must not fail for one.
+    return withoutMember(definition, 'outputSchema');
+  }
 }
 
 export function modernDefinition(definition: Buffer): Buffer {
-  const members = readMembers(definition) ?? [];
-  const kept = members
-    .filter(({ key }) => key !== 'execution')
-    .map(({ key, start, end }) => [Buffer.from(`${JSON.stringify(key)}:`), definition.subarray(start, end)]);
-  const separated = kept.flatMap((parts, index) => (index === 0 ? parts : [Buffer.from(','), ...parts]));
+  return withoutMember(definition, 'execution');
+}
+
+function withoutMember(definition: Buffer, unwanted: string): Buffer {
+  const kept = (readMembers(definition) ?? [])
+    .filter(({ key }) => key !== unwanted)
+    .map(({ keyStart, end }) => definition.subarray(keyStart, end));
+  const separated = kept.flatMap((member, index) => (index === 0 ? [member] : [Buffer.from(','), member]));
   return Buffer.concat([Buffer.from('{'), ...separated, Buffer.from('}')]);
 }
 

@@ -6,7 +6,7 @@ import { GatewayError } from '../errors.ts';
 import { IDENTITY } from '../version.ts';
 import { decodeString, readMembers } from './json.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
-import { claimsRevision, type Message } from './message.ts';
+import { claimsRevision, type Envelope, type Message } from './message.ts';
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
 import { ALL_REVISIONS, MODERN_REVISION } from './revisions.ts';
 
@@ -20,24 +20,51 @@ export interface Audience {
 
 export const NO_CAPABILITIES = '{}';
 
+interface Claim {
+  readonly revision: string;
+  readonly audience: Audience;
+}
+
+/** What was found in envelopes that messages share. */
+const claims = new WeakMap<Envelope, Claim>();
+
+function claimOf(message: Message): Claim {
+  const { envelope } = message;
+  if (envelope === null || !claimsRevision(message)) throw invalidEnvelope(PROTOCOL_VERSION, 'it is missing');
+  const known = claims.get(envelope);
+  if (known !== undefined) return known;
+  const claim = { revision: readRevision(message, envelope), audience: readEnvelope(message, envelope) };
+  claims.set(envelope, claim);
+  return claim;
+}
+
 /** The revision that a message claims to be written in. */
-export function claimedRevision({ bytes, envelope }: Message): string {
-  const { versionStart, versionEnd } = envelope!;
-  if (bytes[versionStart] !== QUOTE) throw invalidEnvelope(PROTOCOL_VERSION, 'it must be a string');
-  return decodeString(bytes, versionStart, versionEnd);
+export function claimedRevision(message: Message): string {
+  return message.envelope === null
+    ? ''
+    : (claims.get(message.envelope)?.revision ?? readRevision(message, message.envelope));
 }
 
 /** Throws for an envelope that lacks something or is malformed. What it names may still be unknown to us. */
 export function readAudience(message: Message): Audience {
-  const { bytes, envelope } = message;
-  if (envelope === null || !claimsRevision(message)) throw invalidEnvelope(PROTOCOL_VERSION, 'it is missing');
+  return claimOf(message).audience;
+}
+
+function readRevision({ bytes, metaStart }: Message, { versionStart, versionEnd }: Envelope): string {
+  if (bytes[metaStart + versionStart] !== QUOTE) throw invalidEnvelope(PROTOCOL_VERSION, 'it must be a string');
+  return decodeString(bytes, metaStart + versionStart, metaStart + versionEnd);
+}
+
+function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Audience {
   const { capabilitiesStart, capabilitiesEnd, clientStart, clientEnd, levelStart, levelEnd } = envelope;
+  const text = (start: number, end: number) => bytes.toString('latin1', metaStart + start, metaStart + end);
   if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
-  if (clientStart >= 0 && !isKnownClient(bytes.toString('latin1', clientStart, clientEnd)))
+  if (clientStart >= 0 && !isKnownClient(text(clientStart, clientEnd)))
     throw invalidEnvelope(CLIENT_INFO, 'it must be an object with the strings "name" and "version"');
-  const capabilities = passedOn(bytes.toString('latin1', capabilitiesStart, capabilitiesEnd));
+  const capabilities = passedOn(text(capabilitiesStart, capabilitiesEnd));
   if (levelStart < 0) return capabilities;
-  const level = bytes[levelStart] === QUOTE ? decodeString(bytes, levelStart, levelEnd) : null;
+  const at = metaStart + levelStart;
+  const level = bytes[at] === QUOTE ? decodeString(bytes, at, metaStart + levelEnd) : null;
   if (!isLogLevel(level)) throw invalidEnvelope(LOG_LEVEL, `it must be one of ${LOG_LEVELS.join(', ')}`);
   return { capabilities: capabilities.capabilities, logLevel: level };
 }
@@ -84,9 +111,10 @@ function isKnownClient(text: string): boolean {
   return remember(clients, text, () => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
-    return ['name', 'version'].every((wanted) =>
-      members?.some(({ key, start }) => key === wanted && bytes[start] === QUOTE),
-    );
+    return ['name', 'version'].every((wanted) => {
+      const member = members?.findLast(({ key }) => key === wanted);
+      return member !== undefined && bytes[member.start] === QUOTE;
+    });
   });
 }
 
@@ -142,10 +170,6 @@ function otherMembers({ bytes, metaStart, metaEnd, metaOthers }: Message): strin
   const members = readMembers(bytes, metaStart, metaEnd) ?? [];
   return members
     .filter(({ key }) => !ENVELOPE_KEYS.includes(key))
-    .map(({ key, start, end }) => `${latin1(JSON.stringify(key))}:${bytes.toString('latin1', start, end)}`)
+    .map(({ keyStart, end }) => bytes.toString('latin1', keyStart, end))
     .join(',');
-}
-
-function latin1(text: string): string {
-  return Buffer.from(text).toString('latin1');
 }

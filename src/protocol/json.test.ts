@@ -150,6 +150,14 @@ describe('decodeString', () => {
   });
 });
 
+describe('decodeString of what the scanner let slip through', () => {
+  it('gives the text as it stands there', () => {
+    const bytes = Buffer.from(`"\\n${'x'.repeat(600)}\u0001"`);
+    expect(skipValue(bytes, 0, bytes.length)).toBe(bytes.length);
+    expect(decodeString(bytes, 0, bytes.length)).toBe(`\\n${'x'.repeat(600)}\u0001`);
+  });
+});
+
 describe('oneLine', () => {
   it('turns line breaks between tokens into spaces and leaves a single line alone', () => {
     const single = Buffer.from('{"a":"\\n"}');

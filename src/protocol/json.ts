@@ -15,6 +15,7 @@ export interface Span {
 export interface Member extends Span {
   /** The decoded key; `start` and `end` are those of the value. */
   readonly key: string;
+  readonly keyStart: number;
 }
 
 /** Thrown for bytes that are not JSON, or nest too deeply. */
@@ -207,12 +208,17 @@ function skipKey(bytes: Buffer, at: number, end: number): number {
   return i;
 }
 
-/** The text of the JSON string at `start`..`end`, quotes included in the span. */
+/** The text of the JSON string at `start`..`end`, quotes included in the span. Never throws: servers send what they like. */
 export function decodeString(bytes: Buffer, start: number, end: number): string {
   let plain = start + 1;
   while (plain < end && bytes[plain] !== BACKSLASH) plain++;
   if (plain >= end) return bytes.toString('utf8', start + 1, end - 1);
-  return JSON.parse(bytes.toString('utf8', start, end)) as string;
+  try {
+    return JSON.parse(bytes.toString('utf8', start, end)) as string;
+  } catch {
+    // A control character that `skipString` let slip through. No word of ours is that long: it stays a foreign one.
+    return bytes.toString('utf8', start + 1, end - 1);
+  }
 }
 
 /** The members of the object at `at`, in order, duplicates included. Null where there is no object. */
@@ -227,7 +233,7 @@ export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth 
     const key = decodeString(bytes, i, keyEnd);
     const start = skipKey(bytes, i, end);
     const stop = skipValue(bytes, start, end, maxDepth);
-    members.push({ key, start, end: stop });
+    members.push({ key, keyStart: i, start, end: stop });
     i = skipSpace(bytes, stop, end);
     if (i < end && bytes[i] === 0x7d) return members;
     if (i >= end || bytes[i] !== 0x2c) fail(i, 'expected a comma or the end');

@@ -32,7 +32,10 @@ export interface Message {
   readonly envelope: Envelope | null;
 }
 
-/** Where the parts of the envelope stand that each request carries since 2026-07-28; -1 where one is absent. */
+/**
+ * Where the parts of the envelope stand that each request carries since 2026-07-28, counted from the start of `_meta`; -1
+ * where one is absent. Messages with the same `_meta` may share it.
+ */
 export interface Envelope {
   readonly versionStart: number;
   readonly versionEnd: number;

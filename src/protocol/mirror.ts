@@ -3,7 +3,7 @@
  * `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the arguments that a tool marks in its schema with `x-mcp-header`.
  */
 import { GatewayError } from '../errors.ts';
-import { decodeString } from './json.ts';
+import { decodeString, readMembers, type Span } from './json.ts';
 import type { Message } from './message.ts';
 
 /** An argument that travels in a header too. */
@@ -17,6 +17,13 @@ export interface MirroredArgument {
 export const MARK = 'x-mcp-header';
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PARAM = 'mcp-param-';
+
+/** Whether a header, in lower case, repeats an argument of some tool. */
+export function isParamHeader(name: string): boolean {
+  return name.startsWith(PARAM) && TOKEN.test(name.slice(PARAM.length));
+}
+
 const TYPES = ['string', 'integer', 'boolean'];
 
 type Json = Record<string, unknown>;
@@ -42,9 +49,9 @@ function visit(schema: unknown, path: readonly string[], found: MirroredArgument
   if (path.length > 0 && MARK in schema) {
     const mark = schema[MARK];
     if (typeof mark !== 'string' || !TOKEN.test(mark)) return `"${MARK}" of ${where} is no name for a header`;
-    if (!TYPES.includes(String(schema.type)))
+    if (typeof schema.type !== 'string' || !TYPES.includes(schema.type))
       return `"${MARK}" of ${where} stands at a type other than ${TYPES.join(', ')}`;
-    const header = `mcp-param-${mark.toLowerCase()}`;
+    const header = PARAM + mark.toLowerCase();
     if (found.some((other) => other.header === header)) return `"${MARK}" is "${mark}" twice`;
     found.push({ header, path, integer: schema.type === 'integer' });
   }
@@ -74,16 +81,21 @@ function countMarks(schema: unknown, named = false): number {
 
 const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
-/** The arguments of a `tools/call` that travel in headers, each with its value; those without one are left out. */
-function mirroredValues(message: Message, mirrored: readonly MirroredArgument[]): [MirroredArgument, unknown][] {
-  const { bytes, argumentsStart, argumentsEnd } = message;
-  if (argumentsStart < 0) return [];
-  const root: unknown = JSON.parse(bytes.toString('utf8', argumentsStart, argumentsEnd));
-  return mirrored.flatMap((argument) => {
-    let value: unknown = root;
-    for (const key of argument.path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-    return value === undefined || value === null ? [] : [[argument, value] as [MirroredArgument, unknown]];
-  });
+/** Stands for an argument of which one reader sees this and another that. */
+const TWICE = Symbol('twice');
+
+/** An argument of a `tools/call`; null where there is nothing that a header could hold. */
+function argumentAt({ bytes, argumentsStart, argumentsEnd }: Message, path: readonly string[]): unknown {
+  let at: Span = { start: argumentsStart, end: argumentsEnd };
+  if (argumentsStart < 0) return null;
+  for (const key of path) {
+    const [found, ...more] = readMembers(bytes, at.start, at.end)?.filter((member) => member.key === key) ?? [];
+    if (more.length > 0) return TWICE;
+    if (found === undefined) return null;
+    at = found;
+  }
+  const isNested = bytes[at.start] === 0x7b || bytes[at.start] === 0x5b;
+  return isNested ? null : JSON.parse(bytes.toString('utf8', at.start, at.end));
 }
 
 /** Null for what has no place in a header: checking its type is the server's business. */
@@ -95,7 +107,7 @@ function headerText(value: unknown): string | null {
 
 const PREFIX = '=?base64?';
 const SUFFIX = '?=';
-const PLAIN = /^[\x20-\x7e\t]+$/;
+const PLAIN = /^[\x20-\x7e\t]*$/;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 function isEncoded(text: string): boolean {
@@ -103,18 +115,32 @@ function isEncoded(text: string): boolean {
 }
 
 export function encodeHeader(text: string): string {
-  if (PLAIN.test(text) && text.trim() === text && !isEncoded(text)) return text;
+  if (text !== '' && PLAIN.test(text) && text.trim() === text && !isEncoded(text)) return text;
   return `${PREFIX}${Buffer.from(text).toString('base64')}${SUFFIX}`;
 }
 
-/** Null where the encoding is broken. */
+/** Null where the encoding is broken, or something stands there that would have had to be encoded. */
 export function decodeHeader(text: string): string | null {
-  if (!isEncoded(text)) return text;
+  if (!isEncoded(text)) return PLAIN.test(text) ? text : null;
   const encoded = text.slice(PREFIX.length, -SUFFIX.length);
   if (!BASE64.test(encoded)) return null;
   const bytes = Buffer.from(encoded, 'base64');
   const decoded = bytes.toString();
   return Buffer.from(decoded).equals(bytes) ? decoded : null;
+}
+
+/** Names hardly change, so each is encoded once. */
+const nameHeaders = new Map<string, string>();
+const MOST_NAMES = 1_000;
+
+function nameHeader(name: string): string {
+  const known = nameHeaders.get(name);
+  if (known !== undefined) return known;
+  if (nameHeaders.size >= MOST_NAMES) nameHeaders.clear();
+  const bytes = Buffer.from(name, 'latin1');
+  const header = encodeHeader(decodeString(bytes, 0, bytes.length));
+  nameHeaders.set(name, header);
+  return header;
 }
 
 const NAMED = new Set(['tools/call', 'resources/read', 'prompts/get']);
@@ -127,12 +153,11 @@ export function mirrorHeaders(
 ): readonly string[] {
   const headers = ['mcp-method', message.method];
   if (NAMED.has(message.method)) {
-    const bytes = Buffer.from(name, 'latin1');
-    headers.push('mcp-name', encodeHeader(decodeString(bytes, 0, bytes.length)));
+    headers.push('mcp-name', nameHeader(name));
   }
   if (mirrored === null) return headers;
-  for (const [{ header }, value] of mirroredValues(message, mirrored)) {
-    const text = headerText(value);
+  for (const { header, path } of mirrored) {
+    const text = headerText(argumentAt(message, path));
     if (text !== null) headers.push(header, encodeHeader(text));
   }
   return headers;
@@ -151,27 +176,37 @@ export function checkMethodHeader(headers: Headers, method: string): void {
 
 /** `start` and `end` are where the name or URI stands in the body. */
 export function checkNameHeader(headers: Headers, { bytes }: Message, start: number, end: number): void {
-  if (start < 0 || bytes[start] !== 0x22) return;
   const header = headers['mcp-name'];
   if (typeof header !== 'string') throw mismatch('the header Mcp-Name is missing');
-  const name = decodeString(bytes, start, end);
-  if (header === name && !header.startsWith(PREFIX)) return;
-  const decoded = decodeHeader(header);
-  if (decoded === null) throw mismatch('Mcp-Name is not valid Base64');
-  if (decoded !== name) throw mismatch('Mcp-Name names something else than the body');
+  if (isWrittenAlike(bytes, start, end, header)) return;
+  const name = decodeHeader(header);
+  if (name === null) throw mismatch('Mcp-Name is not validly encoded');
+  const isSame = start >= 0 && bytes[start] === 0x22 && decodeString(bytes, start, end) === name;
+  if (!isSame) throw mismatch('Mcp-Name names something else than the body');
+}
+
+const SAFE = /^[\w./:-]+$/;
+
+/** The usual case, without a text being made: the same plain characters in both. */
+function isWrittenAlike(bytes: Buffer, start: number, end: number, header: string): boolean {
+  if (start < 0 || bytes[start] !== 0x22 || end - start - 2 !== header.length) return false;
+  for (let i = 0; i < header.length; i++) if (bytes[start + 1 + i] !== header.charCodeAt(i)) return false;
+  return SAFE.test(header);
 }
 
 export function checkParamHeaders(headers: Headers, message: Message, mirrored: readonly MirroredArgument[]): void {
-  for (const [{ header, path, integer }, value] of mirroredValues(message, mirrored)) {
+  for (const { header, path, integer } of mirrored) {
+    const value = argumentAt(message, path);
+    const argument = `the argument "${path.join('.')}"`;
+    if (value === TWICE) throw mismatch(`${argument} stands there twice`);
     const text = headerText(value);
-    if (text === null) continue;
     const given = headers[header];
-    if (typeof given !== 'string')
-      throw mismatch(`the header ${header} is missing for the argument "${path.join('.')}"`);
+    if (given === undefined && text === null) continue;
+    if (typeof given !== 'string') throw mismatch(`the header ${header} is missing for ${argument}`);
     const decoded = decodeHeader(given);
-    if (decoded === null) throw mismatch(`${header} is not valid Base64`);
+    if (decoded === null) throw mismatch(`${header} is not validly encoded`);
     const same = decoded === text || (integer && typeof value === 'number' && isEqualNumber(decoded, value));
-    if (!same) throw mismatch(`${header} is not the value of the argument "${path.join('.')}"`);
+    if (!same) throw mismatch(`${header} is not the value of ${argument}`);
   }
 }
 

@@ -35,6 +35,7 @@ describe('readMessage', () => {
     ['[1]', 'a batch is not accepted here'],
     ['3', 'a JSON-RPC message is an object'],
     ['{"id":1,"method":3}', '"method" must be a string'],
+    ['{"id":1,"method":"","method":"x"}', '"method" must be a string that is not empty'],
   ])('refuses %s', (text, why) => {
     expect(() => read(text)).toThrow(why);
   });

@@ -18,6 +18,7 @@ import {
 } from './json.ts';
 import type { Envelope, Message } from './message.ts';
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
+import { noteMeta, recallMeta } from './recall.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Found = Mutable<Message>;
@@ -171,7 +172,8 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
       return stop;
     case 'method':
       if (found.method !== '') invalid('"method" stands there twice');
-      if (bytes[start] !== 0x22) invalid('"method" must be a string');
+      // Empty, it would count as absent, and another could follow.
+      if (bytes[start] !== 0x22 || stop === start + 2) invalid('"method" must be a string that is not empty');
       found.method = readWord(bytes, start, stop, METHODS);
       return stop;
     case 'params':
@@ -199,7 +201,16 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
   if (key === '_meta' && bytes[start] === 0x7b) {
     once(found.metaStart, key);
     found.metaStart = start;
+    const known = recallMeta(bytes, start, end, maxDepth);
+    if (known !== null) {
+      found.envelope = known.envelope;
+      found.metaOthers = known.others;
+      found.metaEnd = start + known.bytes.length;
+      return found.metaEnd;
+    }
     found.metaEnd = scanObject(bytes, start, end, maxDepth - 1, found, META_KEYS, inMeta);
+    if (found.envelope !== null && found.tokenStart < 0)
+      noteMeta(bytes.subarray(start, found.metaEnd), maxDepth, found.envelope, found.metaOthers);
     return found.metaEnd;
   }
   const stop = skipValue(bytes, start, end, maxDepth - 2);
@@ -241,29 +252,29 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
     case PROTOCOL_VERSION: {
       const envelope = envelopeOf(found);
       once(envelope.versionStart, key);
-      envelope.versionStart = start;
-      envelope.versionEnd = stop;
+      envelope.versionStart = start - found.metaStart;
+      envelope.versionEnd = stop - found.metaStart;
       return stop;
     }
     case CLIENT_CAPABILITIES: {
       const envelope = envelopeOf(found);
       once(envelope.capabilitiesStart, key);
-      envelope.capabilitiesStart = start;
-      envelope.capabilitiesEnd = stop;
+      envelope.capabilitiesStart = start - found.metaStart;
+      envelope.capabilitiesEnd = stop - found.metaStart;
       return stop;
     }
     case CLIENT_INFO: {
       const envelope = envelopeOf(found);
       once(envelope.clientStart, key);
-      envelope.clientStart = start;
-      envelope.clientEnd = stop;
+      envelope.clientStart = start - found.metaStart;
+      envelope.clientEnd = stop - found.metaStart;
       return stop;
     }
     case LOG_LEVEL: {
       const envelope = envelopeOf(found);
       once(envelope.levelStart, key);
-      envelope.levelStart = start;
-      envelope.levelEnd = stop;
+      envelope.levelStart = start - found.metaStart;
+      envelope.levelEnd = stop - found.metaStart;
       return stop;
     }
     default:

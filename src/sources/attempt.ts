@@ -1,11 +1,12 @@
 /** Opening a server: connect, find out how it speaks, list what it offers; if need be, in more ways than one. */
-import type { ServerConfig } from '../config/config.ts';
+import type { Launch, ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
 import type { VerdictStore } from '../store/verdicts.ts';
 import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
 import { type Greeting, greet } from './greeting.ts';
 import { openHttp } from './http.ts';
+import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
 import { openSse } from './sse.ts';
 import { openStdio } from './stdio.ts';
@@ -32,7 +33,7 @@ export interface Keeper {
   entered(opened: Opened): void;
   lost(connection: Connection, reason: string): void;
   forgotten(connection: Connection, refused: Request | null): Ticket | null;
-  refused(request: Request, refusal: Refusal): Ticket | null;
+  refused(connection: Connection, request: Request, refusal: Refusal): Ticket | null;
   missed(): void;
   notification(message: Message): void;
   note(text: string): void;
@@ -73,14 +74,15 @@ export async function openServer(
   for (let way: Way = { probe: mayProbe && !believed && !sse, sse }; ; ) {
     try {
       const opened = await attempt(config, way, maxMessage, keeper);
-      if (way.probe && opened.greeting.era === 'legacy') void verdicts.setLegacy(launchHash);
+      if (way.probe && !opened.greeting.isModernToo) void verdicts.setLegacy(launchHash);
       return opened;
     } catch (error) {
       // That there is no other way in says less than why the first was closed.
       if (failure === null || !way.sse) failure = error;
-      const next = error instanceof AttemptFailure && !keeper.isClosed() ? nextWay(config, way, error, believed) : null;
+      if (!(error instanceof AttemptFailure)) throw failure;
+      if (believed && error.early) void verdicts.forget(launchHash);
+      const next = keeper.isClosed() ? null : nextWay(launch, way, error);
       if (next === null) throw failure;
-      if (next.probe) void verdicts.forget(launchHash);
       way = next;
     }
   }
@@ -104,7 +106,7 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
       return null;
     },
     refused(request, refusal) {
-      if (entered) return keeper.refused(request, refusal);
+      if (entered) return keeper.refused(connection!, request, refusal);
       request.sink.error(refusal.error, 'modern');
       return null;
     },
@@ -151,14 +153,11 @@ function reasonOf(error: unknown, startTimeout: number): string {
   return `did not start and list its tools within ${startTimeout / 1000} s; raise start_timeout if it needs longer`;
 }
 
-/** The statuses by which a server says that it has nothing to POST to. */
-const NOT_HERE = [400, 404, 405];
-
-/** What to try after a failure; null when there is nothing else. `believed` is the verdict the first way was chosen by. */
-function nextWay({ launch }: ServerConfig, way: Way, failure: AttemptFailure, believed: boolean): Way | null {
+/** What to try after a failure; null when there is nothing else. */
+function nextWay(launch: Launch, way: Way, failure: AttemptFailure): Way | null {
   if (!failure.early || way.sse) return null;
-  if (launch.kind === 'stdio') return way.probe || failure.died ? null : { ...way, probe: true };
-  if (!NOT_HERE.includes(failure.status)) return null;
-  if (believed && !way.probe) return { ...way, probe: true };
-  return launch.transport === undefined ? { probe: false, sse: true } : null;
+  // One that was taken for a server of the earlier revisions may have been replaced since.
+  if (!way.probe) return failure.died ? null : { ...way, probe: true };
+  const maySse = launch.kind === 'http' && launch.transport === undefined && NOT_HERE.includes(failure.status);
+  return maySse ? { probe: false, sse: true } : null;
 }

@@ -14,6 +14,8 @@ import type { Connection } from './connection.ts';
 
 export interface Greeting {
   readonly era: Era;
+  /** Whether it would have been modern, had it been asked less in a hurry. */
+  readonly isModernToo: boolean;
   readonly revision: string;
   /** What the server calls itself. */
   readonly server: string;
@@ -43,20 +45,41 @@ export async function greet(connection: Connection, { timeout, probe }: GreetOpt
   connection.speak('modern', MODERN_REVISION);
   const discovery = pose(connection, 'server/discover', { _meta }, timeout);
   const discovered = discovery.answer.then(readDiscovery, judge);
-  // What comes first decides. A server that is slow to start answers both questions in turn when it is up.
   const first = await Promise.race([discovered, pause(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak('legacy', null);
   const hello = pose(connection, 'initialize', HELLO, Math.max(1, deadline - Date.now()));
   if (first === null) return enterLegacy(connection, await hello.answer);
-  const late = discovered.then<Discovery | Buffer>((discovery) => discovery ?? hello.answer);
-  const winner = await Promise.race([late, hello.answer]);
+  const winner = await judgeBoth(discovered, hello.answer);
   if (Buffer.isBuffer(winner)) {
+    const other = await Promise.race([discovered.catch(() => null), pause(OTHER_ANSWER.late)]);
     discovery.ticket.cancel('answered by initialize');
-    return enterLegacy(connection, winner);
+    return { ...enterLegacy(connection, winner), isModernToo: other !== null && other !== 'silent' };
   }
+  const greeting = enterModern(connection, winner);
   hello.ticket.cancel('answered by server/discover');
-  return enterModern(connection, winner);
+  return greeting;
+}
+
+/** How long after the one answer the other may come: that to `initialize`, and a late one to the question before it. */
+const OTHER_ANSWER = { hello: 1_000, late: 100 };
+
+/**
+ * Both questions are open, as with a server that is slow to start; it may answer them in any order. One that takes
+ * `initialize` has opened a session by that, and speaks accordingly even where it could do better.
+ */
+function judgeBoth(discovered: Promise<Discovery | null>, hello: Promise<Buffer>): Promise<Discovery | Buffer> {
+  const refused = async (error: unknown) => {
+    const discovery = await discovered;
+    if (discovery === null) throw error;
+    return discovery;
+  };
+  const late = async (discovery: Discovery | null) => {
+    if (discovery === null) return hello;
+    await pause(OTHER_ANSWER.hello);
+    return discovery;
+  };
+  return Promise.race([hello.catch(refused), discovered.then(late)]);
 }
 
 function pause(ms: number): Promise<'silent'> {
@@ -124,8 +147,10 @@ function enterModern(connection: Connection, { capabilities, server }: Discovery
   connection.listen(listenRequest(capabilities));
   const { kinds, completes } = features(capabilities);
   const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
-  return { era: 'modern', revision: MODERN_REVISION, server, kinds, silent, completes, levels: false };
+  return { ...MODERN, server, kinds, silent, completes, levels: false };
 }
+
+const MODERN = { era: 'modern', isModernToo: true, revision: MODERN_REVISION } as const;
 
 const CAPABILITY = { tool: 'tools', resource: 'resources', template: 'resources', prompt: 'prompts' } as const;
 
@@ -164,7 +189,15 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
   const capabilities = answer.capabilities ?? {};
   const levels = capabilities.logging !== undefined;
   const server = nameOf(serverInfo);
-  return { era: 'legacy', revision: protocolVersion, server, ...features(capabilities), silent: [], levels };
+  return {
+    era: 'legacy',
+    isModernToo: false,
+    revision: protocolVersion,
+    server,
+    ...features(capabilities),
+    silent: [],
+    levels,
+  };
 }
 
 function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean } {

@@ -13,7 +13,9 @@ import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { isListenAnswer } from './greeting.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
+import { isUnderstood, isUnreachable, NOT_HERE, reach, statusHint } from './http-refusal.ts';
 import { keepListening, type Listening } from './listening.ts';
 import { createPending, type Waiting } from './pending.ts';
 
@@ -45,8 +47,8 @@ export async function openHttp(
   let ended = false;
   let listening: Listening | null = null;
   let stream: Dispatcher.DispatchController | null = null;
-  /** Whether there ever was one. */
-  let streamed = false;
+  /** Whether the server speaks on it; null as long as it never has. */
+  let isSpeaking: boolean | null = null;
 
   const pending = createPending(source, {
     abandoned({ id, carrier }, reason) {
@@ -95,6 +97,11 @@ export async function openHttp(
       );
   };
 
+  /** What a server refuses whose stream has ended may be meant for the one that was there before. */
+  const isForgotten = (status: number, parts: readonly Buffer[]) =>
+    (status === 404 && session !== null) ||
+    (isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts)));
+
   const shut = () => {
     ended = true;
     listening?.stop();
@@ -121,11 +128,20 @@ export async function openHttp(
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
     }
-    if (isResponse(message)) pending.settle(message);
+    if (isResponse(message)) settle(message);
     else if (isRequest(message)) post(answerServer(message), null);
     else if (message.method === 'notifications/progress') pending.progress(message);
     else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
     else events.notification(message);
+  };
+
+  const settle = (message: Message) => {
+    if (!isListenAnswer(message)) pending.settle(message);
+    else if (message.errorStart >= 0) {
+      // It will not do better the next time.
+      listening?.stop();
+      isSpeaking = null;
+    }
   };
 
   const broken = (waiting: Waiting | null, text: string, status = 0) => {
@@ -155,7 +171,7 @@ export async function openHttp(
     },
     receive,
     answered(waiting, status, parts) {
-      if (status === 404 && session !== null) {
+      if (isForgotten(status, parts)) {
         forgotten(waiting);
       } else if (status >= 300) {
         // The body may hold a JSON-RPC error for this very request, which says more than the status.
@@ -187,6 +203,11 @@ export async function openHttp(
   /** The stream on which a server may speak unasked. Those without one answer with another status, or with no stream. */
   function openStream(request: Wire | null): void {
     let reader: SseReader | null = null;
+    let mayReturn = false;
+    const silence = () => {
+      stream = null;
+      if (isSpeaking) isSpeaking = false;
+    };
     const asked =
       request === null
         ? { path, method: 'GET' as const, headers }
@@ -197,23 +218,26 @@ export async function openHttp(
       },
       onResponseStart(controller, status, responseHeaders) {
         if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
-          streamed = true;
+          isSpeaking = true;
+          mayReturn = true;
+          listening?.taken();
           const tooLong = () => controller.abort(new TooLarge(maxMessage));
           reader = createSseReader(maxMessage, (data) => receive(null, data), tooLong);
-        } else if (status === 404 && streamed && session !== null && !ended) {
+        } else if (isSpeaking !== null && !ended) {
           // Without a stream before, it only says that there is none.
-          forgotten(null);
+          if (NOT_HERE.includes(status)) forgotten(null);
+          else mayReturn = true;
         }
       },
       onResponseData(_controller, chunk) {
         reader?.push(chunk);
       },
       onResponseEnd() {
-        stream = null;
-        if (reader !== null) listening?.lost();
+        silence();
+        if (mayReturn) listening?.lost();
       },
       onResponseError(_controller, error) {
-        stream = null;
+        silence();
         if (ended) return;
         if (isUnreachable(error)) end(reach(error));
         else listening?.lost();
@@ -271,34 +295,3 @@ export async function openHttp(
 }
 
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
-
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-function codeOf(error: unknown): string {
-  return String((error as NodeJS.ErrnoException).code ?? '');
-}
-
-function isUnreachable(error: unknown): boolean {
-  return UNREACHABLE.has(codeOf(error));
-}
-
-export function reach(error: unknown): string {
-  const code = codeOf(error);
-  if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
-  return `broke the connection (${code || messageOf(error)})`;
-}
-
-export function statusHint(status: number): string {
-  if (status === 401 || status === 403) return '; check the headers in its configuration';
-  if (status === 404 || status === 405) return '; check the path of its url';
-  if (status < 400) return '; redirects are not followed, use the final url';
-  return '';
-}

@@ -10,6 +10,8 @@ const MAX_PAGES = 1000;
 export interface Listed {
   readonly offer: Offer;
   readonly holds: Readonly<Partial<Record<Kind, number>>>;
+  /** The kinds of which the server did not give the whole list. */
+  readonly failed: readonly Kind[];
 }
 
 /** Everything of the given kinds. `deadline` is for all pages together. */
@@ -18,6 +20,7 @@ export async function listOffer(connection: Connection, kinds: readonly Kind[], 
   return {
     offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },
     holds: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
+    failed: kinds.filter((_, index) => lists[index]!.failed),
   };
 }
 
@@ -26,13 +29,14 @@ async function listKind(
   connection: Connection,
   kind: Kind,
   deadline: number,
-): Promise<Offer & { readonly ttl: number | undefined }> {
+): Promise<Offer & { readonly ttl: number | undefined; readonly failed: boolean }> {
   const { method } = kindWords[kind];
   const items: Item[] = [];
   const problems: string[] = [];
   const seen = new Set<string>();
   let cursor: string | null = null;
   let ttl: number | undefined;
+  let failed = false;
   for (let page = 1; ; page++) {
     let result: Buffer;
     try {
@@ -41,7 +45,8 @@ async function listKind(
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       // Many servers with resources have no templates and do not know the method.
-      if (!(kind === 'template' && error.code === -32601)) problems.push(`${method} failed: ${error.message}`);
+      failed = !(kind === 'template' && error.code === -32601);
+      if (failed) problems.push(`${method} failed: ${error.message}`);
       break;
     }
     const offer = readItems(kind, result);
@@ -65,7 +70,7 @@ async function listKind(
     }
     seen.add(cursor);
   }
-  return { items, problems, ttl };
+  return { items, problems, ttl, failed };
 }
 
 function nextCursor(result: Buffer): string | null {

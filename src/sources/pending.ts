@@ -6,6 +6,7 @@ import { idText, type Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
+import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
 import { Slots } from './slots.ts';
 
 export interface Waiting extends Ticket {
@@ -122,17 +123,26 @@ function hears({ logLevel }: Sink, level: LogLevel): boolean {
   return logLevel !== null && isHeard(level, logLevel);
 }
 
-/** The codes by which a modern server refuses how we asked. They are about this connection, and mean nothing beyond it. */
-const REFUSALS = [-32_020, -32_021, -32_022];
+const SET_LEVEL = 'logging/setLevel';
 
-function readRefusal(error: Buffer): Refusal | null {
+/** The codes by which a modern server refuses how we asked. They are about this connection, and mean nothing beyond it. */
+const REFUSALS = [HEADER_MISMATCH, CAPABILITY_MISSING, REVISION_UNSUPPORTED];
+
+function readRefusal(error: Buffer, era: Era): Refusal | null {
   const member = findMember(error, 'code')!;
   const code = Number(error.toString('latin1', member.start, member.end));
   if (!REFUSALS.includes(code)) return null;
+  const data = readData(error);
+  // In the earlier revisions the codes are free for any use, but a modern server may have taken the place of such a one.
+  const isModern = era === 'modern' || (code === REVISION_UNSUPPORTED && Array.isArray(data?.supported));
+  return isModern ? { code, error, data } : null;
+}
+
+function readData(error: Buffer): { readonly supported?: unknown } | null {
   try {
-    return { code, error, data: (JSON.parse(error.toString()) as { data?: unknown }).data };
+    return (JSON.parse(error.toString()) as { data?: object }).data ?? null;
   } catch {
-    return { code, error, data: null };
+    return null;
   }
 }
 
@@ -142,7 +152,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
   let era: Era = 'legacy';
 
   function settleError(entry: Entry, error: Buffer): void {
-    const refusal = era === 'modern' ? readRefusal(error) : null;
+    const refusal = readRefusal(error, era);
     if (refusal === null) entry.request.sink.error(error, era);
     else entry.next = refused(entry.request, refusal);
   }
@@ -205,12 +215,13 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const level = decodeString(bytes, member.start, member.end);
       if (!isLogLevel(level)) return;
       const own = id === null ? undefined : waiting.get(id);
-      const candidates = own === undefined ? waiting.all() : [own];
-      const owner = candidates[0]?.request.sink.owner;
-      // With calls of several callers under way it may be about any of them, and is nobody else's business.
-      if (candidates.some(({ request }) => request.sink.owner !== owner)) return;
-      const { sink } = candidates.find(({ request }) => hears(request.sink, level))?.request ?? {};
-      sink?.notify(bytes);
+      // Being told how much to log is nothing to log about.
+      const candidates =
+        own !== undefined ? [own] : waiting.all().filter(({ request }) => request.method !== SET_LEVEL);
+      const sink = candidates[0]?.request.sink;
+      // It may be about any of them: one of another caller, or one that wants to hear nothing, keeps it from all.
+      const isFor = (other: Sink) => other.owner === sink?.owner && hears(other, level);
+      if (candidates.every(({ request }) => isFor(request.sink))) sink?.notify(bytes);
     },
     fail(id, error) {
       waiting.take(id)?.request.sink.fail(error);

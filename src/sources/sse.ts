@@ -13,8 +13,9 @@ import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
-import { type HttpLaunch, type HttpOptions, reach, statusHint } from './http.ts';
+import type { HttpLaunch, HttpOptions } from './http.ts';
 import { TooLarge } from './http-exchange.ts';
+import { reach, statusHint } from './http-refusal.ts';
 import { createPending, type Waiting } from './pending.ts';
 
 export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
@@ -25,18 +26,25 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   const own = Object.entries(launch.headers).flat();
   const postHeaders = [...own, 'content-type', 'application/json'];
   let endpoint: string | null = null;
+  /** What is to be sent as soon as there is an address. */
+  const early: (() => void)[] = [];
   let ended = false;
   let abort: () => void = () => {};
 
   const pending = createPending(source, {
-    abandoned: ({ id }, reason) =>
-      post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null),
+    abandoned({ id }, reason) {
+      if (endpoint === null) events.note('has not said on its stream where to send messages to');
+      else post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
+    },
     refused: events.refused,
   });
 
   function post(message: Wire, waiting: Waiting | null): void {
-    const path = endpoint!;
-    pool.request({ path, method: 'POST', headers: postHeaders, body: wireBytes(message) }).then(
+    if (endpoint === null) {
+      early.push(() => post(message, waiting));
+      return;
+    }
+    pool.request({ path: endpoint, method: 'POST', headers: postHeaders, body: wireBytes(message) }).then(
       async ({ statusCode, body }) => {
         await body.dump();
         if (statusCode >= 300) broken(waiting, `answered with HTTP status ${statusCode}${statusHint(statusCode)}`);
@@ -72,61 +80,50 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     else events.notification(message);
   };
 
-  const end = (reason: string) => {
+  const end = (reason: string, status = 0) => {
     if (ended) return;
     ended = true;
-    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    const text = `Server "${source}" ${reason} before it answered. Try again.`;
+    pending.failAll(new GatewayError('source_broken', text, { details: { status } }));
     events.closed(reason);
   };
 
-  /** Opens the stream; resolves with the address in its first event. */
-  function open(): Promise<string> {
-    return new Promise((resolve, reject) => {
-      let reader: SseReader | null = null;
-      const failed = (reason: string, status = 0) => {
-        if (endpoint !== null) end(reason);
-        else reject(new GatewayError('source_broken', `Server "${source}" ${reason}.`, { details: { status } }));
-      };
-      const path = `${url.pathname}${url.search}`;
-      pool.dispatch(
-        { path, method: 'GET', headers: [...own, 'accept', 'text/event-stream'] },
-        {
-          onRequestStart(controller) {
-            abort = () => controller.abort(new Error('closed'));
-          },
-          onResponseStart(controller, status, headers) {
-            if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
-              failed(`answered with HTTP status ${status}${statusHint(status)}`, status);
-              controller.abort(new Error('no stream'));
-              return;
-            }
-            const tooLong = () => controller.abort(new TooLarge(maxMessage));
-            reader = createSseReader(
-              maxMessage,
-              (data, name) => {
-                if (name === 'endpoint') resolve(data.toString());
-                else receive(data);
-              },
-              tooLong,
-            );
-          },
-          onResponseData(_controller, chunk) {
-            reader?.push(chunk);
-          },
-          onResponseEnd: () => failed('closed its stream'),
-          onResponseError: (_controller, error) => failed(error instanceof TooLarge ? error.message : reach(error)),
+  const named = (address: string) => {
+    if (endpoint !== null) return;
+    endpoint = samePlace(address, url);
+    if (endpoint === null) end('names an address on another host to send messages to; that is refused');
+    else for (const send of early.splice(0)) send();
+  };
+
+  function open(): void {
+    let reader: SseReader | null = null;
+    const path = `${url.pathname}${url.search}`;
+    pool.dispatch(
+      { path, method: 'GET', headers: [...own, 'accept', 'text/event-stream'] },
+      {
+        onRequestStart(controller) {
+          abort = () => controller.abort(new Error('closed'));
         },
-      );
-    });
+        onResponseStart(controller, status, headers) {
+          if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
+            end(`answered with HTTP status ${status}${statusHint(status)}`, status);
+            controller.abort(new Error('no stream'));
+            return;
+          }
+          const receiveEvent = (data: Buffer, name: string) =>
+            name === 'endpoint' ? named(data.toString()) : receive(data);
+          reader = createSseReader(maxMessage, receiveEvent, () => controller.abort(new TooLarge(maxMessage)));
+        },
+        onResponseData(_controller, chunk) {
+          reader?.push(chunk);
+        },
+        onResponseEnd: () => end('closed its stream'),
+        onResponseError: (_controller, error) => end(error instanceof TooLarge ? error.message : reach(error)),
+      },
+    );
   }
 
-  try {
-    endpoint = samePlace(await open(), url);
-  } catch (error) {
-    await pool.destroy();
-    throw error;
-  }
-
+  open();
   return {
     pid: null,
     mirrors: false,
@@ -160,11 +157,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   };
 }
 
-/** The path to POST to. Another origin would get the headers of this one, and with them its credentials. */
-function samePlace(endpoint: string, url: URL): string {
+/** The path to POST to; null on another origin, which would get the headers of this one, and with them its credentials. */
+function samePlace(endpoint: string, url: URL): string | null {
   const target = URL.canParse(endpoint, url.href) ? new URL(endpoint, url.href) : null;
-  if (target?.origin !== url.origin) {
-    throw new GatewayError('source_broken', 'names an address on another host to send messages to; that is refused');
-  }
-  return `${target.pathname}${target.search}`;
+  return target?.origin === url.origin ? `${target.pathname}${target.search}` : null;
 }

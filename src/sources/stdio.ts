@@ -104,6 +104,8 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       pending.progress(message);
     } else if (message.method === 'notifications/message') {
       pending.log(message, null);
+    } else if (message.method === 'notifications/subscriptions/acknowledged') {
+      listening?.taken();
     } else {
       events.notification(message);
     }

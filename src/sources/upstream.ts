@@ -85,7 +85,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     } catch (error) {
       failures++;
       // A few servers end at a question that they do not know: the next time they are not asked it.
-      if (error instanceof AttemptFailure && error.early && error.died) mayProbe = !mayProbe;
+      const fled = error instanceof AttemptFailure && error.early && error.died && config.launch.kind === 'stdio';
+      if (fled) mayProbe = !mayProbe;
       if (!isClosed()) retryLater(messageOf(error));
       throw new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${messageOf(error)}.`);
     } finally {
@@ -146,7 +147,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   /** The server does not take a request as we sent it: our knowledge of it may be old, or the caller may lack something. */
-  function refused(request: Request, { code, data }: Refusal): Ticket | null {
+  function refused(which: Connection, request: Request, { code, data }: Refusal): Ticket | null {
     if (code === CAPABILITY_MISSING) {
       request.sink.fail(capabilityMissing(config.key, data));
       return null;
@@ -158,8 +159,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
         return again(request) ?? giveUp(request, code);
       });
     }
-    const isOld = first && code === REVISION_UNSUPPORTED && connection !== null;
-    return (isOld ? forgotten(connection!, request) : null) ?? giveUp(request, code);
+    const isOld = first && code === REVISION_UNSUPPORTED;
+    return (isOld ? forgotten(which, request) : null) ?? giveUp(request, code);
   }
 
   function giveUp(request: Request, code: number): null {
@@ -196,13 +197,15 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
     try {
-      const { offer: listed, holds } = await listOffer(asked, [kind], Date.now() + config.startTimeout);
+      const { offer: listed, holds, failed } = await listOffer(asked, [kind], Date.now() + config.startTimeout);
       if (connection !== asked) return;
       freshness.note(greeting.silent, holds);
       const others = offer.items.filter((item) => item.kind !== kind);
       const { method } = kindWords[kind];
       const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
-      offer = reuseItems(offer, { items: [...others, ...listed.items], problems });
+      // What it does not list for once is not gone.
+      const items = failed.length > 0 ? offer.items : [...others, ...listed.items];
+      offer = reuseItems(offer, { items, problems });
       void offers.write(config.launchHash, offer);
       context.changed();
     } catch (error) {

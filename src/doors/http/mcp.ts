@@ -41,6 +41,7 @@ export function createMcpHandler(
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
+      if (isModernHeader(request.headers)) throw batchRefused();
       const session = findSession(request, agent);
       receiveBatch(
         session,
@@ -83,12 +84,7 @@ export function createMcpHandler(
     headers: readonly string[],
   ): void {
     const { revision } = session.peer;
-    if (revision === null || !allowsBatch(revision)) {
-      throw new GatewayError(
-        'request_invalid',
-        'A batch is not allowed in this revision of the protocol; send one message at a time.',
-      );
-    }
+    if (revision === null || !allowsBatch(revision)) throw batchRefused();
     const expected = messages.filter(isRequest).length;
     const exchange = expected === 0 ? null : new HttpExchange(response, headers, expected);
     for (const message of messages) deliver(session.peer, message, () => exchange!);
@@ -139,6 +135,13 @@ export function createMcpHandler(
         throw new GatewayError('method_not_allowed', 'Only POST, GET and DELETE are possible here.');
     }
   };
+}
+
+function batchRefused(): GatewayError {
+  return new GatewayError(
+    'request_invalid',
+    'A batch is not allowed in this revision of the protocol; send one message at a time.',
+  );
 }
 
 function isJson(type: string | undefined): boolean {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
+import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
@@ -67,7 +68,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     try {
       headers = guard.admit(request);
       if (request.method === 'OPTIONS' && headers.length > 0) {
-        response.writeHead(204, [...headers, ...PREFLIGHT]).end();
+        response.writeHead(204, [...headers, ...preflight(request)]).end();
         return;
       }
       const agent = guard.identify(request);
@@ -114,14 +115,22 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
 /** How long a refused body may be to be read to its end. */
 const READ_OFF = 64 * 1024 * 1024;
 
-const PREFLIGHT = [
-  'access-control-allow-methods',
-  'POST, GET, DELETE',
-  'access-control-allow-headers',
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id',
-  'access-control-max-age',
-  '600',
-];
+const HEADERS =
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id';
+
+/** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
+function preflight({ headers }: IncomingMessage): readonly string[] {
+  const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
+  const params = asked.map((name) => name.trim()).filter(isParamHeader);
+  return [
+    'access-control-allow-methods',
+    'POST, GET, DELETE',
+    'access-control-allow-headers',
+    [HEADERS, ...params].join(', '),
+    'access-control-max-age',
+    '600',
+  ];
+}
 
 function pathOf(url: string): string {
   const query = url.indexOf('?');

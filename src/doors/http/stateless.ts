@@ -1,5 +1,6 @@
 /** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
@@ -42,13 +43,22 @@ export function isStateless(message: Message, headers: Headers): boolean {
   return message.method !== 'initialize' || isModernHeader(headers);
 }
 
-/** What hangs on a response, so that one listener serves them all. */
+/** What hangs on a connection, so that one listener serves all the requests that come over it. */
 const ANSWER = Symbol('answer');
-type Carrier = ServerResponse & { [ANSWER]?: Answer };
+type Carrier = (Socket | ServerResponse) & { [ANSWER]?: Answer };
 
 /** The client closing its end is how it cancels. */
 function onClose(this: Carrier): void {
   this[ANSWER]?.cancel('the client is gone');
+}
+
+function cancelOnClose(response: ServerResponse, answer: Answer): void {
+  const socket: Carrier | null = response.socket;
+  // One request follows another on a connection, unless a client does not wait for answers.
+  const carrier: Carrier =
+    socket !== null && !(socket[ANSWER] !== undefined && socket[ANSWER].place >= 0) ? socket : response;
+  if (carrier[ANSWER] === undefined) carrier.on('close', onClose);
+  carrier[ANSWER] = answer;
 }
 
 export function createStateless(gateway: Gateway): Stateless {
@@ -64,27 +74,24 @@ export function createStateless(gateway: Gateway): Stateless {
   }
 
   return {
-    receive(message, request, response: Carrier, agent, headers) {
-      if (!isRequest(message)) {
-        if (isResponse(message))
-          throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
-        if (claimsRevision(message)) requireModern(claimedRevision(message));
-        response.writeHead(202, [...headers, 'content-length', '0']).end();
-        return;
-      }
-      let audience: Audience;
+    receive(message, request, response, agent, headers) {
+      let audience: Audience | null;
       try {
         audience = check(message, request.headers);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
-        sendReply(response, error.httpStatus, errorReply(idText(message), modernErrorObject(error)), headers);
+        const id = isRequest(message) ? idText(message) : null;
+        sendReply(response, error.httpStatus, errorReply(id, modernErrorObject(error)), headers);
+        return;
+      }
+      if (audience === null) {
+        response.writeHead(202, [...headers, 'content-length', '0']).end();
         return;
       }
       const answer = peerOf(agent).request(message, audience, new HttpExchange(response, headers), request.headers);
       // Over already: nothing to cancel.
       if (answer.place < 0) return;
-      response[ANSWER] = answer;
-      response.on('close', onClose);
+      cancelOnClose(response, answer);
     },
     keepAlive() {
       for (const peer of peers.values()) peer.keepAlive();
@@ -95,8 +102,17 @@ export function createStateless(gateway: Gateway): Stateless {
   };
 }
 
-/** Throws at the first thing that is wrong, in the order that the specification's own tests expect. */
-function check(message: Message, headers: Headers): Audience {
+/**
+ * Throws at the first thing that is wrong, in the order that the specification's own tests expect. Null for a notification,
+ * which says nothing that would have to be done.
+ */
+function check(message: Message, headers: Headers): Audience | null {
+  if (isResponse(message))
+    throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
+  if (!isRequest(message)) {
+    if (claimsRevision(message)) requireModern(claimedRevision(message));
+    return null;
+  }
   if (!claimsRevision(message)) requireEnvelope(message);
   const audience = readAudience(message);
   const version = headers['mcp-protocol-version'];

@@ -1,0 +1,48 @@
+/** What it means when HTTP brings no answer: a status, or a connection that is not there. */
+import { messageOf } from '../errors.ts';
+
+/** The statuses by which a server says that it does not know what it is spoken to about. */
+export const NOT_HERE = [400, 404, 405];
+
+/** The codes of errors about a request that was understood. */
+const UNDERSTOOD = [-32_601, -32_602, -32_603, -32_020, -32_021, -32_022];
+
+export function isUnderstood(answer: Buffer): boolean {
+  try {
+    const { error } = JSON.parse(answer.toString()) as { error?: { code?: unknown } };
+    return UNDERSTOOD.includes(Number(error?.code));
+  } catch {
+    return false;
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+function codeOf(error: unknown): string {
+  return String((error as NodeJS.ErrnoException).code ?? '');
+}
+
+export function isUnreachable(error: unknown): boolean {
+  return UNREACHABLE.has(codeOf(error));
+}
+
+export function reach(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
+  return `broke the connection (${code || messageOf(error)})`;
+}
+
+export function statusHint(status: number): string {
+  if (status === 401 || status === 403) return '; check the headers in its configuration';
+  if (status === 404 || status === 405) return '; check the path of its url';
+  if (status < 400) return '; redirects are not followed, use the final url';
+  return '';
+}

@@ -1,0 +1,153 @@
+/** The same door on standard input and output: how a client opens decides how it is spoken to. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type StdioGateway, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { KEYS, REVISION } from './offer.ts';
+import { type Message, requestText, textOf } from './request.ts';
+
+const config = `controls = []\n${serversToml({ up: server('basic'), slow: server('hang') })}`;
+const start = () => startStdio({ config, connect: false });
+
+/** Writes lines and gives the next `count` messages. */
+async function say(gateway: StdioGateway, count: number, ...lines: string[]): Promise<Message[]> {
+  const before = gateway.lines.length;
+  for (const line of lines) gateway.send(line);
+  await waitFor(() => gateway.lines.length >= before + count);
+  return gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as Message);
+}
+
+const INITIALIZE =
+  '{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}';
+const BARE = '{"jsonrpc":"2.0","id":"bare","method":"tools/list","params":{}}';
+
+describe('a client that opens with an envelope', () => {
+  it('is answered in the revision it names, whatever it asks first', async () => {
+    const [list] = await say(await start(), 1, requestText('tools/list'));
+    expect(list).toMatchObject({ id: 1, result: { resultType: 'complete', cacheScope: 'private' } });
+    const [found] = await say(await start(), 1, requestText('server/discover', {}, { id: 'd' }));
+    expect(found).toMatchObject({
+      id: 'd',
+      result: {
+        resultType: 'complete',
+        supportedVersions: expect.arrayContaining([REVISION, '2025-11-25']),
+        capabilities: { tools: { listChanged: true } },
+        _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'toolgate' } },
+      },
+    });
+  });
+
+  it('needs one in every request from then on', async () => {
+    const gateway = await start();
+    const [, bare, again] = await say(gateway, 3, requestText('server/discover'), BARE, requestText('tools/list'));
+    expect(bare).toMatchObject({ id: 'bare', error: { code: -32602 } });
+    expect(again).toMatchObject({ result: { resultType: 'complete' } });
+  });
+
+  it('may still open a session, and then stays with it', async () => {
+    const gateway = await start();
+    const [, opened] = await say(gateway, 2, requestText('server/discover'), INITIALIZE);
+    expect(opened).toMatchObject({ id: 'init', result: { protocolVersion: '2025-11-25' } });
+    const [bare, enveloped] = await say(gateway, 2, BARE, requestText('tools/list', {}, { id: 'again' }));
+    for (const answer of [bare!, enveloped!]) {
+      expect(answer.result).toHaveProperty('tools');
+      expect(answer.result).not.toHaveProperty('resultType');
+    }
+    expect(await say(gateway, 1, '{')).toEqual([expect.objectContaining({ id: null })]);
+  });
+
+  it('in a revision that is not known is told which are, and may go on', async () => {
+    const gateway = await start();
+    const unknown = requestText('server/discover', {}, { id: 5, meta: { [KEYS.version]: '2099-01-01' } });
+    const [refused] = await say(gateway, 1, unknown);
+    expect(refused).toMatchObject({
+      id: 5,
+      error: { code: -32022, data: { supported: expect.arrayContaining([REVISION]), requested: '2099-01-01' } },
+    });
+    expect(await say(gateway, 1, requestText('tools/list'))).toMatchObject([{ result: { resultType: 'complete' } }]);
+    expect(await say(gateway, 1, INITIALIZE)).toMatchObject([{ result: { protocolVersion: '2025-11-25' } }]);
+  });
+});
+
+describe('a client that opens with a session', () => {
+  it('stays with it, also where a request has an envelope', async () => {
+    const gateway = await start();
+    const discover = requestText('server/discover', {}, { id: 'd' });
+    const call = requestText('tools/call', { name: 'up_echo', arguments: { a: 1 } }, { id: 'c' });
+    const [, found, called] = await say(gateway, 3, INITIALIZE, discover, call);
+    expect(found).toMatchObject({ id: 'd', error: { code: -32601 } });
+    expect(called?.result).toEqual({ content: [{ type: 'text', text: '{"a":1}' }] });
+  });
+});
+
+describe('a message of this revision', () => {
+  let gateway: StdioGateway;
+  beforeAll(async () => {
+    gateway = await start();
+    await say(gateway, 1, requestText('server/discover'));
+  });
+
+  it.each([
+    ['no JSON', '{', -32700],
+    ['a batch', `[${requestText('tools/list')}]`, -32600],
+    ['a key twice', '{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}', -32600],
+  ])('that cannot be read is answered without an id: %s', async (_, line, code) => {
+    const [answer] = await say(gateway, 1, line);
+    expect(answer).toMatchObject({ error: { code } });
+    expect(answer).not.toHaveProperty('id');
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['no capabilities', { [KEYS.capabilities]: undefined }],
+    ['capabilities that are no object', { [KEYS.capabilities]: [] }],
+    ['a revision that is no text', { [KEYS.version]: 1 }],
+    ['a client without a version', { [KEYS.client]: { name: 'a' } }],
+    ['a log level that is none', { [KEYS.level]: 'loud' }],
+  ])('is refused for %s', async (_, meta) => {
+    expect(await say(gateway, 1, requestText('tools/list', {}, { id: 'x', meta }))).toMatchObject([
+      { id: 'x', error: { code: -32602 } },
+    ]);
+  });
+
+  it.each(['ping', 'logging/setLevel', 'resources/subscribe', 'no/such'])(
+    'of the method %s is unknown',
+    async (method) => {
+      expect(await say(gateway, 1, requestText(method))).toMatchObject([{ id: 1, error: { code: -32601 } }]);
+    },
+  );
+
+  it('that is a response or an unknown notification has no answer', async () => {
+    const lines = ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","method":"no/such"}'];
+    expect(await say(gateway, 1, ...lines, requestText('tools/list', {}, { id: 'next' }))).toMatchObject([
+      { id: 'next' },
+    ]);
+  });
+
+  it.each([7, 'seven', 'größe ☃'])('with the id %j can be cancelled, and is not answered then', async (id) => {
+    const call = requestText('tools/call', { name: 'slow_hang', arguments: { tag: `tag ${id}` } }, { id });
+    const cancel = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } });
+    const asked = requestText('tools/call', { name: 'slow_cancelled' }, { id: 'asked' });
+    const [answer] = await say(gateway, 1, call, cancel, asked);
+    expect(answer?.id).toBe('asked');
+    expect(textOf(answer!)).toContain(`tag ${id}`);
+  });
+
+  it('gets its progress under its own token, before the answer', async () => {
+    const params = { name: 'slow_slow', arguments: { ms: 60, steps: 3 } };
+    const messages = await say(
+      gateway,
+      4,
+      requestText('tools/call', params, { id: 'p', meta: { progressToken: 'größe' } }),
+    );
+    expect(messages.map((one) => one.params?.progressToken ?? one.id)).toEqual(['größe', 'größe', 'größe', 'p']);
+  });
+
+  it('may have an answer of a megabyte', async () => {
+    const result = { content: [{ type: 'text', text: 'größe\n'.repeat(180_000) }] };
+    const file = join(tempFolder({ 'result.json': JSON.stringify(result) }), 'result.json');
+    const [answer] = await say(gateway, 1, requestText('tools/call', { name: 'up_raw', arguments: { file } }));
+    expect(answer?.result).toEqual({ resultType: 'complete', ...result });
+  });
+});
