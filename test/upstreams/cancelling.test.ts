@@ -1,0 +1,80 @@
+/** How a server is told that an answer is no longer wanted, byte by byte. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { callError, toml } from '../resilience/use.ts';
+import type { HttpConnection } from '../support/connection.ts';
+import { startHttp } from '../support/gateway.ts';
+import type { ModernConnection } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { tempFolder } from '../support/temp.ts';
+import { type HttpServer, legacyMethods, modernMethods, SILENCE, startServer } from './http-server.ts';
+import { messagesOf, stdioServer } from './use.ts';
+
+const CANCELLED = 'notifications/cancelled';
+const folder = tempFolder();
+let http: Record<'modern' | 'legacy', HttpServer>;
+let legacy: HttpConnection;
+let modern: ModernConnection;
+
+beforeAll(async () => {
+  const silent = { 'tools/call': () => SILENCE };
+  http = { modern: await startServer(modernMethods(silent)), legacy: await startServer(legacyMethods(silent)) };
+  const stdio = { modern: [], legacy: ['--discover', 'error'] };
+  const eras = ['modern', 'legacy'] as const;
+  const entries = eras.flatMap((era) => [
+    { namespace: `${era}-http`, url: http[era].url, timeout: '700ms' },
+    { namespace: `${era}-stdio`, command: stdioServer(...stdio[era], '--chunks', join(folder, era)), timeout: '700ms' },
+  ]);
+  const gateway = await startHttp({ config: toml(entries, { controls: [] }) });
+  [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
+});
+
+/** A call that is cancelled by clients of both eras as soon as the server has it. */
+async function cancelBoth(name: string, count: () => number): Promise<void> {
+  for (const isModern of [false, true]) {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const before = count();
+    const call = isModern
+      ? modern.client.callTool({ name }, { signal })
+      : legacy.client.callTool({ name }, undefined, { signal });
+    const ended = call.then(
+      () => 'answered',
+      () => 'cancelled',
+    );
+    await waitFor(() => count() === before + 1);
+    controller.abort();
+    expect(await ended).toBe('cancelled');
+  }
+}
+
+describe('over HTTP', () => {
+  it('a modern server sees the request broken off, and nothing else', async () => {
+    const calls = () => http.modern.of('tools/call');
+    await cancelBoth('modern-http_echo', () => calls().length);
+    expect(await callError(legacy.client, 'modern-http_echo')).toMatchObject({ code: 'source_timeout' });
+    await waitFor(() => calls().every(({ ended }) => ended === 'dropped'));
+    expect(calls()).toHaveLength(3);
+    expect(http.modern.of(CANCELLED)).toEqual([]);
+  });
+
+  it('a server of the earlier revisions is also told in words', async () => {
+    const calls = () => http.legacy.of('tools/call');
+    await cancelBoth('legacy-http_echo', () => calls().length);
+    expect(await callError(legacy.client, 'legacy-http_echo')).toMatchObject({ code: 'source_timeout' });
+    await waitFor(() => http.legacy.of(CANCELLED).length === 3);
+    const ids = http.legacy.of(CANCELLED).map(({ message }) => message.params!.requestId);
+    expect(ids).toEqual(calls().map(({ message }) => message.id));
+  });
+});
+
+describe('over stdio', () => {
+  it.each(['modern', 'legacy'])('a %s server is told in words', async (era) => {
+    const sent = (method: string) => messagesOf(join(folder, era)).filter((message) => message.method === method);
+    await cancelBoth(`${era}-stdio_hang`, () => sent('tools/call').length);
+    expect(await callError(legacy.client, `${era}-stdio_hang`)).toMatchObject({ code: 'source_timeout' });
+    await waitFor(() => sent(CANCELLED).length === 3);
+    expect(sent(CANCELLED).map(({ params }) => params!.requestId)).toEqual(sent('tools/call').map(({ id }) => id));
+    expect(sent(CANCELLED).at(-1)!.params!.reason).toBe('timed out');
+  });
+});

@@ -1,0 +1,109 @@
+/** Log messages of servers reach the caller whose call they belong to, and nobody else. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { callText, toml } from '../resilience/use.ts';
+import type { HttpConnection } from '../support/connection.ts';
+import { startHttp } from '../support/gateway.ts';
+import type { ModernConnection } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { legacyMethods, type Method, modernMethods, startServer, text } from './http-server.ts';
+import { stdioServer } from './use.ts';
+
+const LOG = 'notifications/message';
+
+/** Logs what it is told to, and then takes its time. */
+const say: Method = async ({ arguments: args }, { notify }) => {
+  const { level, data, wait = 0 } = args as { level: string; data: string; wait?: number };
+  notify(LOG, { level, logger: 'up', data });
+  await sleep(wait);
+  return { resultType: 'complete', ...text('said') };
+};
+
+let one: HttpConnection;
+let two: HttpConnection;
+let modern: ModernConnection;
+
+beforeAll(async () => {
+  const upstreams = {
+    modern: await startServer(modernMethods({ 'tools/call': say })),
+    legacy: await startServer(legacyMethods({ 'tools/call': say })),
+  };
+  const config = toml(
+    [
+      { namespace: 'modern-http', url: upstreams.modern.url },
+      { namespace: 'legacy-http', url: upstreams.legacy.url },
+      { namespace: 'modern-stdio', command: stdioServer(), timeout: '1s' },
+      { namespace: 'legacy-stdio', command: stdioServer('--discover', 'error'), timeout: '1s' },
+    ],
+    { controls: [] },
+  );
+  const gateway = await startHttp({ config });
+  [one, two, modern] = [await gateway.connect(), await gateway.connect(), await gateway.connectModern()];
+});
+
+/** What a client has heard since it was last asked. */
+function heard({ notifications }: { notifications: HttpConnection['notifications'] }): unknown[] {
+  const messages = notifications.splice(0).filter(({ method }) => method === LOG);
+  return messages.map(({ params }) => (params as { data: unknown }).data);
+}
+
+const wanting = (level: string) => ({ 'io.modelcontextprotocol/logLevel': level });
+
+describe.each(['modern', 'legacy'])('a %s server over HTTP', (era) => {
+  const name = `${era}-http_echo`;
+
+  it('is heard by the caller of each call alone, also while others call', async () => {
+    const at = (data: string) => ({ level: 'info', data, wait: 100 });
+    await Promise.all([
+      callText(one.client, name, at('for one')),
+      callText(two.client, name, at('for two')),
+      modern.client.callTool({ name, arguments: at('for modern'), _meta: wanting('info') }),
+      callText(one.client, name, at('for one again')),
+    ]);
+    expect(heard(one).sort()).toEqual(['for one', 'for one again']);
+    expect(heard(two)).toEqual(['for two']);
+    expect(heard(modern)).toEqual(['for modern']);
+  });
+
+  it('is heard from the level on that the caller wants', async () => {
+    await one.client.setLoggingLevel('error');
+    for (const level of ['debug', 'info', 'error', 'emergency']) {
+      await callText(one.client, name, { level, data: level });
+      await callText(two.client, name, { level, data: level });
+      await modern.client.callTool({ name, arguments: { level, data: level }, _meta: wanting('emergency') });
+      await modern.client.callTool({ name, arguments: { level, data: `${level} unwanted` } });
+    }
+    expect(heard(one)).toEqual(['error', 'emergency']);
+    expect(heard(two)).toEqual(['info', 'error', 'emergency']);
+    expect(heard(modern)).toEqual(['emergency']);
+    await one.client.setLoggingLevel('info');
+  });
+});
+
+describe.each(['modern', 'legacy'])('a %s server on stdio, which does not say whose a message is', (era) => {
+  const ns = `${era}-stdio`;
+  const tell = (data: string) => ({ methods: [LOG], params: { level: 'info', data } });
+
+  it('is heard by the only caller there is, with one call or with several', async () => {
+    await callText(one.client, `${ns}_tell`, tell('alone'));
+    expect(heard(one)).toEqual(['alone']);
+    await modern.client.callTool({ name: `${ns}_tell`, arguments: tell('modern'), _meta: wanting('info') });
+    expect(heard(modern)).toEqual(['modern']);
+    const hanging = one.client.callTool({ name: `${ns}_hang` }).catch(() => {});
+    await callText(one.client, `${ns}_tell`, tell('with another'));
+    // It may come with the other call, whose answer is far away.
+    await waitFor(() => one.notifications.length > 0);
+    expect(heard(one)).toEqual(['with another']);
+    // While this goes on it may be about either.
+    await callText(two.client, `${ns}_tell`, tell('whose'));
+    await hanging;
+    // Without sessions nothing says that two calls are of the same client.
+    const strange = modern.client.callTool({ name: `${ns}_hang`, _meta: wanting('info') });
+    await modern.client.callTool({ name: `${ns}_tell`, arguments: tell('whose'), _meta: wanting('info') });
+    await strange;
+    await callText(two.client, `${ns}_tell`, tell('last'));
+    expect(heard(two)).toEqual(['last']);
+    expect(heard(one)).toEqual([]);
+    expect(heard(modern)).toEqual([]);
+  });
+});
