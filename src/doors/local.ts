@@ -60,9 +60,9 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
             if (plain instanceof GatewayError) reject(plain);
             else resolve(plain);
           },
-          error: (error) => reject(new RelayedError(JSON.parse(error.toString()))),
+          error: (error) => reject(new RelayedError(parse(error))),
           fail: reject,
-          notify: (bytes) => options.onProgress?.((JSON.parse(bytes.toString()) as { params: unknown }).params),
+          notify: (bytes) => options.onProgress?.(parse(bytes).params),
         });
         const cancel = () => {
           ticket.cancel('cancelled by the caller');
@@ -74,4 +74,13 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
     },
     close: () => caller.leave(),
   };
+}
+
+/** Servers send what JSON.parse does not take, too; that must not reach the pipe's reader as an exception. */
+function parse(bytes: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(bytes.toString()) as Record<string, unknown>;
+  } catch {
+    return { message: 'The server sent what is not valid JSON.' };
+  }
 }

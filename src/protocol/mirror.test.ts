@@ -148,6 +148,11 @@ describe('the headers of a request', () => {
     expect(toRecord(headers)).toEqual({ 'mcp-method': 'tools/call', 'mcp-name': 'x', ...expected });
   });
 
+  it('are made without a fault of a text that is not quite JSON, at which the scanner looks less closely', () => {
+    const args = `{"text":"\\n${'x'.repeat(600)}\u0001"}`;
+    expect(() => mirrorHeaders(call(`{"name":"x","arguments":${args}}`), '"x"', mirrored)).not.toThrow();
+  });
+
   it('pass their own check, and no longer when one of them is lost, changed or made up', () => {
     const value = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.boolean(), fc.constant(null));
     const args = fc.record(

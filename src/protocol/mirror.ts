@@ -94,8 +94,9 @@ function argumentAt({ bytes, argumentsStart, argumentsEnd }: Message, path: read
     if (found === undefined) return null;
     at = found;
   }
-  const isNested = bytes[at.start] === 0x7b || bytes[at.start] === 0x5b;
-  return isNested ? null : JSON.parse(bytes.toString('utf8', at.start, at.end));
+  const first = bytes[at.start];
+  if (first === 0x22) return decodeString(bytes, at.start, at.end);
+  return first === 0x7b || first === 0x5b ? null : JSON.parse(bytes.toString('latin1', at.start, at.end));
 }
 
 /** Null for what has no place in a header: checking its type is the server's business. */

@@ -1,5 +1,5 @@
 /** A ticket for what can only be begun when something else is done. */
-import type { GatewayError } from '../errors.ts';
+import { type GatewayError, toGatewayError } from '../errors.ts';
 import type { Ticket } from './connection.ts';
 
 export function later<T>(
@@ -11,7 +11,13 @@ export function later<T>(
   let ticket: Ticket | null = null;
   ready.then(
     (value) => {
-      if (!cancelled) ticket = begin(value);
+      if (cancelled) return;
+      try {
+        ticket = begin(value);
+      } catch (error) {
+        // Nobody else is here to catch it.
+        fail(toGatewayError(error));
+      }
     },
     (error: GatewayError) => {
       if (!cancelled) fail(error);

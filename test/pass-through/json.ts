@@ -18,7 +18,7 @@ const numbers = [
   '0.30000000000000004441',
 ];
 
-const number = fc.oneof(
+export const number = fc.oneof(
   fc.constantFrom(...numbers),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
   fc.bigInt().map(String),
@@ -54,12 +54,13 @@ const fragment = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }).map((text) => JSON.stringify(text).slice(1, -1)),
 );
 
-const string = fc.array(fragment, { maxLength: 5 }).map((parts) => `"${parts.join('')}"`);
+export const string = fc.array(fragment, { maxLength: 5 }).map((parts) => `"${parts.join('')}"`);
 
-const space = fc.constantFrom('', '', '', ' ', '  ', '\t');
+/** What may stand between two tokens of a line. */
+export const space = fc.constantFrom('', '', '', ' ', '  ', '\t');
 
 /** Keys of MCP, keys of nobody, keys that are traps for JavaScript; a key may well come twice. */
-const key = fc.oneof(
+export const key = fc.oneof(
   fc.constantFrom(
     '"_meta"',
     '"icons"',

@@ -1,24 +1,45 @@
-/** The ways a message can take through a gateway, each with a client that sends and gets raw bytes. */
+/** The ways a message can take through a gateway: clients and upstreams of both eras, over everything that carries them. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { beforeAll } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
-import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
+import { type Client, type Door, type Era, metaOf, openClients } from './clients.ts';
 
-export type Client = 'stdio' | 'http';
-export type Upstream = 'stdio' | 'http json' | 'http sse';
+export type { Era };
 
-export const paths: readonly (readonly [Client, Upstream])[] = [
-  ['stdio', 'stdio'],
-  ['http', 'stdio'],
-  ['stdio', 'http json'],
-  ['stdio', 'http sse'],
-  ['http', 'http json'],
-  ['http', 'http sse'],
-];
+export type Carrier = 'stdio' | 'http json' | 'http sse';
 
-/** The arrays of the upstream's lists as JSON text. */
+export interface Path {
+  /** The era of the client. */
+  readonly client: Era;
+  readonly door: Door;
+  /** The era of the upstream. */
+  readonly upstream: Era;
+  readonly carrier: Carrier;
+}
+
+export const eras = ['legacy', 'modern'] as const;
+export const doors = ['stdio', 'http'] as const;
+export const carriers = ['stdio', 'http json', 'http sse'] as const;
+
+/** Each of them with each. */
+export const paths: readonly Path[] = doors.flatMap((door) =>
+  eras.flatMap((client) =>
+    carriers.flatMap((carrier) => eras.map((upstream) => ({ client, door, upstream, carrier }))),
+  ),
+);
+
+/** Paths under their titles, for `describe.each`. */
+export function titled(some: readonly Path[]): [string, Path][] {
+  return some.map((path) => {
+    const { client, door, upstream, carrier } = path;
+    return [`a ${client} client on ${door}, a ${upstream} upstream on ${carrier}`, path];
+  });
+}
+
+/** The arrays of an upstream's lists as JSON text. */
 export interface RawOffer {
   readonly tools: string;
   readonly resources: string;
@@ -33,23 +54,88 @@ const plainOffer: RawOffer = {
   prompts: '[{"name":"any"}]',
 };
 
-/** What the three methods that reach an upstream need in their parameters. */
-export const targets = {
-  'tools/call': '"name":"up_any"',
-  'resources/read': '"uri":"up_test://any"',
-  'prompts/get': '"name":"up_any"',
-} as const;
+export const methods = ['tools/call', 'resources/read', 'prompts/get'] as const;
 
-export type Method = keyof typeof targets;
+/** The methods that reach an upstream. */
+export type Method = (typeof methods)[number];
 
-export interface Route {
-  /** Sends a request with these parameters; gives the whole response as it came. */
-  request(method: string, params: string): Promise<Buffer>;
+/** A client and one of the upstreams behind its gateway. */
+export interface Route extends Path, Pick<Client, 'request' | 'exchange'> {
+  readonly namespace: string;
+  /** The member that leads a request of that method to the upstream. */
+  target(method: Method): string;
+  /** The same as the upstream gets it. */
+  upstreamTarget(method: Method): string;
+  /** The `"_meta":{…}` with these members, and with an envelope where the client is modern. */
+  meta(members?: string): string;
+  /** The params of a request that the upstream answers with exactly this text, after the id. */
+  dictate(method: Method, outcome: string, more?: string): string;
 }
 
-/** The params of a request that the upstream answers with exactly `"result":…` or `"error":…`. */
-export function dictate(method: Method, outcome: string): string {
-  return `{${targets[method]},"_meta":{"test/answer":${JSON.stringify(outcome)}}}`;
+/** An upstream, and the one namespace under which it stands in every gateway. */
+export interface Upstream {
+  readonly era: Era;
+  readonly carrier: Carrier;
+  readonly namespace: string;
+  /** How the lines of its events end. */
+  readonly newline?: 'cr' | 'crlf';
+}
+
+export const upstreams: readonly Upstream[] = carriers.flatMap((carrier) =>
+  eras.map((era) => ({ era, carrier, namespace: `${era}-${carrier.split(' ').at(-1)}` })),
+);
+
+/** Opens all routes before the tests of a file; the gateways are shared, because starting them takes longer than most tests. */
+export function useRoutes(behind: readonly Upstream[] = upstreams, offer = plainOffer): { readonly all: Route[] } {
+  const all: Route[] = [];
+  beforeAll(async () => {
+    const clients = await openClients(await upstreamsToml(behind, offer));
+    all.push(...clients.flatMap((client) => behind.map((upstream) => routeOf(client, upstream))));
+  });
+  return { all };
+}
+
+export function findRoute({ all }: { readonly all: readonly Route[] }, path: Path): Route {
+  const keys = ['client', 'door', 'upstream', 'carrier'] as const;
+  return all.find((route) => keys.every((key) => route[key] === path[key]))!;
+}
+
+function routeOf({ era: client, door, request, exchange }: Client, { era, carrier, namespace }: Upstream): Route {
+  const target = (method: Method, prefix: string) =>
+    method === 'resources/read' ? `"uri":"${prefix}test://any"` : `"name":"${prefix}any"`;
+  const meta = (members?: string) => metaOf(client, members);
+  return {
+    client,
+    door,
+    upstream: era,
+    carrier,
+    namespace,
+    request,
+    exchange,
+    meta,
+    target: (method) => target(method, `${namespace}_`),
+    upstreamTarget: (method) => target(method, ''),
+    dictate: (method, outcome, more = '') =>
+      `{${target(method, `${namespace}_`)},${meta(`"test/answer":${JSON.stringify(outcome)}${more}`)}}`,
+  };
+}
+
+/** The configuration of a gateway with these upstreams. Those on HTTP share one process, which is started here. */
+export async function upstreamsToml(behind: readonly Upstream[], offer = plainOffer): Promise<string> {
+  const lines = [offer.tools, offer.resources, offer.templates, offer.prompts].join('\n');
+  const file = join(tempFolder({ 'offer.txt': lines }), 'offer.txt');
+  const args = [fileURLToPath(new URL('upstream.mjs', import.meta.url)), '--offer', file];
+  const child = startChild(process.execPath, [...args, '--http'], { cwd: tempFolder(), env: childEnv() });
+  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1], 15_000);
+  const servers = behind.map(({ era, carrier, namespace, newline }) => {
+    const launch =
+      carrier === 'stdio'
+        ? `command = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([...args, '--era', era])}`
+        : `url = "http://127.0.0.1:${port}/${era}/${carrier.split(' ')[1]}?newline=${newline ?? 'lf'}"`;
+    return `[[servers]]\nnamespace = "${namespace}"\n${launch}\n`;
+  });
+  // A busy machine may take long to start them all, and nothing here is about lists that are not complete yet.
+  return `controls = []\nstart_wait = "30s"\n${servers.join('\n')}`;
 }
 
 /** The `"result":…` or `"error":…` of a response, to be compared with what was dictated; the id may stand before or after it. */
@@ -58,43 +144,4 @@ export function outcomeOf(response: Buffer): string {
     .toString()
     .replace(/^\{"jsonrpc":"2\.0",(?:"id":(?:"[^"]*"|\d+),)?/, '')
     .replace(/(?:,"id":(?:"[^"]*"|\d+))?\}$/, '');
-}
-
-export interface RouteOptions {
-  readonly offer?: RawOffer;
-  readonly newline?: 'lf' | 'cr' | 'crlf';
-}
-
-export async function openRoute(client: Client, upstream: Upstream, options: RouteOptions = {}): Promise<Route> {
-  const config = `controls = []\n[[servers]]\nnamespace = "up"\n${await upstreamToml(upstream, options)}\n`;
-  if (client === 'stdio') return startStdio({ config });
-  const gateway = await startHttp({ config });
-  const hello = '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}';
-  const started = await gateway.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":${hello}}`);
-  const headers = { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
-  let count = 0;
-  return {
-    async request(method, params) {
-      const response = await gateway.post(
-        `{"jsonrpc":"2.0","id":${++count},"method":"${method}","params":${params}}`,
-        headers,
-      );
-      return Buffer.from(await response.arrayBuffer());
-    },
-  };
-}
-
-async function upstreamToml(upstream: Upstream, { offer = plainOffer, newline = 'lf' }: RouteOptions): Promise<string> {
-  const lines = [offer.tools, offer.resources, offer.templates, offer.prompts].join('\n');
-  const file = join(tempFolder({ 'offer.txt': lines }), 'offer.txt');
-  const script = fileURLToPath(new URL('upstream.mjs', import.meta.url));
-  const args = [script, '--offer', file];
-  if (upstream === 'stdio') return `command = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify(args)}`;
-  const child = startChild(
-    process.execPath,
-    [...args, '--http', upstream === 'http json' ? 'json' : 'sse', '--newline', newline],
-    { cwd: tempFolder(), env: childEnv() },
-  );
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  return `url = "http://127.0.0.1:${port}/mcp"`;
 }

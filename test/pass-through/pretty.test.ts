@@ -1,83 +1,66 @@
 /** JSON that an HTTP upstream spreads over lines has the same value for every client, and stays on one line where lines end messages. */
-import { createServer } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.ts';
-import { startHttp, startStdio } from '../support/gateway.ts';
+import { heard, splitOutcome, spoken } from './eras.ts';
 import { outcome, spread } from './json.ts';
-import { dictate, openRoute, outcomeOf } from './paths.ts';
+import { membersOf } from './members.ts';
+import { doors, eras, outcomeOf, type Upstream, useRoutes } from './paths.ts';
 
-const unspread = (text: string) => text.replace(/[\r\n]/g, ' ');
+/** How the upstream spreads its answer, and the line breaks between the tokens of it. */
+const ways = [
+  ['a JSON body with line feeds', { carrier: 'http json' }, '\n'],
+  ['a JSON body with carriage returns', { carrier: 'http json' }, '\r\n'],
+  ['an event of several data lines', { carrier: 'http sse' }, '\n'],
+  ['an event of several data lines that end in CR', { carrier: 'http sse', newline: 'cr' }, '\n'],
+  ['an event of several data lines that end in CRLF', { carrier: 'http sse', newline: 'crlf' }, '\n'],
+] as const;
 
-describe.each(['stdio', 'http'] as const)('a client on %s', (client) => {
-  it.each([
-    ['a JSON body with line feeds', 'http json', 'lf', '\n'],
-    ['a JSON body with carriage returns', 'http json', 'lf', '\r\n'],
-    ['an event of several data lines', 'http sse', 'lf', '\n'],
-    ['an event of several data lines that end in CR', 'http sse', 'cr', '\n'],
-    ['an event of several data lines that end in CRLF', 'http sse', 'crlf', '\n'],
-  ] as const)('gets the same value from %s', async (_, upstream, newline, between) => {
-    const route = await openRoute(client, upstream, { newline });
+const upstreams: Upstream[] = eras.flatMap((era) =>
+  ways.map(([, how], index) => ({ era, namespace: `${era}-${index}`, ...how })),
+);
+const routes = useRoutes(upstreams);
+
+const unspread = (text: string) => text.replace(/[\r\n]/g, ' ').trimEnd();
+const clients = doors.flatMap((door) => eras.map((client) => [client, door] as const));
+
+describe.each(clients)('a %s client on %s', (client, door) => {
+  const cases = eras.flatMap((era) => ways.map(([title, , between], index) => [era, title, between, index] as const));
+
+  it.each(cases)('gets the same value from a %s upstream with %s', async (era, _, between, index) => {
+    const route = routes.all.find(
+      (one) => one.client === client && one.door === door && one.namespace === `${era}-${index}`,
+    )!;
     await fc.assert(
-      fc.asyncProperty(outcome, async (dictated) => {
-        const many = spread(dictated.slice(dictated.indexOf(':') + 1), between);
-        const whole = dictated.slice(0, dictated.indexOf(':') + 1) + many;
-        const got = outcomeOf(await route.request('tools/call', dictate('tools/call', whole)));
-        // Plain JSON over HTTP may keep its line breaks; a pipe would have cut the message at the first.
-        expect((client === 'http' ? unspread(got) : got).trimEnd()).toBe(unspread(whole).trimEnd());
+      fc.asyncProperty(outcome, async (text) => {
+        const [key, object] = splitOutcome(spoken(text, era, 'tools/call'));
+        const said = key + spread(object, between);
+        const got = outcomeOf(await route.request('tools/call', route.dictate('tools/call', said)));
+        // A pipe would have cut the message at the first line break; plain JSON over HTTP may keep them.
+        if (door === 'stdio') expect(got).not.toMatch(/[\r\n]/);
+        expect(parts(unspread(got))).toEqual(parts(unspread(heard(said.trimEnd(), route, 'tools/call'))));
       }),
-      { numRuns: 60 },
+      { numRuns: 20 },
     );
   });
 });
 
-/** An upstream that sends a progress notification and its answer as events of several lines. */
-async function startSpreadingUpstream(): Promise<string> {
-  const http = createServer(async (request, response) => {
-    const message = JSON.parse(Buffer.concat(await request.toArray()).toString() || '{}') as {
-      id?: number;
-      method?: string;
-      params?: { _meta?: { progressToken: number } };
-    };
-    const reply = (result: unknown) => JSON.stringify({ jsonrpc: '2.0', id: message.id, result }, null, 2);
-    const event = (text: string) => `${text.replace(/^/gm, 'data: ')}\n\n`;
-    if (request.method !== 'POST') return response.writeHead(405).end();
-    if (message.id === undefined) return response.writeHead(202).end();
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    if (message.method === 'initialize')
-      return response.end(event(reply({ protocolVersion: '2025-11-25', capabilities: { tools: {} } })));
-    if (message.method === 'tools/list')
-      return response.end(event(reply({ tools: [{ name: 'a', inputSchema: { type: 'object' } }] })));
-    const params = { progressToken: message.params?._meta?.progressToken, progress: 1 };
-    response.write(event(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }, null, 2)));
-    return response.end(event(reply({ content: [] })));
-  });
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  atEnd(() => http.close());
-  return `http://127.0.0.1:${(http.address() as { port: number }).port}/mcp`;
+/** The members of the result or error as they stand there. */
+function parts(text: string): string[] {
+  return membersOf(splitOutcome(text)[1]).map((member) => member.text);
 }
 
 describe('progress that comes over several lines', () => {
-  const call = '{"name":"up_a","_meta":{"progressToken":"p"}}';
-
-  it('is one line on stdio', async () => {
-    const url = await startSpreadingUpstream();
-    const gateway = await startStdio({ config: `controls = []\n[[servers]]\nnamespace = "up"\nurl = "${url}"\n` });
-    await gateway.request('tools/call', call);
-    expect(gateway.lines.slice(-2).map((line) => JSON.parse(line.toString()))).toMatchObject([
-      { method: 'notifications/progress', params: { progressToken: 'p', progress: 1 } },
-      { result: { content: [] } },
-    ]);
-  });
-
-  it('is one data line on HTTP', async () => {
-    const url = await startSpreadingUpstream();
-    const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = "up"\nurl = "${url}"\n` });
-    const started = await gateway.post('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}');
-    const headers = { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
-    const response = await gateway.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${call}}`, headers);
-    const events = (await response.text()).split('\n\n').filter((event) => event !== '');
-    expect(events.map((event) => event.split('\n').length)).toEqual([2, 2]);
-    expect(JSON.parse(events[0]!.split('data: ')[1]!)).toMatchObject({ params: { progressToken: 'p' } });
+  it.each(clients)('is one message for a %s client on %s', async (client, door) => {
+    const some = routes.all.filter((one) => one.client === client && one.door === door && one.carrier === 'http sse');
+    for (const route of some) {
+      const members = '"progressToken":"p","test/progress":2,"test/spread":true';
+      const got = await route.exchange('tools/call', `{${route.target('tools/call')},${route.meta(members)}}`);
+      expect(got.map((message) => JSON.parse(message.toString()) as unknown)).toMatchObject([
+        { method: 'notifications/progress', params: { progressToken: 'p', progress: 1 } },
+        { method: 'notifications/progress', params: { progressToken: 'p', progress: 2 } },
+        { result: {} },
+      ]);
+      expect(got.join('')).not.toMatch(/[\r\n]/);
+    }
   });
 });

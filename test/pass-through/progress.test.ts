@@ -1,33 +1,59 @@
 /** Progress reaches the caller that asked for it, whole, in order, before the answer, under the caller's own token. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, type StdioGateway, startHttp, startStdio } from '../support/gateway.ts';
-import { server, serversToml, startHttpServer } from '../support/server.ts';
+import { server, serversToml } from '../support/server.ts';
+import { type Era, messagesOf, metaOf, modernHeaders } from './clients.ts';
+import { eras, findRoute, paths, type Route, titled, useRoutes } from './paths.ts';
 
 interface Progress {
   readonly method: string;
   readonly params: { readonly progressToken: unknown; readonly progress: number; readonly total: number };
 }
 
-const config = `controls = []\n${serversToml({ slow: server('hang'), flood: server('flood') })}`;
 const steps = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+const parse = (messages: readonly Buffer[]) => messages.map((message) => JSON.parse(message.toString()) as Progress);
 
-/** `"token"` or `7`, as JSON text. */
-const call = (tool: string, args: string, token?: string) =>
-  `{"name":"${tool}","arguments":${args}${token === undefined ? '' : `,"_meta":{"progressToken":${token}}`}}`;
+const routes = useRoutes();
 
-/** The messages of a reply, whichever way it came. */
-async function messages(response: Response): Promise<unknown[]> {
-  const text = await response.text();
-  if (response.headers.get('content-type') === 'application/json') return [JSON.parse(text)];
-  return [...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1]!));
-}
+// A plain JSON reply has no room for progress.
+describe.each(titled(paths.filter(({ carrier }) => carrier !== 'http json')))('%s', (_, path) => {
+  /** Everything that arrives up to and with the answer. */
+  const run = (members: string) => {
+    const { exchange, target, meta }: Route = findRoute(routes, path);
+    return exchange('tools/call', `{${target('tools/call')},${meta(members)}}`);
+  };
 
-async function session(gateway: HttpGateway): Promise<(params: string, id?: string) => Promise<unknown[]>> {
-  const started = await gateway.post('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}');
-  const headers = { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
-  return async (params, id = '1') =>
-    messages(await gateway.post(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`, headers));
-}
+  it.each([
+    ['a string', '"mine"'],
+    ['a string with escapes', '"\\u00e9\\/"'],
+    ['zero', '0'],
+    ['a number', '42'],
+    ['an empty string', '""'],
+  ])('brings every notification under a token that is %s, as it was written, before the answer', async (_, token) => {
+    const got = await run(`"test/progress":3,"progressToken":${token}`);
+    const expected = steps(3).map((step) => {
+      const params = `{"progress":${step},"progressToken":${token},"message":"1.0"}`;
+      return `{"jsonrpc":"2.0","method":"notifications/progress","params":${params}}`;
+    });
+    expect(got.slice(0, -1).map(String)).toEqual(expected);
+    expect(got.at(-1)!.toString()).toContain('"result"');
+  });
+
+  it('brings hundreds of notifications in order', async () => {
+    const got = parse(await run('"test/progress":500,"progressToken":"many"'));
+    expect(got.slice(0, -1).map(({ params }) => params.progress)).toEqual(steps(500));
+  });
+
+  it('brings nothing that was not asked for', async () => {
+    expect(await run('"test/progress":3')).toHaveLength(1);
+  });
+});
+
+const config = `controls = []\n${serversToml({ slow: server('hang'), flood: server('flood') })}`;
+
+/** The parameters of a call; the token is JSON text. */
+const call = (era: Era, tool: string, args: string, token: string) =>
+  `{"name":"${tool}","arguments":${args},${metaOf(era, `"progressToken":${token}`)}}`;
 
 describe('a client on stdio', () => {
   let gateway: StdioGateway;
@@ -35,49 +61,20 @@ describe('a client on stdio', () => {
     gateway = await startStdio({ config });
   });
 
-  /** Everything that arrives up to and with the answer. */
-  async function run(params: string): Promise<unknown[]> {
-    const before = gateway.lines.length;
-    await gateway.request('tools/call', params);
-    return gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as unknown);
-  }
-
-  it.each([
-    ['a string', '"mine"', 'mine'],
-    ['a string with an escape', '"\\u00e9\\/"', 'é/'],
-    ['zero', '0', 0],
-    ['a number', '42', 42],
-    ['an empty string', '""', ''],
-  ])('gets every notification under a token that is %s, the last one before the answer', async (_, token, value) => {
-    const got = (await run(call('slow_slow', '{"ms":30,"steps":3,"tag":"x"}', token))) as Progress[];
-    expect(got.slice(0, -1).map(({ params }) => params.progress)).toEqual([1, 2, 3]);
-    expect(got.slice(0, -1).map(({ params }) => params.progressToken)).toEqual([value, value, value]);
-    expect(got.at(-1)).toMatchObject({ result: { content: [{ text: 'slow x' }] } });
-  });
-
-  it('gets the token as it was written', async () => {
-    const before = gateway.lines.length;
-    await gateway.request('tools/call', call('slow_slow', '{"ms":5,"steps":1}', '"\\u0041\\/"'));
-    expect(gateway.lines[before]!.toString()).toContain('"progressToken":"\\u0041\\/"');
-  });
-
   it('gets all of two thousand notifications in order', async () => {
-    const got = (await run(call('flood_flood', '{"progress":2000}', '"many"'))) as Progress[];
+    const before = gateway.lines.length;
+    await gateway.request('tools/call', call('legacy', 'flood_flood', '{"progress":2000}', '"many"'));
+    const got = parse(gateway.lines.slice(before));
     expect(got.slice(0, -1).map(({ params }) => params.progress)).toEqual(steps(2000));
-  });
-
-  it('gets nothing that it did not ask for', async () => {
-    const got = await run(call('slow_slow', '{"ms":20,"steps":3}'));
-    expect(got).toHaveLength(1);
   });
 
   it('gets the progress of two calls under one token with the right totals', async () => {
     const before = gateway.lines.length;
     await Promise.all([
-      gateway.request('tools/call', call('slow_slow', '{"ms":60,"steps":3}', '"same"')),
-      gateway.request('tools/call', call('slow_slow', '{"ms":60,"steps":5}', '"same"')),
+      gateway.request('tools/call', call('legacy', 'slow_slow', '{"ms":60,"steps":3}', '"same"')),
+      gateway.request('tools/call', call('legacy', 'slow_slow', '{"ms":60,"steps":5}', '"same"')),
     ]);
-    const got = gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as Progress);
+    const got = parse(gateway.lines.slice(before));
     const of = (total: number) =>
       got.filter(({ params }) => params?.total === total).map(({ params }) => params.progress);
     expect([of(3), of(5)]).toEqual([steps(3), steps(5)]);
@@ -90,47 +87,32 @@ describe('clients on HTTP', () => {
     gateway = await startHttp({ config });
   });
 
-  it('get every notification on the stream of the call, the answer last', async () => {
-    const run = await session(gateway);
-    const got = (await run(call('slow_slow', '{"ms":30,"steps":3}', '7'))) as Progress[];
-    expect(got.slice(0, -1).map(({ params }) => [params.progressToken, params.progress])).toEqual([
-      [7, 1],
-      [7, 2],
-      [7, 3],
-    ]);
-    expect(got.at(-1)).toMatchObject({ id: 1, result: {} });
-  });
+  type Run = (tool: string, args: string, token: string, id: string) => Promise<Progress[]>;
 
-  it('get plain JSON where there was no token', async () => {
-    const run = await session(gateway);
-    expect(await run(call('slow_slow', '{"ms":20,"steps":3}'))).toHaveLength(1);
-  });
+  async function openSession(): Promise<Record<string, string>> {
+    const started = await gateway.post('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}');
+    return { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
+  }
+
+  async function openClient(era: Era): Promise<Run> {
+    const session = era === 'legacy' ? await openSession() : null;
+    return async (tool, args, token, id) => {
+      const params = call(era, tool, args, token);
+      const body = `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${params}}`;
+      return parse(await messagesOf(await gateway.post(body, session ?? modernHeaders('tools/call', params))));
+    };
+  }
 
   it('with the same id and the same token do not get each other’s progress', async () => {
-    const runs = await Promise.all(Array.from({ length: 12 }, () => session(gateway)));
+    const runs = await Promise.all(Array.from({ length: 16 }, (_, i) => openClient(eras[i % 2]!)));
     const got = await Promise.all(
-      runs.map((run, i) => run(call('slow_slow', `{"ms":80,"steps":${i + 2},"tag":"${i}"}`, '"t"'), '"same"')),
+      runs.map((run, i) => run('slow_slow', `{"ms":80,"steps":${i + 2},"tag":"${i}"}`, '"t"', '"same"')),
     );
     for (const [i, all] of got.entries()) {
-      const progress = all.slice(0, -1) as Progress[];
+      const progress = all.slice(0, -1);
       expect(progress.map(({ params }) => params.progress)).toEqual(steps(i + 2));
       expect(new Set(progress.map(({ params }) => params.total))).toEqual(new Set([i + 2]));
       expect(all.at(-1)).toMatchObject({ id: 'same', result: { content: [{ text: `slow ${i}` }] } });
     }
-  });
-});
-
-describe('an upstream on HTTP that streams', () => {
-  it('has its progress relayed to stdio and to HTTP, under the token of each', async () => {
-    const upstream = await startHttpServer('--sse');
-    const toml = `controls = []\n[[servers]]\nnamespace = "up"\nurl = "${upstream.url}"\n`;
-    const pipe = await startStdio({ config: toml });
-    await pipe.request('tools/call', call('up_echo', '{}', '"s"'));
-    const lines = pipe.lines.slice(-3).map((line) => JSON.parse(line.toString()) as Progress);
-    expect(lines.map(({ params }) => params?.progress)).toEqual([1, 2, undefined]);
-    expect(lines[0]!.params.progressToken).toBe('s');
-    const run = await session(await startHttp({ config: toml }));
-    const got = (await run(call('up_echo', '{}', '"h"'))) as Progress[];
-    expect(got.map(({ params }) => params?.progressToken)).toEqual(['h', 'h', undefined]);
   });
 });
