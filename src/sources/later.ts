@@ -5,7 +5,7 @@ import type { Ticket } from './connection.ts';
 export function later<T>(
   ready: Promise<T>,
   begin: (value: T) => Ticket | null,
-  fail: (error: GatewayError) => void = () => {},
+  fail: (error: GatewayError) => void,
 ): Ticket {
   let cancelled = false;
   let ticket: Ticket | null = null;

@@ -154,10 +154,11 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     }
     const first = !repeated.has(request);
     if (first && code === HEADER_MISMATCH && request.method === 'tools/call') {
-      return later(refresh('tool'), () => {
+      const retry = () => {
         request.renew(offer);
         return again(request) ?? giveUp(request, code);
-      });
+      };
+      return later(refresh('tool'), retry, (error) => request.sink.fail(error));
     }
     const isOld = first && code === REVISION_UNSUPPORTED;
     return (isOld ? forgotten(which, request) : null) ?? giveUp(request, code);

@@ -146,7 +146,7 @@ describe('a server that was removed', () => {
     await callText(client, 'h_cancelled');
     replaceFile(gateway.cwd, toml([basic('b')]));
     await toolsToBe(client, ['b_echo', 'b_whoami']);
-    expect(gateway.changes('tools')).toBe(1);
+    await waitFor(() => gateway.changes('tools') === 1);
     expect((await call(client, 'h_ok')).isError).toBe(true);
     expect(alive(pid)).toBe(true);
     expect((await slow).value).toBe('slow last');
