@@ -122,7 +122,7 @@ export class Answer implements Sink {
   }
 
   fail(error: GatewayError): void {
-    const isOurs = this.era === 'modern' && ABOUT_REQUEST.has(error.code);
+    const isOurs = this.era === 'modern' && (ABOUT_REQUEST.has(error.code) || error.code === 'params_invalid');
     // Errors of Toolgate's own about a tool are for the model, and models read results.
     if (this.message.method === 'tools/call' && !isOurs) this.result(errorResult(error), 'legacy');
     else this.refuse(error);

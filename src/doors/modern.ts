@@ -21,6 +21,8 @@ export interface ModernOptions {
   readonly alone: boolean;
 }
 
+const MOST_LISTENING = 1_024;
+
 const FILTERS: Readonly<Record<ListKind, string>> = {
   tools: 'toolsListChanged',
   resources: 'resourcesListChanged',
@@ -127,6 +129,11 @@ export class ModernPeer {
   }
 
   #listen(message: Message, answer: Answer): void {
+    if (this.#listening.length > MOST_LISTENING)
+      throw new GatewayError(
+        'sessions_full',
+        `More than ${MOST_LISTENING} subscriptions are open. Close some, or try again later.`,
+      );
     const { notifications } = parseParams(message);
     if (typeof notifications !== 'object' || notifications === null || Array.isArray(notifications)) {
       throw new GatewayError(

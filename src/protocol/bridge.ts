@@ -164,19 +164,20 @@ function nestedEnd(bytes: Buffer, at: number): number {
 const RESOURCE_NOT_FOUND = -32_002;
 const INVALID_PARAMS = -32_602;
 const INTERNAL = -32_603;
+const INVALID_REQUEST = -32_600;
 
-/** An error of a server of the earlier revisions, for a modern client. */
-export function modernError(error: Buffer): Buffer {
+/** An error of a server of the earlier revisions, for a modern client; `other` is the code for what has none there. */
+export function modernError(error: Buffer, other = INTERNAL): Buffer {
   const code = findMember(error, 'code');
   if (code === null) return error;
   const value = Number(error.toString('latin1', code.start, code.end));
-  const replaced = modernCode(value);
+  const replaced = modernCode(value, other);
   return replaced === value ? error : splice(error, code, Buffer.from(String(replaced)));
 }
 
-function modernCode(code: number): number {
+function modernCode(code: number, other: number): number {
   if (code === RESOURCE_NOT_FOUND) return INVALID_PARAMS;
-  return code <= -32_000 && code >= -32_099 ? INTERNAL : code;
+  return code <= -32_000 && code >= -32_099 ? other : code;
 }
 
 const DEFINED: readonly ErrorCode[] = ['header_mismatch', 'capability_missing', 'revision_unsupported'];
@@ -184,5 +185,6 @@ const DEFINED: readonly ErrorCode[] = ['header_mismatch', 'capability_missing', 
 /** An error of Toolgate's own, for a modern client. */
 export function modernErrorObject(error: GatewayError): Buffer {
   const bytes = errorObject(error);
-  return DEFINED.includes(error.code) ? bytes : modernError(bytes);
+  if (DEFINED.includes(error.code)) return bytes;
+  return modernError(bytes, error.httpStatus < 500 ? INVALID_REQUEST : INTERNAL);
 }
