@@ -7,7 +7,7 @@ import { announce } from './announce.mjs';
 
 const target = new URL(process.argv[2]);
 const pool = new Pool(target.origin, { connections: 64 });
-const FORWARDED = ['accept', 'content-type', 'mcp-session-id', 'mcp-protocol-version'];
+const FORWARDED = ['accept', 'content-type', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'];
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 const SHORT = 16_384;
 

@@ -27,18 +27,23 @@ export function toolgateBuild() {
 }
 
 /** `count` upstreams on stdio: nothing is started, the gateways do that. */
-export function stdioUpstreams({ count = 1, flags = [], script = here('./upstream-stdio.mjs') } = {}) {
+export function stdioUpstreams({
+  count = 1,
+  flags = [],
+  namespace = 'up',
+  script = here('./upstream-stdio.mjs'),
+} = {}) {
   return Array.from({ length: count }, (_, index) => ({
-    namespace: count === 1 ? 'up' : `up${index}`,
+    namespace: count === 1 ? namespace : `${namespace}${index}`,
     command: process.execPath,
     args: [script, ...flags],
   }));
 }
 
 /** One upstream over HTTP, started here: all contenders share it, one after the other. */
-export async function httpUpstream() {
-  const server = start(process.execPath, [here('./upstream-http.mjs')]);
-  return { server, upstreams: [{ namespace: 'up', url: `http://127.0.0.1:${await portOf(server)}/mcp` }] };
+export async function httpUpstream({ flags = [], namespace = 'up' } = {}) {
+  const server = start(process.execPath, [here('./upstream-http.mjs'), ...flags]);
+  return { server, upstreams: [{ namespace, url: `http://127.0.0.1:${await portOf(server)}/mcp` }] };
 }
 
 export const CONTENDERS = {

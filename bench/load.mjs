@@ -1,6 +1,7 @@
 // The load generator, in a process of its own: MCP clients that call, wait for the reply, check it and call again.
 // It is driven over IPC by `createLoad` in processes.mjs, and times only: whose CPU was used is for the harness to read.
-//   open    a target: a URL with some sessions, or a command whose pipe is the only "session"
+//   open    a target: a URL with some sessions, or with clients of the revision that has none, or a command whose pipe is
+//           the only "session"
 //   prepare new connections for a number of callers, and calls until caches are warm again
 //   run     calls for some time
 //   close   the target
@@ -8,7 +9,7 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { createReader, headerOf } from './http1.mjs';
-import { bigTextJson, PROTOCOL_VERSION } from './offer.mjs';
+import { bigTextJson, ENVELOPE, MODERN_VERSION, PROTOCOL_VERSION } from './offer.mjs';
 
 const ACCEPT = 'application/json, text/event-stream';
 const INITIALIZE = { protocolVersion: PROTOCOL_VERSION, capabilities: {}, clientInfo: { name: 'bench', version: '1' } };
@@ -36,32 +37,39 @@ function exchange(connection, text, done, fail) {
   connection.socket.write(text, 'latin1');
 }
 
-function headFor(url, path, sessionId) {
-  const session = sessionId ? `Mcp-Session-Id: ${sessionId}\r\n` : '';
-  return (version) =>
-    `POST ${path} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: keep-alive\r\nUser-Agent: toolgate-bench\r\n` +
-    `Accept: ${ACCEPT}\r\nContent-Type: application/json\r\n${session}${version}Content-Length: `;
-}
+const headFor = (url, path, more) =>
+  `POST ${path} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: keep-alive\r\nUser-Agent: toolgate-bench\r\n` +
+  `Accept: ${ACCEPT}\r\nContent-Type: application/json\r\n${more}`;
+
+const withBody = (head, body) => `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
 
 const VERSION_HEADER = `MCP-Protocol-Version: ${PROTOCOL_VERSION}\r\n`;
 
-async function openHttpTarget({ url: address, paths, sessions: count, streams = false }) {
+const MODERN_HEADER = `MCP-Protocol-Version: ${MODERN_VERSION}\r\n`;
+
+/** Headers of the revision without sessions repeat what the body is about. */
+const mirrored = (method, name) => `Mcp-Method: ${method}\r\n${name === '' ? '' : `Mcp-Name: ${name}\r\n`}`;
+
+/** With `modern` there are no sessions, and so no handshake: a "session" is a client with ids of its own. */
+async function openHttpTarget({ url: address, paths, sessions: count, streams = false, modern = false }) {
   const url = new URL(address);
   const port = Number(url.port);
   const sessions = [];
   const target = { sessions, lanes: [], streams: [], fresh: 0 };
 
   const handshake = async (connection, path) => {
+    if (modern) return { path, nextId: 1, head: headFor(url, path, MODERN_HEADER), modern };
     const post = (head, message) =>
       new Promise((resolve, reject) => {
         const body = JSON.stringify({ jsonrpc: '2.0', ...message });
-        exchange(connection, `${head}${body.length}\r\n\r\n${body}`, (...reply) => resolve(reply), reject);
+        exchange(connection, withBody(head, body), (...reply) => resolve(reply), reject);
       });
-    const [head, body] = await post(headFor(url, path)(''), { id: 0, method: 'initialize', params: INITIALIZE });
+    const [head, body] = await post(headFor(url, path, ''), { id: 0, method: 'initialize', params: INITIALIZE });
     if (!head.startsWith('HTTP/1.1 200')) throw new Error(`initialize: ${head.split('\r\n')[0]} ${body}`);
     if (!jsonOf(head, body).includes('"protocolVersion"')) throw new Error(`initialize was answered ${body}`);
     const id = headerOf(head, 'mcp-session-id');
-    const session = { id, path, nextId: 1, head: headFor(url, path, id)(VERSION_HEADER) };
+    const more = `${id ? `Mcp-Session-Id: ${id}\r\n` : ''}${VERSION_HEADER}`;
+    const session = { id, path, nextId: 1, head: headFor(url, path, more), modern };
     const [accepted] = await post(session.head, { method: 'notifications/initialized' });
     if (!accepted.startsWith('HTTP/1.1 202')) throw new Error(`initialized: ${accepted.split('\r\n')[0]}`);
     return session;
@@ -90,8 +98,10 @@ async function openHttpTarget({ url: address, paths, sessions: count, streams = 
     for (const lane of target.lanes) lane.socket.destroy();
     target.lanes = Array.from({ length: callers }, () => openConnection(port));
   };
-  target.send = (lane, session, body, done, fail) =>
-    exchange(target.lanes[lane], `${session.head}${body.length}\r\n\r\n${body}`, done, fail);
+  target.send = (lane, session, { method, name, body }, done, fail) => {
+    const head = modern ? session.head + mirrored(method, name) : session.head;
+    exchange(target.lanes[lane], withBody(head, body), done, fail);
+  };
   target.close = () => {
     for (const { socket } of [...target.lanes, ...target.streams]) socket.destroy();
   };
@@ -119,7 +129,7 @@ function openStream(url, session) {
 /** The upstream itself over its pipe. */
 async function openPipeTarget({ command, args }) {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const session = { nextId: 1 };
+  const session = { nextId: 1, modern: false };
   const waiting = new Map();
   let parts = [];
   child.stdout.on('data', (chunk) => {
@@ -136,12 +146,13 @@ async function openPipeTarget({ command, args }) {
     }
     if (from < chunk.length) parts.push(chunk.subarray(from));
   });
-  const send = (_lane, _session, body, done) => {
+  const send = (_lane, _session, { body }, done) => {
     waiting.set(idOf(body), done);
     child.stdin.write(`${body}\n`, 'latin1');
   };
   await new Promise((resolve) => {
-    send(0, session, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: INITIALIZE }), resolve);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: INITIALIZE });
+    send(0, session, { body }, resolve);
   });
   child.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
   return { sessions: [session], prepare() {}, send, close: () => child.stdin.end() };
@@ -165,30 +176,40 @@ function idOf(json) {
 
 const wrong = (what, json) => new Error(`${what}: ${json.latin1Slice(0, 300)}`);
 
+/** The members of the parameters, without braces, as a request that a session can send. */
+function request({ modern }, id, method, name, members) {
+  const separator = modern && members !== '' ? ',' : '';
+  const params = modern ? `${members}${separator}"_meta":${ENVELOPE}` : members;
+  return { method, name, body: `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{${params}}}` };
+}
+
 /** What is asked and how a reply is checked, for each kind of call. `check` returns a cursor when there is more to ask for. */
 const KINDS = {
   echo: {
-    ask: (id, name, text) =>
-      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":{"text":"${text}"}}}`,
-    check(json, id, text) {
+    ask: (session, id, name, text) =>
+      request(session, id, 'tools/call', name, `"name":"${name}","arguments":{"text":"${text}"}`),
+    check(json, { id, text, modern }) {
       const message = JSON.parse(json.utf8Slice());
       if (message.id !== id || message.result?.content[0].text !== text) throw wrong(`Not the reply to ${id}`, json);
+      if (message.result.resultType !== (modern ? 'complete' : undefined)) throw wrong('In the wrong revision', json);
     },
   },
   big: {
-    ask: (id, name) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":{}}}`,
-    check(json, id) {
+    ask: (session, id, name) => request(session, id, 'tools/call', name, `"name":"${name}","arguments":{}`),
+    check(json, { id, modern }) {
       const expected = bigTextJson();
       const start = json.indexOf(TEXT_MEMBER) + TEXT_MEMBER.length - 1;
       const same = json.compare(expected, 0, expected.length, start, start + expected.length) === 0;
       if (idOf(json) !== id || !same) throw wrong(`Not the reply to ${id}`, json);
+      const around = json.latin1Slice(0, start) + json.latin1Slice(start + expected.length);
+      if (around.includes('"resultType":"complete"') !== modern) throw wrong('In the wrong revision', json);
     },
   },
   list: {
-    ask: (id, _name, _text, cursor) =>
-      `{"jsonrpc":"2.0","id":${id},"method":"tools/list","params":{${cursor ? `"cursor":${JSON.stringify(cursor)}` : ''}}}`,
+    ask: (session, id, _name, _text, cursor) =>
+      request(session, id, 'tools/list', '', cursor ? `"cursor":${JSON.stringify(cursor)}` : ''),
     // Parsing five megabytes for each reply would keep the load generator busy for longer than the gateway.
-    check(json, id, _text, memory) {
+    check(json, { id }, memory) {
       if (idOf(json) !== id) throw wrong(`Not the reply to ${id}`, json);
       const size = json.length - String(id).length;
       if (memory.sizes?.has(size)) return memory.sizes.get(size);
@@ -236,13 +257,13 @@ function run(target, { kind, names, callers, ms, atLeast = 1 }) {
         target.send(
           lane,
           session,
-          ask(id, name, text, cursor),
+          ask(session, id, name, text, cursor),
           (head, body) => {
             const now = performance.now();
             if (over) return;
             try {
               if (!head.startsWith('HTTP/1.1 200')) throw wrong(head.split('\r\n')[0], body);
-              cursor = check(jsonOf(head, body), id, text, memory);
+              cursor = check(jsonOf(head, body), { id, text, modern: session.modern }, memory);
             } catch (error) {
               fail(error);
               return;

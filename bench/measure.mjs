@@ -5,17 +5,20 @@ import { cpuOf, memoryOf } from './processes.mjs';
 
 /**
  * Starts contenders and connects the load generator. `entries` say who stands in front of what:
- * `{ key, contender, upstreams, sessions, streams }`. One that does not start is left out with a note.
+ * `{ key, contender, upstreams, sessions, streams, modern }`. One that does not start is left out with a note.
+ * `all` are the upstreams where not only those are there that are called; `of` is the key of an entry further up whose
+ * process is used in place of a new one.
  */
 export async function openField({ load, note, progress }, entries) {
   const field = [];
-  for (const { key, contender, upstreams, sessions = 32, streams = false } of entries) {
+  for (const entry of entries) {
+    const { key, contender, upstreams, all = upstreams, sessions = 32, streams = false, modern = false } = entry;
     if (contender === 'toolgate' && whyNoToolgate()) continue;
     progress(`starting ${key}`);
     try {
-      const started = await CONTENDERS[contender](upstreams);
+      const started = entry.of ? guestOf(field, entry.of) : await CONTENDERS[contender](all);
       const { url, paths, command, args, pid } = started;
-      const target = await load.open({ url, paths, command, args, sessions, streams });
+      const target = await load.open({ url, paths, command, args, sessions, streams, modern });
       const helpers = pid === undefined ? [] : helpersOf(pid);
       field.push({ ...started, key, contender, upstreams, target, helpers });
     } catch (error) {
@@ -23,6 +26,12 @@ export async function openField({ load, note, progress }, entries) {
     }
   }
   return field;
+}
+
+function guestOf(field, key) {
+  const host = field.find((each) => each.key === key);
+  if (!host) throw new Error(`${key} is not there`);
+  return { ...host, stop: async () => 0 };
 }
 
 export async function closeField({ load, note }, field) {
@@ -49,15 +58,14 @@ export async function withField(bench, entries, use) {
  * `{ key: [sample, …] }`, one sample for each round: samples with the same index were taken within the same seconds.
  * A contender that answers wrongly is left out from then on, with a note.
  */
-export async function measure({ load, note, progress }, field, { label, kind, callers, ms, rounds, warm, atLeast }) {
+export async function measure({ load, note, progress }, field, options) {
+  const { label, kind, callers, ms, rounds, warm, atLeast, order = inTurn } = options;
   const samples = Object.fromEntries(field.map(({ key }) => [key, []]));
   const failed = new Set();
   for (let round = -1; round < rounds; round++) {
     const length = round < 0 ? warm : { ms, atLeast };
     progress(`${label}: ${round < 0 ? 'warming up' : `round ${round + 1} of ${rounds}`}`);
-    for (let turn = 0; turn < field.length; turn++) {
-      // Another one goes first in each round: no one always runs behind the same neighbour.
-      const contender = field[(turn + Math.max(round, 0)) % field.length];
+    for (const contender of order(field, Math.max(round, 0))) {
       if (failed.has(contender.key)) continue;
       const { key, target, upstreams, tool } = contender;
       const names = kind === 'list' ? [''] : upstreams.map((upstream) => tool(upstream, kind));
@@ -74,6 +82,17 @@ export async function measure({ load, note, progress }, field, { label, kind, ca
     }
   }
   return samples;
+}
+
+/** Another one goes first in each round. */
+function inTurn(field, round) {
+  return field.map((_, turn) => field[(turn + round) % field.length]);
+}
+
+/** By chance: in turn, each one has the same neighbour in front of it in nearly every round. */
+export function byChance(field) {
+  const left = [...field];
+  return field.map(() => left.splice(Math.floor(Math.random() * left.length), 1)[0]);
 }
 
 /** Those whose ratio is held to a limit; the others are there for comparison. */

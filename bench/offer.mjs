@@ -3,6 +3,19 @@
 
 export const PROTOCOL_VERSION = '2025-11-25';
 
+/** The revision without sessions: each request carries an envelope, each result says what it is. */
+export const MODERN_VERSION = '2026-07-28';
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+
+/** The envelope as the official SDK's client writes it into the parameters of each request. */
+export const ENVELOPE = JSON.stringify({
+  [VERSION_KEY]: MODERN_VERSION,
+  'io.modelcontextprotocol/clientInfo': { name: 'bench-client', version: '1.0.0' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+});
+
+export const isModernRequest = (params) => params?._meta?.[VERSION_KEY] !== undefined;
+
 const FILLER_DESCRIPTION =
   'Lists the records that match a filter, newest first. Use it before changing anything, to find the identifier that the ' +
   'other tools ask for. Returns at most the given number of records.';

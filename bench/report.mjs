@@ -1,7 +1,28 @@
 // Rows as a table for people.
 
-const CONTENDERS = ['direct', 'bare', 'toolgate', 'sdk'];
-const COLUMNS = [...CONTENDERS, 'toolgate/bare', 'sdk/bare', 'limit', ''];
+const value = (name) => ({ title: name, cell: (row) => format(row.values[name], row.unit) });
+const quotient = (title, of) => ({ title, cell: (row) => times(of(row)) });
+const JUDGEMENT = [
+  { title: 'limit', cell: ({ limit }) => limit?.text ?? '', words: true },
+  { title: '', cell: judged, words: true },
+];
+
+/** A scenario has the usual columns, or names others. */
+const COLUMNS = {
+  usual: [
+    ...['direct', 'bare', 'toolgate', 'sdk'].map(value),
+    quotient('toolgate/bare', ({ ratios }) => ratios?.toolgate),
+    quotient('sdk/bare', ({ ratios }) => ratios?.sdk),
+    ...JUDGEMENT,
+  ],
+  eras: [
+    ...['bare', 'toolgate'].map(value),
+    quotient('toolgate/bare', ({ ratios }) => ratios.toolgate),
+    quotient('bare: of legacy', ({ ofLegacy }) => ofLegacy.bare),
+    quotient('toolgate: of legacy', ({ ofLegacy }) => ofLegacy.toolgate),
+    ...JUDGEMENT,
+  ],
+};
 
 /** ok, miss, or not measured. */
 export function verdict({ limit }) {
@@ -12,22 +33,15 @@ export function verdict({ limit }) {
 
 export function formatTable(scenarios) {
   const lines = [];
-  for (const { title, rows } of scenarios) {
-    const cells = rows.map((row) => [
-      row.label,
-      ...CONTENDERS.map((name) => format(row.values[name], row.unit)),
-      times(row.ratios?.toolgate),
-      times(row.ratios?.sdk),
-      row.limit?.text ?? '',
-      judged(row),
-    ]);
-    const table = [[title, ...COLUMNS], ...cells];
-    const widths = table[0].map((_, column) => Math.max(...table.slice(1).map((line) => line[column].length), 8));
-    widths[0] = 58;
-    for (const line of table)
+  for (const { title, columns: kind = 'usual', rows } of scenarios) {
+    const columns = [{ title, cell: ({ label }) => label, words: true }, ...COLUMNS[kind]];
+    const cells = rows.map((row) => columns.map(({ cell }) => cell(row)));
+    const widths = columns.map((_, column) => Math.max(...cells.map((line) => line[column].length), 8));
+    widths[0] = Math.max(58, widths[0]);
+    for (const line of [columns.map((column) => column.title), ...cells])
       lines.push(
         line
-          .map((cell, column) => pad(cell, widths[column], column))
+          .map((cell, column) => pad(cell, widths[column], columns[column].words))
           .join('  ')
           .trimEnd(),
       );
@@ -37,8 +51,8 @@ export function formatTable(scenarios) {
 }
 
 /** Words to the left, numbers to the right. */
-function pad(cell, width, column) {
-  return column === 0 || column > CONTENDERS.length + 2 ? cell.padEnd(width) : cell.padStart(width);
+function pad(cell, width, words = false) {
+  return words ? cell.padEnd(width) : cell.padStart(width);
 }
 
 /** With what was judged, where no other column shows it. */
@@ -47,7 +61,8 @@ function judged(row) {
   if (word !== 'ok' && word !== 'miss') return word;
   const { measured, unit } = row.limit;
   if (unit === 'ms') return `${word} (+${format(measured, 'ms')})`;
-  return unit || measured === row.ratios?.toolgate ? word : `${word} (${times(measured)})`;
+  const shown = [row.ratios?.toolgate, row.ofLegacy?.toolgate].includes(measured);
+  return unit || shown ? word : `${word} (${times(measured)})`;
 }
 
 const times = (value) => (value === undefined ? '' : `${value.toFixed(2)} x`);

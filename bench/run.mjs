@@ -60,12 +60,12 @@ async function main() {
   const began = Date.now();
   const load = createLoad();
   const scenarios = [];
-  for (const { name, title, run } of chosen) {
+  for (const { name, title, columns, run } of chosen) {
     const progress = (text) => showProgress(`${name}: ${text}`);
     const plan = flags.quick ? PLANS.quick : PLANS.full;
     const start = Date.now();
     const rows = await run({ load, plan, progress, note: (text) => note(`${name}: ${text}`) });
-    scenarios.push({ name, title, seconds: Math.round((Date.now() - start) / 1000), rows });
+    scenarios.push({ name, title, columns, seconds: Math.round((Date.now() - start) / 1000), rows });
   }
   showProgress('');
   if (toolgateBuild() !== built)

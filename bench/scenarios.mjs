@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
+import { modernBig, modernCalls } from './modern.mjs';
 import { memoryOf, stop } from './processes.mjs';
 import { timeToList } from './startup.mjs';
 
@@ -30,6 +31,7 @@ export const PLANS = {
     streams: 2000,
     settle: 5000,
     starts: 9,
+    modern: { generations: 3, rounds: 4, ms: { one: 150, many: 300, big: 250 }, warm: 600 },
   },
   quick: {
     patient: ['bare', 'toolgate'],
@@ -43,6 +45,7 @@ export const PLANS = {
     streams: 0,
     settle: 1000,
     starts: 3,
+    modern: { generations: 1, rounds: 4, ms: { one: 100, many: 200, big: 150 }, warm: 400 },
   },
 };
 
@@ -64,6 +67,27 @@ export const SCENARIOS = [
   { name: 'tools', title: 'With many tools on the upstream (HTTP to stdio)', run: manyTools },
   { name: 'upstreams', title: 'With many upstreams on stdio, called in turn', run: manyUpstreams },
   { name: 'sessions', title: 'With many open sessions, used in turn (HTTP to stdio)', run: manySessions },
+  {
+    name: 'modern-stdio',
+    title: '2026-07-28 beside the revisions with sessions (HTTP to stdio)',
+    run: (bench) => modernCalls(bench, 'stdio'),
+    columns: 'eras',
+    fullOnly: true,
+  },
+  {
+    name: 'modern-http',
+    title: '2026-07-28 beside the revisions with sessions (HTTP to HTTP)',
+    run: (bench) => modernCalls(bench, 'http'),
+    columns: 'eras',
+    fullOnly: true,
+  },
+  {
+    name: 'modern-1mb',
+    title: 'The same with results of 1 MB (HTTP to stdio)',
+    run: (bench) => modernBig(bench, 'stdio'),
+    columns: 'eras',
+    fullOnly: true,
+  },
   { name: 'startup', title: 'Start on stdio, until tools/list is answered', run: startup },
 ];
 

@@ -1,5 +1,6 @@
 // A very cheap MCP server over streamable HTTP, straight on sockets. Answers JSON, hands out a session, opens no streams.
 //   --tools N   how many tools it lists
+//   --era ERA   legacy (sessions), modern (2026-07-28, without) or both
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
@@ -8,8 +9,8 @@ import { announce } from './announce.mjs';
 import { createAnswer } from './answer.mjs';
 import { createReader } from './http1.mjs';
 
-const { values } = parseArgs({ options: { tools: { type: 'string' } } });
-const answer = createAnswer({ tools: Number(values.tools ?? 10) });
+const { values } = parseArgs({ options: { tools: { type: 'string' }, era: { type: 'string' } } });
+const answer = createAnswer({ tools: Number(values.tools ?? 10), era: values.era });
 
 const server = createServer({ noDelay: true }, (socket) => {
   const push = createReader((head, body) => {
@@ -24,7 +25,8 @@ const server = createServer({ noDelay: true }, (socket) => {
       socket.write('HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n');
       return;
     }
-    const session = message.method === 'initialize' ? `Mcp-Session-Id: ${randomUUID()}\r\n` : '';
+    const session =
+      message.method === 'initialize' && values.era !== 'modern' ? `Mcp-Session-Id: ${randomUUID()}\r\n` : '';
     const start = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n${session}Content-Length: `;
     if (typeof reply === 'string') {
       socket.write(`${start}${Buffer.byteLength(reply)}\r\n\r\n${reply}`);

@@ -1,6 +1,7 @@
 // A very cheap MCP server on stdio.
 //   --tools N          how many tools it lists
 //   --id-last          replies end with their id
+//   --era ERA          legacy (sessions), modern (2026-07-28) or both
 //   --start-delay MS   reads nothing before that: a server that is slow to start
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,9 +9,18 @@ import { parseArgs } from 'node:util';
 import { createAnswer } from './answer.mjs';
 
 const { values } = parseArgs({
-  options: { tools: { type: 'string' }, 'id-last': { type: 'boolean' }, 'start-delay': { type: 'string' } },
+  options: {
+    tools: { type: 'string' },
+    'id-last': { type: 'boolean' },
+    era: { type: 'string' },
+    'start-delay': { type: 'string' },
+  },
 });
-const answer = createAnswer({ tools: Number(values.tools ?? 10), idLast: values['id-last'] });
+const answer = createAnswer({
+  tools: Number(values.tools ?? 10),
+  idLast: values['id-last'],
+  era: values.era,
+});
 if (values['start-delay']) await sleep(Number(values['start-delay']));
 
 let rest = '';

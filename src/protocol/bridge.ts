@@ -54,9 +54,10 @@ function longReply(id: string, fields: string, parts: readonly Buffer[]): Reply 
 
 /** Whether one of our fields can stand in it, be it in escapes. */
 function mayHaveStrays(result: Buffer): boolean {
-  const text = result.toString('latin1');
-  return MODERN_FIELDS.some((field) => text.includes(field)) || text.includes('\\u');
+  return STRAY.test(result.toString('latin1'));
 }
+
+const STRAY = /resultType|ttlMs|cacheScope|\\u/;
 
 const MODERN_FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
