@@ -2,9 +2,13 @@
  * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
+
+import { fingerprint, LIST_KINDS, type ListKind, listOf } from './access/lists.ts';
 import { rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
 import { type Call, findCall } from './calls/call.ts';
+import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
+import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN } from './catalog/entry.ts';
 import type { Kind } from './catalog/item.ts';
@@ -19,11 +23,9 @@ import type { Era } from './protocol/revisions.ts';
 import { textResult } from './protocol/rpc.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
+import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
 import { openVerdictStore } from './store/verdicts.ts';
-
-export type ListKind = 'tools' | 'resources' | 'prompts';
-const LIST_KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts'];
 
 export interface CallerOptions {
   readonly agent: string;
@@ -34,6 +36,8 @@ export interface CallerOptions {
   readonly selection: 'own' | 'default' | 'all';
   /** A list that the caller sees has changed. */
   changed(kind: ListKind): void;
+  /** A resource that it subscribed to has changed, by the URI that it used. */
+  updated?(uri: string): void;
 }
 
 /** Somebody who lists and calls: a session, or a program. */
@@ -44,6 +48,9 @@ export interface Caller {
   list(kind: Kind, era: Era): Buffer;
   /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
   call(message: Message, sink: Sink): Ticket;
+  /** From here on the caller hears of changes of a resource. Rejects where there is none, or its server does not tell. */
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): void;
   leave(): void;
 }
 
@@ -56,6 +63,8 @@ export interface Gateway {
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
   join(options: CallerOptions): Caller;
+  /** Calls that wait for an answer of a client without a session. */
+  readonly parked: ParkedCalls;
   /** Somebody wants to hear the log messages of servers from this level on. */
   setLogLevel(level: LogLevel): void;
   statuses(): ServerStatus[];
@@ -94,8 +103,11 @@ export function createGateway(initial: Config): Gateway {
     verdicts: openVerdictStore(config.dataDir),
     limits: config.limits,
     changed: scheduleSwap,
+    updated: tellUpdate,
   };
   const fleet = createFleet(context);
+  const parked = createParkedCalls();
+  const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
 
   function viewOf(selection: Selection): View {
     const known = views.get(selection.key);
@@ -139,8 +151,17 @@ export function createGateway(initial: Config): Gateway {
       return routeCall(this, message, sink);
     }
 
+    subscribe(uri: string): Promise<void> {
+      return desk.subscribe(this, this.view(), uri);
+    }
+
+    unsubscribe(uri: string): void {
+      desk.unsubscribe(this, uri);
+    }
+
     leave(): void {
       members.delete(this);
+      desk.leave(this);
     }
 
     /** Looks again, and tells of the lists that changed since the last time. */
@@ -155,6 +176,12 @@ export function createGateway(initial: Config): Gateway {
         if (before !== null && before !== now) this.options.changed(kind);
       }
     }
+  }
+
+  function tellUpdate(source: Source, uri: string): void {
+    const id = fleet.idOf(source);
+    if (id === undefined) return;
+    for (const [member, words] of desk.hearers(id, uri)) member.options.updated?.(words);
   }
 
   function scheduleSwap(): void {
@@ -288,6 +315,7 @@ export function createGateway(initial: Config): Gateway {
       if (allTried) member.tell();
       return member;
     },
+    parked,
     setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses(),
     tried: () => tried,
@@ -295,6 +323,7 @@ export function createGateway(initial: Config): Gateway {
     async close() {
       closed = true;
       clearTimeout(swapTimer);
+      parked.close();
       await fleet.close();
     },
   };
@@ -303,24 +332,6 @@ export function createGateway(initial: Config): Gateway {
 /** Without patterns nothing is active where a control can switch things on, and everything otherwise. */
 function basePatterns(config: Config): readonly string[] | null {
   return config.activeToolsets ?? (config.controls.length > 0 ? [] : null);
-}
-
-function listOf(kind: Kind): ListKind {
-  if (kind === 'tool') return 'tools';
-  return kind === 'prompt' ? 'prompts' : 'resources';
-}
-
-function fingerprint(view: View, kind: ListKind): string {
-  switch (kind) {
-    case 'tools':
-      return view.fingerprint('tool');
-    case 'prompts':
-      return view.fingerprint('prompt');
-    case 'resources':
-      return view.fingerprint('resource') + view.fingerprint('template');
-    default:
-      return kind satisfies never;
-  }
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,16 +1,18 @@
 /** One request of a client under way: where its answer goes, in which form, and how to stop it. */
+import type { Holder, ParkedCall } from '../calls/parked.ts';
 import type { Item } from '../catalog/item.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
-import { legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
+import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { checkParamHeaders, type Headers } from '../protocol/mirror.ts';
-import type { Parts } from '../protocol/parts.ts';
+import { join, type Parts } from '../protocol/parts.ts';
+import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
-import type { Sink, Ticket } from '../sources/connection.ts';
+import type { Ticket } from '../sources/connection.ts';
 
 /** The way back for one request. */
 export interface Exchange {
@@ -35,13 +37,25 @@ const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'revision_unsupported',
 ]);
 
-export class Answer implements Sink {
+/** The client that an answer is for. */
+export interface Client {
+  /** The server asks the client something back. */
+  ask(answer: Answer, question: Question): void;
+  /** The server's result is none yet: it wants answers to what it asks first, in the same request sent again. */
+  askAll(answer: Answer, result: Buffer): void;
+  /** The request is over before its answer, or before the client has answered what it was asked. */
+  left(answer: Answer): void;
+}
+
+export class Answer implements Holder {
   readonly message: Message;
   /** As the client wrote it. */
   readonly id: string;
   readonly exchange: Exchange;
+  readonly client: Client;
   readonly owner: object;
   readonly capabilities: string;
+  readonly asks: ReadonlySet<string>;
   readonly logLevel: LogLevel | null;
   /** The era of the client; a modern one over HTTP has headers to check. */
   readonly era: Era;
@@ -53,12 +67,19 @@ export class Answer implements Sink {
   ticket: Ticket | null = null;
   /** Whether the client was told of its output in another form. */
   wraps = false;
+  /** Whether the client has been asked something in its course. */
+  wasAsked = false;
+  /** How often the server has asked for answers and the request again. */
+  rounds = 0;
+  /** The call that goes on after this request has ended with a question. */
+  parked: ParkedCall | null = null;
+  isParked = false;
 
   constructor(
     message: Message,
     exchange: Exchange,
     running: Answer[],
-    owner: object,
+    client: Client,
     audience: Audience,
     era: Era,
     headers: Headers | null,
@@ -66,8 +87,11 @@ export class Answer implements Sink {
     this.message = message;
     this.id = idText(message);
     this.exchange = exchange;
-    this.owner = owner;
+    this.client = client;
+    // Over HTTP nothing says that two requests without a session are of the same client; those on one channel are.
+    this.owner = era === 'modern' ? exchange : client;
     this.capabilities = audience.capabilities;
+    this.asks = audience.asks;
     this.logLevel = audience.logLevel;
     this.era = era;
     this.headers = headers;
@@ -91,6 +115,7 @@ export class Answer implements Sink {
   cancel(reason: string): void {
     if (!this.end()) return;
     this.ticket?.cancel(reason);
+    this.client.left(this);
     this.exchange.abandon();
   }
 
@@ -101,9 +126,10 @@ export class Answer implements Sink {
   }
 
   result(result: Parts, era: Era): void {
-    if (era === this.era && !this.wraps) this.finish(resultReply(this.id, result));
+    if (this.isParked) this.parked?.deliver((holder) => holder.result(result, era));
+    else if (era === this.era && !this.wraps) this.finish(resultReply(this.id, result));
     else if (this.era === 'modern') this.finish(modernReply(this.id, this.message.method, result));
-    else this.translate(legacyResult(result, this.wraps));
+    else this.translate(result, legacyResult(result, this.wraps));
   }
 
   /** A result of Toolgate's own. */
@@ -112,16 +138,25 @@ export class Answer implements Sink {
     else this.finish(modernReply(this.id, this.message.method, result, true));
   }
 
-  translate(result: Buffer | GatewayError): void {
-    if (result instanceof GatewayError) this.fail(result);
+  translate(original: Parts, result: Buffer | GatewayError | typeof ASKS): void {
+    if (result === ASKS) this.client.askAll(this, join(original));
+    else if (result instanceof GatewayError) this.fail(result);
     else this.finish(resultReply(this.id, result));
   }
 
   error(error: Buffer, era: Era): void {
+    if (this.isParked) {
+      this.parked?.deliver((holder) => holder.error(error, era));
+      return;
+    }
     this.finish(errorReply(this.id, era === 'legacy' && this.era === 'modern' ? modernError(error) : error));
   }
 
   fail(error: GatewayError): void {
+    if (this.isParked) {
+      this.parked?.deliver((holder) => holder.fail(error));
+      return;
+    }
     const isOurs = this.era === 'modern' && (ABOUT_REQUEST.has(error.code) || error.code === 'params_invalid');
     // Errors of Toolgate's own about a tool are for the model, and models read results.
     if (this.message.method === 'tools/call' && !isOurs) this.result(errorResult(error), 'legacy');
@@ -139,11 +174,24 @@ export class Answer implements Sink {
   }
 
   finish(reply: Reply, status = 200): void {
-    if (this.end()) this.exchange.finish(reply, status);
+    if (!this.end()) return;
+    if (this.wasAsked) this.client.left(this);
+    this.exchange.finish(reply, status);
   }
 
   notify(message: Buffer): void {
-    this.exchange.send(message);
+    if (this.isParked) this.parked?.holder?.notify(message);
+    else if (this.place >= 0) this.exchange.send(message);
+  }
+
+  ask(question: Question): void {
+    if (this.place >= 0 || this.isParked) this.client.ask(this, question);
+    else question.refuse(unanswerable(question.method, 'the call is over'));
+  }
+
+  park(questions: ReadonlyMap<string, Question>, state: string): void {
+    this.isParked = true;
+    this.finish(resultReply(this.id, inputRequired(questions, state)));
   }
 }
 

@@ -2,10 +2,11 @@
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import type { Caller, Gateway } from '../gateway.ts';
-import { legacyResult } from '../protocol/bridge.ts';
-import { NO_CAPABILITIES } from '../protocol/envelope.ts';
+import { ASKS, legacyResult } from '../protocol/bridge.ts';
+import { NOBODY } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
+import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 
 /** An error that a server answered with, passed on as it came. */
@@ -51,18 +52,25 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
       return new Promise((resolve, reject) => {
         const { signal } = options;
         const ticket = caller.call(message, {
+          ...NOBODY,
           owner: caller,
-          capabilities: NO_CAPABILITIES,
-          logLevel: null,
           admit() {},
           result(result, era) {
             const plain = era === 'modern' ? legacyResult(result, false) : join(result);
             if (plain instanceof GatewayError) reject(plain);
+            else if (plain === ASKS)
+              reject(
+                new GatewayError(
+                  'capability_missing',
+                  `The tool "${name}" asks something back, and nobody can answer.`,
+                ),
+              );
             else resolve(plain);
           },
           error: (error) => reject(new RelayedError(parse(error))),
           fail: reject,
           notify: (bytes) => options.onProgress?.(parse(bytes).params),
+          ask: ({ method, refuse }) => refuse(unanswerable(method, 'the caller is a program')),
         });
         const cancel = () => {
           ticket.cancel('cancelled by the caller');

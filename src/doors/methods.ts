@@ -1,8 +1,11 @@
 /** What the methods of both eras have in common. */
 import { type Kind, kindWords } from '../catalog/item.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, toGatewayError } from '../errors.ts';
+import { decodeString } from '../protocol/json.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
+import { UpstreamError } from '../sources/ask.ts';
 import { INSTANCE, INSTANCE_KEY } from '../version.ts';
+import type { Answer } from './answer.ts';
 
 export const listMethods = new Map<string, Kind>(
   Object.entries(kindWords).map(([kind, words]) => [words.method, kind as Kind]),
@@ -11,7 +14,7 @@ export const listMethods = new Map<string, Kind>(
 /** What we say we can do. */
 export const CAPABILITIES = {
   tools: { listChanged: true },
-  resources: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
   prompts: { listChanged: true },
   completions: {},
   logging: {},
@@ -38,4 +41,17 @@ export function idInUse(id: string): GatewayError {
 
 export function methodUnknown(method: string): GatewayError {
   return new GatewayError('method_unknown', `Toolgate does not know the method "${method}".`);
+}
+
+/** The `uri` that `resources/subscribe` and its opposite are about. */
+export function readUri({ bytes, uriStart, uriEnd, method }: Message): string {
+  if (uriStart < 0 || bytes[uriStart] !== 0x22)
+    throw new GatewayError('params_invalid', `${method} needs a string "uri" in its parameters.`);
+  return decodeString(bytes, uriStart, uriEnd);
+}
+
+/** An error of a server, or of ours, for whoever asked. */
+export function refuseWith(answer: Answer, error: unknown): void {
+  if (error instanceof UpstreamError) answer.error(error.error, 'legacy');
+  else answer.refuse(toGatewayError(error));
 }

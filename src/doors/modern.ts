@@ -2,16 +2,20 @@
  * A client in the revision without sessions: each request says by itself what it needs to be understood. What is kept is
  * the agent's selection, what is under way, and who listens for changes.
  */
+
+import type { ListKind } from '../access/lists.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Caller, Gateway, ListKind } from '../gateway.ts';
+import type { Caller, Gateway } from '../gateway.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/mirror.ts';
+import { ASKING, type Question, unanswerable } from '../protocol/question.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
-import { Answer, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
+import type { Ticket } from '../sources/connection.ts';
+import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
 import { CAPABILITIES, idInUse, listMethods, methodUnknown, refuseCursor, refuseOurselves } from './methods.ts';
 
 export interface ModernOptions {
@@ -22,6 +26,12 @@ export interface ModernOptions {
 }
 
 const MOST_LISTENING = 1_024;
+
+/** What one `subscriptions/listen` wants to hear of. */
+interface Wishes {
+  readonly kinds: ReadonlySet<ListKind>;
+  readonly uris: ReadonlySet<string>;
+}
 
 const FILTERS: Readonly<Record<ListKind, string>> = {
   tools: 'toolsListChanged',
@@ -34,7 +44,7 @@ const DISCOVERY = toBytes({
   capabilities: CAPABILITIES,
 });
 
-export class ModernPeer {
+export class ModernPeer implements Client {
   readonly agent: string;
   readonly #gateway: Gateway;
   readonly #alone: boolean;
@@ -43,13 +53,18 @@ export class ModernPeer {
   /** Each `subscriptions/listen`, apart from the others: they have no end to be waited for. */
   readonly #listening: Answer[] = [];
   /** What each of them wants to hear of. */
-  readonly #kinds = new WeakMap<Answer, ReadonlySet<ListKind>>();
+  readonly #wishes = new WeakMap<Answer, Wishes>();
 
   constructor(gateway: Gateway, { agent, selection, alone }: ModernOptions) {
     this.#gateway = gateway;
     this.#alone = alone;
     this.agent = agent;
-    this.#caller = gateway.join({ agent, selection, changed: (kind) => this.#changed(kind) });
+    this.#caller = gateway.join({
+      agent,
+      selection,
+      changed: (kind) => this.#changed(kind),
+      updated: (uri) => this.#updated(uri),
+    });
   }
 
   get inFlight(): number {
@@ -61,8 +76,7 @@ export class ModernPeer {
     const isListening = message.method === 'subscriptions/listen';
     const taken = this.#alone && this.#find(idText(message)) !== undefined;
     const running = taken ? [] : isListening ? this.#listening : this.#running;
-    // Over HTTP nothing says that two requests are of the same client; those on one channel are.
-    const answer = new Answer(message, exchange, running, exchange, audience, 'modern', headers);
+    const answer = new Answer(message, exchange, running, this, audience, 'modern', headers);
     try {
       if (taken) throw idInUse(answer.id);
       this.#dispatch(message, answer);
@@ -79,6 +93,25 @@ export class ModernPeer {
     if (message.method !== 'notifications/cancelled') return;
     cancelByMessage(this.#running, message);
     cancelByMessage(this.#listening, message);
+  }
+
+  ask(answer: Answer, question: Question): void {
+    if (!ASKING.has(answer.message.method)) {
+      question.refuse(unanswerable(question.method, `${answer.message.method} asks nothing back`));
+      return;
+    }
+    answer.parked ??= this.#gateway.parked.begin(this.agent, answer.message, answer, (reason) =>
+      answer.ticket?.cancel(reason),
+    );
+    answer.parked.ask(question);
+  }
+
+  /** Modern servers ask modern clients without us. */
+  askAll(): void {}
+
+  left(answer: Answer): void {
+    for (const uri of this.#wishes.get(answer)?.uris ?? []) this.#caller.unsubscribe(uri);
+    this.#wishes.delete(answer);
   }
 
   keepAlive(): void {
@@ -104,7 +137,7 @@ export class ModernPeer {
       case 'prompts/get':
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
-        answer.ticket = this.#caller.call(message, answer);
+        answer.ticket = this.#resume(message, answer) ?? this.#caller.call(message, answer);
         return;
       case 'server/discover':
         refuseOurselves(message);
@@ -120,6 +153,12 @@ export class ModernPeer {
         this.#list(kind, answer);
       }
     }
+  }
+
+  /** Goes on with a call that had to ask something. */
+  #resume(message: Message, answer: Answer): Ticket | null {
+    const cancel = this.#gateway.parked.resume(this.agent, message, answer);
+    return cancel === null ? null : { cancel };
   }
 
   #list(kind: Kind, answer: Answer): void {
@@ -143,14 +182,36 @@ export class ModernPeer {
     }
     const asked = notifications as Readonly<Record<string, unknown>>;
     const kinds = new Set((Object.keys(FILTERS) as ListKind[]).filter((kind) => asked[FILTERS[kind]] === true));
-    const honoured = Object.fromEntries([...kinds].map((kind) => [FILTERS[kind], true]));
-    answer.notify(notification('notifications/subscriptions/acknowledged', answer, honoured));
-    this.#kinds.set(answer, kinds);
+    const lists = Object.fromEntries([...kinds].map((kind) => [FILTERS[kind], true]));
+    const wanted: unknown = asked.resourceSubscriptions;
+    const uris = Array.isArray(wanted) ? [...new Set(wanted.filter((uri) => typeof uri === 'string'))] : [];
+    void this.#subscribe(uris).then((honoured) => {
+      const notifications = uris.length === 0 ? lists : { ...lists, resourceSubscriptions: honoured };
+      if (answer.place < 0) {
+        for (const uri of honoured) this.#caller.unsubscribe(uri);
+        return;
+      }
+      this.#wishes.set(answer, { kinds, uris: new Set(honoured) });
+      answer.notify(notification('notifications/subscriptions/acknowledged', answer, { notifications }));
+    });
+  }
+
+  /** Those that can be listened for: what is unknown, or of a server that does not tell, is left out. */
+  async #subscribe(uris: readonly string[]): Promise<string[]> {
+    const outcomes = await Promise.allSettled(uris.map((uri) => this.#caller.subscribe(uri)));
+    return uris.filter((_, index) => outcomes[index]!.status === 'fulfilled');
+  }
+
+  #updated(uri: string): void {
+    for (const answer of this.#listening)
+      if (this.#wishes.get(answer)?.uris.has(uri))
+        answer.notify(notification('notifications/resources/updated', answer, { uri }));
   }
 
   #changed(kind: ListKind): void {
     for (const answer of this.#listening)
-      if (this.#kinds.get(answer)?.has(kind)) answer.notify(notification(`notifications/${kind}/list_changed`, answer));
+      if (this.#wishes.get(answer)?.kinds.has(kind))
+        answer.notify(notification(`notifications/${kind}/list_changed`, answer));
   }
 }
 
@@ -159,8 +220,9 @@ function subscription({ id }: Answer): string {
   return `{"${SUBSCRIPTION_ID}":${id}}`;
 }
 
-function notification(method: string, answer: Answer, notifications?: object): Buffer {
-  const more = notifications === undefined ? '' : `,"notifications":${JSON.stringify(notifications)}`;
+function notification(method: string, answer: Answer, params: object = {}): Buffer {
+  const members = Object.entries(params).map(([key, value]) => `,${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  const more = Buffer.from(members.join('')).toString('latin1');
   return latin1(`{"jsonrpc":"2.0","method":"${method}","params":{"_meta":${subscription(answer)}${more}}}`);
 }
 

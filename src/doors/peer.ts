@@ -2,18 +2,31 @@
  * One connected client in the revisions with sessions: what each method means, whatever the messages travel over.
  * The door hands in messages and an exchange for each; the peer answers through it.
  */
+
+import type { ListKind } from '../access/lists.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Caller, Gateway, ListKind } from '../gateway.ts';
-import { type Audience, NO_CAPABILITIES } from '../protocol/envelope.ts';
-import { toBytes } from '../protocol/json.ts';
+import type { Caller, Gateway } from '../gateway.ts';
+import { type Audience, NOBODY, readCapabilities } from '../protocol/envelope.ts';
+import { findMember, toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
+import { type Question, unanswerable } from '../protocol/question.ts';
 import { negotiate, type Revision } from '../protocol/revisions.ts';
-import { errorObject, errorReply, notificationMessage } from '../protocol/rpc.ts';
+import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { IDENTITY } from '../version.ts';
-import { Answer, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
-import { CAPABILITIES, idInUse, listMethods, methodUnknown, refuseCursor, refuseOurselves } from './methods.ts';
+import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
+import {
+  CAPABILITIES,
+  idInUse,
+  listMethods,
+  methodUnknown,
+  readUri,
+  refuseCursor,
+  refuseOurselves,
+  refuseWith,
+} from './methods.ts';
+import { askAll } from './rounds.ts';
 
 export interface PeerOptions {
   readonly agent: string;
@@ -28,7 +41,13 @@ const changedMessages: Readonly<Record<ListKind, Buffer>> = {
   prompts: notificationMessage('notifications/prompts/list_changed'),
 };
 
-export class Peer {
+/** A question of a server that the client has not answered yet. */
+interface OpenQuestion {
+  readonly question: Question;
+  readonly answer: Answer;
+}
+
+export class Peer implements Client {
   readonly agent: string;
   readonly #gateway: Gateway;
   readonly #options: PeerOptions;
@@ -38,6 +57,8 @@ export class Peer {
   #audience: Audience = UNTOLD;
   /** What waits for an answer. */
   readonly #running: Answer[] = [];
+  readonly #questions = new Map<string, OpenQuestion>();
+  #lastQuestion = 0;
 
   constructor(gateway: Gateway, options: PeerOptions) {
     this.#gateway = gateway;
@@ -73,8 +94,42 @@ export class Peer {
 
   /** Takes a notification or a response. */
   accept(message: Message): void {
-    if (isResponse(message) || message.method !== 'notifications/cancelled') return;
-    cancelByMessage(this.#running, message);
+    if (isResponse(message)) this.#settle(message);
+    else if (message.method === 'notifications/cancelled') cancelByMessage(this.#running, message);
+  }
+
+  ask(answer: Answer, question: Question): void {
+    answer.wasAsked = true;
+    const id = `toolgate-${++this.#lastQuestion}`;
+    this.#questions.set(JSON.stringify(id), { question, answer });
+    answer.notify(requestMessage(id, question.method, question.params ?? EMPTY));
+  }
+
+  askAll(answer: Answer, result: Buffer): void {
+    askAll(answer, result, (message) => this.#caller!.call(message, answer));
+  }
+
+  /** Nobody waits for its questions any more, neither the server nor, soon, the client. */
+  left(answer: Answer): void {
+    for (const [id, open] of this.#questions) {
+      if (open.answer !== answer) continue;
+      this.#questions.delete(id);
+      open.question.refuse(unanswerable(open.question.method, 'the call is over'));
+    }
+  }
+
+  #settle(message: Message): void {
+    const id = message.idStart < 0 ? '' : idText(message);
+    const open = this.#questions.get(id);
+    if (open === undefined) return;
+    this.#questions.delete(id);
+    const { bytes, resultStart, resultEnd, errorStart, errorEnd } = message;
+    if (bytes[resultStart] === 0x7b) open.question.answer(bytes.subarray(resultStart, resultEnd));
+    else if (bytes[errorStart] === 0x7b) open.question.refuse(bytes.subarray(errorStart, errorEnd));
+    else
+      open.question.refuse(
+        unanswerable(open.question.method, 'the client answered with neither a result nor an error'),
+      );
   }
 
   keepAlive(): void {
@@ -99,6 +154,18 @@ export class Peer {
       case 'logging/setLevel':
         this.#initialized(message);
         this.#setLogLevel(message);
+        answer.own(EMPTY);
+        return;
+      case 'resources/subscribe':
+        this.#initialized(message)
+          .subscribe(readUri(message))
+          .then(
+            () => answer.own(EMPTY),
+            (error: unknown) => refuseWith(answer, error),
+          );
+        return;
+      case 'resources/unsubscribe':
+        this.#initialized(message).unsubscribe(readUri(message));
         answer.own(EMPTY);
         return;
       case 'ping':
@@ -126,9 +193,15 @@ export class Peer {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
     refuseOurselves(message);
     const { protocolVersion } = parseParams(message);
+    this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = negotiate(protocolVersion);
     const { agent, selection, notify } = this.#options;
-    this.#caller = this.#gateway.join({ agent, selection, changed: (kind) => notify(changedMessages[kind]) });
+    this.#caller = this.#gateway.join({
+      agent,
+      selection,
+      changed: (kind) => notify(changedMessages[kind]),
+      updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
+    });
     return toBytes({
       protocolVersion: this.#revision,
       capabilities: CAPABILITIES,
@@ -141,7 +214,7 @@ export class Peer {
     if (!isLogLevel(level)) {
       throw new GatewayError('params_invalid', `"level" must be one of ${LOG_LEVELS.join(', ')}.`);
     }
-    this.#audience = { capabilities: NO_CAPABILITIES, logLevel: level };
+    this.#audience = { ...this.#audience, logLevel: level };
     this.#gateway.setLogLevel(level);
   }
 
@@ -160,7 +233,13 @@ export class Peer {
 const EMPTY = toBytes({});
 
 /** Who has not said how much to hear of servers' log messages. */
-const UNTOLD: Audience = { capabilities: NO_CAPABILITIES, logLevel: 'info' };
+const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
+
+/** What the client says in `initialize` that it can be asked. */
+function readClient({ bytes, paramsStart, paramsEnd }: Message): Audience {
+  const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
+  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end);
+}
 
 /** Hands a message to the peer, whichever kind it is. */
 export function deliver(peer: Peer, message: Message, exchange: () => Exchange): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../errors.ts';
-import { legacyResult, modernError, modernErrorObject, modernReply } from './bridge.ts';
+import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from './bridge.ts';
 import { join, type Parts } from './parts.ts';
 
 type Json = Record<string, unknown>;
@@ -85,9 +85,13 @@ describe('a result for a client of the earlier revisions', () => {
     expect(legacyResult(Buffer.from(text), wraps).toString()).toBe(`{"content":[],"structuredContent":${expected}}`);
   });
 
-  it.each(['input_required', 'task', ''])('cannot be given for the type %j', (type) => {
+  it.each(['input_required', 'input\\u005frequired'])('is none yet where the type is "%s"', (type) => {
+    expect(legacyResult(Buffer.from(`{"inputRequests":{},"resultType":"${type}"}`), false)).toBe(ASKS);
+  });
+
+  it.each(['task', ''])('cannot be given for the type %j', (type) => {
     const answer = legacyResult(Buffer.from(JSON.stringify({ inputRequests: {}, resultType: type })), false);
-    expect(answer).toMatchObject({ code: 'capability_missing' });
+    expect(answer).toMatchObject({ code: 'source_broken' });
     expect(answer).toBeInstanceOf(GatewayError);
   });
 

@@ -80,11 +80,14 @@ function withoutStrays(result: Buffer): Buffer {
   }
 }
 
+/** Said of a result that is none yet: the server asks something first. */
+export const ASKS = 'asks';
+
 /**
- * A result for a client of the earlier revisions, or why there is none: such a client cannot be asked back. `wraps` says
+ * A result for a client of the earlier revisions, or why there is none. `wraps` says
  * that the tool's output schema was wrapped for it.
  */
-export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayError {
+export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayError | typeof ASKS {
   try {
     return withoutModernFields(join(parts), wraps);
   } catch (error) {
@@ -94,14 +97,16 @@ export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayErro
   }
 }
 
-function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayError {
+function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayError | typeof ASKS {
   const members = readLongMembers(result);
-  if (members.some((member) => member.key === 'resultType' && !isComplete(result, member))) {
+  const kinds = members.filter(({ key }) => key === 'resultType').map((member) => textOf(result, member));
+  if (kinds.includes('input_required')) return ASKS;
+  const unknown = kinds.find((kind) => kind !== 'complete');
+  if (unknown !== undefined)
     return new GatewayError(
-      'capability_missing',
-      'The server needs an answer from the user or the model first, and cannot ask this client for it.',
+      'source_broken',
+      `The server answered with a "${unknown}", which this client does not know.`,
     );
-  }
   const kept = members.filter((member) => !isModernField(member));
   const isWrapped = ({ key, start }: Member) => key === STRUCTURED && (wraps || result[start] !== 0x7b);
   if (kept.length === members.length && !kept.some(isWrapped)) return result;
@@ -114,8 +119,8 @@ function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayEr
   );
 }
 
-function isComplete(result: Buffer, { start, end }: Member): boolean {
-  return result[start] === 0x22 && decodeString(result, start, end) === 'complete';
+function textOf(result: Buffer, { start, end }: Member): string {
+  return result[start] === 0x22 ? decodeString(result, start, end) : result.toString('utf8', start, end);
 }
 
 /** An object of members, each in the parts it is made of. */

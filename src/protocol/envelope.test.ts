@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { GatewayError } from '../errors.ts';
 import { IDENTITY } from '../version.ts';
-import { claimedRevision, legacyMeta, modernMeta, readAudience, requireEnvelope, requireModern } from './envelope.ts';
+import {
+  claimedRevision,
+  legacyMeta,
+  modernMeta,
+  NOBODY,
+  readAudience,
+  requireEnvelope,
+  requireModern,
+} from './envelope.ts';
 import { claimsRevision } from './message.ts';
 import { readMessage } from './read.ts';
 
@@ -103,10 +111,10 @@ describe('the metadata that goes on', () => {
   const text = (latin1: string) => Buffer.from(latin1, 'latin1').toString();
 
   it('to a modern server is an envelope of our own, and whatever else there was', () => {
-    expect(text(modernMeta(message, { capabilities: '{"roots":{}}', logLevel: 'info' }, 7))).toBe(
+    expect(text(modernMeta(message, { ...NOBODY, capabilities: '{"roots":{}}', logLevel: 'info' }, 7))).toBe(
       `{${VERSION},${CLIENT}${JSON.stringify(IDENTITY)},${CAPABILITIES}{"roots":{}},${LEVEL}"info","progressToken":7,${others}}`,
     );
-    expect(text(modernMeta(request('{}'), { capabilities: '{}', logLevel: null }, 7))).toBe(
+    expect(text(modernMeta(request('{}'), NOBODY, 7))).toBe(
       `{${VERSION},${CLIENT}${JSON.stringify(IDENTITY)},${CAPABILITIES}{}}`,
     );
   });

@@ -14,11 +14,14 @@ import { ALL_REVISIONS, MODERN_REVISION } from './revisions.ts';
 export interface Audience {
   /** The capabilities of the caller that can be passed on, as JSON, one character a byte. */
   readonly capabilities: string;
+  /** Their names. */
+  readonly asks: ReadonlySet<string>;
   /** The least serious log message the caller wants to hear; null for none. */
   readonly logLevel: LogLevel | null;
 }
 
-export const NO_CAPABILITIES = '{}';
+/** Somebody who can be asked nothing and wants to hear nothing. */
+export const NOBODY: Audience = { capabilities: '{}', asks: new Set(), logLevel: null };
 
 interface Claim {
   readonly revision: string;
@@ -61,12 +64,12 @@ function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Audien
   if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
   if (clientStart >= 0 && !isKnownClient(text(clientStart, clientEnd)))
     throw invalidEnvelope(CLIENT_INFO, 'it must be an object with the strings "name" and "version"');
-  const capabilities = passedOn(text(capabilitiesStart, capabilitiesEnd));
-  if (levelStart < 0) return capabilities;
+  const audience = readCapabilities(bytes, metaStart + capabilitiesStart, metaStart + capabilitiesEnd);
+  if (levelStart < 0) return audience;
   const at = metaStart + levelStart;
   const level = bytes[at] === QUOTE ? decodeString(bytes, at, metaStart + levelEnd) : null;
   if (!isLogLevel(level)) throw invalidEnvelope(LOG_LEVEL, `it must be one of ${LOG_LEVELS.join(', ')}`);
-  return { capabilities: capabilities.capabilities, logLevel: level };
+  return { ...audience, logLevel: level };
 }
 
 /** Throws unless we speak that revision. */
@@ -119,10 +122,11 @@ function isKnownClient(text: string): boolean {
 }
 
 /** What servers may ask of a caller through us. Extensions need more than being passed on. */
-const PASSED_ON = ['elicitation', 'sampling', 'roots'];
+export const PASSED_ON: readonly string[] = ['elicitation', 'sampling', 'roots'];
 
-function passedOn(text: string): Audience {
-  return remember(audiences, text, () => {
+/** What the capabilities at this place let servers ask of their owner. Throws where they are malformed. */
+export function readCapabilities(message: Buffer, start: number, end: number): Audience {
+  return remember(audiences, message.toString('latin1', start, end), (text) => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
     if (members === null) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it must be an object');
@@ -132,7 +136,8 @@ function passedOn(text: string): Audience {
     if (kept.some(({ start }) => bytes[start] !== 0x7b))
       throw invalidEnvelope(CLIENT_CAPABILITIES, 'each capability must be an object');
     const capabilities = kept.map(({ key, start, end }) => `"${key}":${bytes.toString('latin1', start, end)}`);
-    return { capabilities: `{${capabilities.join(',')}}`, logLevel: null };
+    const asks = new Set(kept.map(({ key }) => key));
+    return { capabilities: `{${capabilities.join(',')}}`, asks, logLevel: null };
   });
 }
 

@@ -18,6 +18,9 @@ export interface Message {
   readonly uriEnd: number;
   readonly argumentsStart: number;
   readonly argumentsEnd: number;
+  /** The state under which a request comes back with answers. */
+  readonly stateStart: number;
+  readonly stateEnd: number;
   readonly metaStart: number;
   readonly metaEnd: number;
   /** Members of `_meta` that are neither the progress token nor of the envelope. */

@@ -71,6 +71,8 @@ function emptyMessage(bytes: Buffer): Message {
     uriEnd: -1,
     argumentsStart: -1,
     argumentsEnd: -1,
+    stateStart: -1,
+    stateEnd: -1,
     metaStart: -1,
     metaEnd: -1,
     metaOthers: 0,
@@ -109,7 +111,7 @@ function isId(first: number): boolean {
 
 /** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
 const TOP_KEYS = ['id', 'jsonrpc', 'method', 'params', 'result', 'error'];
-const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri'];
+const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri', 'requestState'];
 const META_KEYS = ['progressToken', PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL];
 const METHODS = ['tools/call', 'notifications/progress', 'resources/read', 'tools/list'];
 const VERSIONS = ['2.0'];
@@ -229,6 +231,11 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
       once(found.argumentsStart, key);
       found.argumentsStart = start;
       found.argumentsEnd = stop;
+      return stop;
+    case 'requestState':
+      once(found.stateStart, key);
+      found.stateStart = start;
+      found.stateEnd = stop;
       return stop;
     case '_meta':
       once(found.metaStart, key);

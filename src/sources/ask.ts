@@ -1,7 +1,8 @@
 /** Requests of our own, outside the path of a call. */
-import { OWN_META } from '../protocol/envelope.ts';
+import { NOBODY, OWN_META } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
+import { unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { requestMessage } from '../protocol/rpc.ts';
 import type { Connection, Ticket } from './connection.ts';
@@ -11,12 +12,15 @@ export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: number;
   readonly data: unknown;
+  /** All of it, as it came. */
+  readonly error: Buffer;
 
   constructor(error: Buffer) {
     const body = parseError(error);
     super(String(body?.message ?? 'unknown error'));
     this.code = typeof body?.code === 'number' ? body.code : 0;
     this.data = body?.data;
+    this.error = error;
   }
 }
 
@@ -63,14 +67,14 @@ export function pose(connection: Connection, method: string, params: object, tim
       token: null,
       timeout,
       sink: {
+        ...NOBODY,
         owner: OURSELVES,
         admit() {},
-        capabilities: '{}',
-        logLevel: null,
         result: (result) => resolve(join(result)),
         error: (error) => reject(new UpstreamError(error)),
         fail: reject,
         notify() {},
+        ask: ({ method, refuse }) => refuse(unanswerable(method, 'nobody called')),
       },
     });
   });

@@ -35,6 +35,7 @@ export interface Keeper {
   forgotten(connection: Connection, refused: Request | null): Ticket | null;
   refused(connection: Connection, request: Request, refusal: Refusal): Ticket | null;
   missed(): void;
+  asked(): void;
   notification(message: Message): void;
   note(text: string): void;
   stderr(chunk: Buffer): void;
@@ -111,6 +112,7 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
       return null;
     },
     missed: keeper.missed,
+    asked: keeper.asked,
     note: keeper.note,
     notification: keeper.notification,
   };

@@ -4,6 +4,7 @@ import type { GatewayError } from '../errors.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
+import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 
@@ -21,6 +22,8 @@ export interface Sink extends Audience {
   fail(error: GatewayError): void;
   /** A progress or log message of this request, whole, under the caller's own token. Always before the answer. */
   notify(message: Buffer): void;
+  /** The server asks something back, of a caller that declared it can be asked that. */
+  ask(question: Question): void;
 }
 
 export interface Request {
@@ -65,8 +68,16 @@ export interface ConnectionEvents {
   missed(): void;
   /** The request goes on under the ticket, or has been answered where there is none. */
   refused(request: Request, refusal: Refusal): Ticket | null;
+  /** The server asks things of its clients. */
+  asked(): void;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
+}
+
+/** How a modern server is asked to tell of changes. */
+export interface ListenRequest {
+  readonly id: string;
+  readonly message: Buffer;
 }
 
 export interface Connection {
@@ -74,12 +85,19 @@ export interface Connection {
   notify(message: Wire): void;
   /** How to speak from here on; the revision is null before one is agreed on. */
   speak(era: Era, revision: string | null): void;
-  /** Opens what the server needs to speak unasked. `request` is how a modern one is asked for it. */
-  listen(request: Wire | null): void;
+  /**
+   * Opens what the server needs to speak unasked. `request` is how a modern one is asked for it; it replaces an earlier
+   * one, and null ends that.
+   */
+  listen(request: ListenRequest | null): void;
   /** Whether arguments that a tool marks are sent in headers too; then marks that are not valid spoil the tool. */
   readonly mirrors: boolean;
   /** Requests under way. */
   readonly inFlight: number;
+  /** Those that a question without an address may belong to: with more than one, nobody knows which. */
+  readonly asking: number;
+  /** Those of them whose callers can be asked. */
+  readonly askable: number;
   readonly pid: number | null;
   close(): Promise<void>;
 }

@@ -41,6 +41,8 @@ export interface Fleet {
   apply(servers: readonly ServerConfig[]): FleetReport;
   contributions(): Contribution[];
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
+  /** The id of the place that a source has; undefined for one that is not in charge. */
+  idOf(source: Source): number | undefined;
   /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
   mayClaim(name: string, id: number): boolean;
   setLogLevel(level: LogLevel): void;
@@ -87,6 +89,7 @@ export function createFleet(context: SourceContext): Fleet {
     void successor.tried.then(() => {
       if (slot.successor !== successor || closed || !slots.includes(slot)) return;
       const old = slot.source;
+      for (const uri of old.subscriptions.uris) void successor.subscriptions.add(uri).catch(() => {});
       slot.source = successor;
       slot.launchHash = config.launchHash;
       slot.successor = null;
@@ -162,6 +165,7 @@ export function createFleet(context: SourceContext): Fleet {
         present: source.present,
       })),
     find: (id) => byId.get(id),
+    idOf: (source) => slots.find((slot) => slot.source === source)?.id,
     mayClaim(name, id) {
       const before = slots.slice(
         0,

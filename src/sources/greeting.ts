@@ -10,7 +10,7 @@ import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION }
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
 import { ask, ownParams, pose, UpstreamError } from './ask.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, ListenRequest } from './connection.ts';
 
 export interface Greeting {
   readonly era: Era;
@@ -23,6 +23,10 @@ export interface Greeting {
   /** The kinds whose changes it does not tell of, though its lists may change: they say how long they hold. */
   readonly silent: readonly Kind[];
   readonly completes: boolean;
+  /** Whether it tells of changes inside resources. */
+  readonly subscribes: boolean;
+  /** What else a modern one is asked to tell of. */
+  readonly filter: Readonly<Record<string, true>>;
   /** Whether it takes a level for its log messages; modern servers are told with each request. */
   readonly levels: boolean;
 }
@@ -37,7 +41,9 @@ export interface GreetOptions {
 const PROBE_WAIT = 3_000;
 
 const _meta = { [INSTANCE_KEY]: INSTANCE };
-const HELLO = { protocolVersion: LATEST_REVISION, capabilities: {}, clientInfo: IDENTITY, _meta };
+/** What we pass on to callers. A server of the earlier revisions is told once for all of them, and some offer tools only then. */
+const ASKED = { elicitation: { form: {}, url: {} }, sampling: {} };
+const HELLO = { protocolVersion: LATEST_REVISION, capabilities: ASKED, clientInfo: IDENTITY, _meta };
 
 export async function greet(connection: Connection, { timeout, probe }: GreetOptions): Promise<Greeting> {
   if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', HELLO, timeout));
@@ -90,7 +96,7 @@ function pause(ms: number): Promise<'silent'> {
 
 interface Capabilities {
   readonly tools?: { readonly listChanged?: unknown };
-  readonly resources?: { readonly listChanged?: unknown };
+  readonly resources?: { readonly listChanged?: unknown; readonly subscribe?: unknown };
   readonly prompts?: { readonly listChanged?: unknown };
   readonly completions?: unknown;
   readonly logging?: unknown;
@@ -144,33 +150,41 @@ function judge(error: unknown): null {
 
 function enterModern(connection: Connection, { capabilities, server }: Discovery): Greeting {
   connection.speak('modern', MODERN_REVISION);
-  connection.listen(listenRequest(capabilities));
-  const { kinds, completes } = features(capabilities);
+  const { kinds, completes, subscribes } = features(capabilities);
   const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
-  return { ...MODERN, server, kinds, silent, completes, levels: false };
+  const filter = listFilter(capabilities);
+  const greeting = { ...MODERN, server, kinds, silent, completes, subscribes, filter, levels: false };
+  connection.listen(listenRequest(greeting, []));
+  return greeting;
 }
 
 const MODERN = { era: 'modern', isModernToo: true, revision: MODERN_REVISION } as const;
 
 const CAPABILITY = { tool: 'tools', resource: 'resources', template: 'resources', prompt: 'prompts' } as const;
 
-/** The request under which a modern server tells of changes; null where it does not tell. */
-function listenRequest({ tools, resources, prompts }: Capabilities): Buffer | null {
-  const notifications = {
-    ...(tools?.listChanged === true && { toolsListChanged: true }),
-    ...(resources?.listChanged === true && { resourcesListChanged: true }),
-    ...(prompts?.listChanged === true && { promptsListChanged: true }),
+/** What a modern server is asked to tell of; null where it tells of nothing. */
+function listFilter({ tools, resources, prompts }: Capabilities): Readonly<Record<string, true>> {
+  return {
+    ...(tools?.listChanged === true && { toolsListChanged: true as const }),
+    ...(resources?.listChanged === true && { resourcesListChanged: true as const }),
+    ...(prompts?.listChanged === true && { promptsListChanged: true as const }),
   };
-  if (Object.keys(notifications).length === 0) return null;
-  return requestMessage(LISTEN_ID, 'subscriptions/listen', ownParams({ notifications }, 'modern'));
 }
 
-/** Ids of calls are numbers. */
-const LISTEN_ID = 'listen';
+let listens = 0;
+
+/** The request under which a modern server tells of changes, and of these resources; null where there is nothing to tell. */
+export function listenRequest({ filter }: Greeting, uris: readonly string[]): ListenRequest | null {
+  const notifications = { ...filter, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
+  if (Object.keys(notifications).length === 0) return null;
+  // Ids of calls are numbers.
+  const id = `listen-${++listens}`;
+  return { id, message: requestMessage(id, 'subscriptions/listen', ownParams({ notifications }, 'modern')) };
+}
 
 /** Whether the server has ended what it was asked with `listenRequest`. */
-export function isListenAnswer(answer: Message): boolean {
-  return answer.idStart >= 0 && idText(answer) === `"${LISTEN_ID}"`;
+export function isListenAnswer(answer: Message, id: string): boolean {
+  return answer.idStart >= 0 && idText(answer) === `"${id}"`;
 }
 
 function enterLegacy(connection: Connection, result: Buffer): Greeting {
@@ -196,16 +210,18 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
     server,
     ...features(capabilities),
     silent: [],
+    filter: {},
     levels,
   };
 }
 
-function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean } {
+function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean; subscribes: boolean } {
   const kinds: Kind[] = [];
   if (capabilities.tools !== undefined) kinds.push('tool');
   if (capabilities.resources !== undefined) kinds.push('resource', 'template');
   if (capabilities.prompts !== undefined) kinds.push('prompt');
-  return { kinds, completes: capabilities.completions !== undefined };
+  const subscribes = capabilities.resources?.subscribe === true;
+  return { kinds, completes: capabilities.completions !== undefined, subscribes };
 }
 
 function nameOf(identity: Identity | undefined): string {

@@ -11,13 +11,13 @@ import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
-import { answerServer } from './answer.ts';
-import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import type { Connection, ConnectionEvents, ListenRequest, Request, Ticket } from './connection.ts';
 import { isListenAnswer } from './greeting.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
 import { isUnderstood, isUnreachable, NOT_HERE, reach, statusHint } from './http-refusal.ts';
 import { keepListening, type Listening } from './listening.ts';
 import { createPending, type Waiting } from './pending.ts';
+import { createQuestions } from './questions.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 
@@ -46,6 +46,7 @@ export async function openHttp(
   let revision: string | null = null;
   let ended = false;
   let listening: Listening | null = null;
+  let listened: ListenRequest | null = null;
   let stream: Dispatcher.DispatchController | null = null;
   /** Whether the server speaks on it; null as long as it never has. */
   let isSpeaking: boolean | null = null;
@@ -59,6 +60,8 @@ export async function openHttp(
     },
     refused: events.refused,
   });
+
+  const questions = createQuestions(pending, (message) => post(message, null), events.asked);
 
   // Made once a change: the headers of a call are the same for every call.
   let headers: string[] = [];
@@ -129,14 +132,14 @@ export async function openHttp(
       return;
     }
     if (isResponse(message)) settle(message);
-    else if (isRequest(message)) post(answerServer(message), null);
+    else if (isRequest(message)) questions.receive(message, waiting?.id ?? null);
     else if (message.method === 'notifications/progress') pending.progress(message);
     else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
     else events.notification(message);
   };
 
   const settle = (message: Message) => {
-    if (!isListenAnswer(message)) pending.settle(message);
+    if (listened === null || !isListenAnswer(message, listened.id)) pending.settle(message);
     else if (message.errorStart >= 0) {
       // It will not do better the next time.
       listening?.stop();
@@ -201,20 +204,25 @@ export async function openHttp(
   }
 
   /** The stream on which a server may speak unasked. Those without one answer with another status, or with no stream. */
-  function openStream(request: Wire | null): void {
+  function openStream(request: ListenRequest | null): void {
     let reader: SseReader | null = null;
     let mayReturn = false;
+    // Another one may have taken its place.
+    const isCurrent = () => listened === request;
     const silence = () => {
+      if (!isCurrent()) return;
       stream = null;
       if (isSpeaking) isSpeaking = false;
     };
     const asked =
       request === null
         ? { path, method: 'GET' as const, headers }
-        : { path, method: 'POST' as const, headers: headers.concat(LISTEN_HEADERS), body: wireBytes(request) };
+        : { path, method: 'POST' as const, headers: headers.concat(LISTEN_HEADERS), body: request.message };
     pool.dispatch(asked, {
       onRequestStart(controller) {
-        stream = controller;
+        // Replaced before it began, when there was nothing to stop yet: everything would be heard twice.
+        if (isCurrent()) stream = controller;
+        else controller.abort(new Error('replaced'));
       },
       onResponseStart(controller, status, responseHeaders) {
         if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
@@ -234,11 +242,11 @@ export async function openHttp(
       },
       onResponseEnd() {
         silence();
-        if (mayReturn) listening?.lost();
+        if (mayReturn && isCurrent()) listening?.lost();
       },
       onResponseError(_controller, error) {
         silence();
-        if (ended) return;
+        if (ended || !isCurrent()) return;
         if (isUnreachable(error)) end(reach(error));
         else listening?.lost();
       },
@@ -253,14 +261,21 @@ export async function openHttp(
     get inFlight() {
       return pending.size;
     },
+    // Each question comes with the reply to its own request.
+    asking: 0,
+    askable: 0,
     speak(era, agreed) {
       pending.era = era;
       revision = agreed;
       setHeaders();
     },
     listen(request) {
-      if (request === null && pending.era === 'modern') return;
-      listening = keepListening(() => openStream(request), events.missed);
+      const before = stream;
+      listening?.stop();
+      listened = request;
+      const needless = request === null && pending.era === 'modern';
+      listening = needless ? null : keepListening(() => openStream(request), events.missed);
+      before?.abort(new Error('replaced'));
     },
     notify: (message) => post(message, null),
     request(request: Request): Ticket {

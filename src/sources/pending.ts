@@ -4,6 +4,7 @@ import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
+import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
 import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
@@ -32,6 +33,17 @@ export interface Pending {
   deliver(id: number, result: Parts): void;
   /** Hands a progress notification to its request. */
   progress(message: Message): void;
+  /**
+   * The requests that a question may belong to, where one of their callers has this capability: none where nobody can be
+   * meant. `id` is the one it came with.
+   */
+  candidates(capability: string, id: number | null): Waiting[];
+  /** Requests in whose course the server may ask something. */
+  readonly asking: number;
+  /** Those of them whose callers can be asked. */
+  readonly askable: number;
+  /** Stops the clock of a request while a person is asked; returns what starts it again. */
+  pause(waiting: Waiting): () => void;
   /** Hands a log message to the request whose reply it came with (`id`), or to the one it must belong to. */
   log(message: Message, id: number | null): void;
   fail(id: number, error: GatewayError): void;
@@ -43,7 +55,10 @@ class Entry implements Waiting {
   readonly id: number;
   readonly request: Request;
   readonly table: Table;
-  readonly deadline: number;
+  deadline: number;
+  /** Questions open in its course, and the time that was left at the first. */
+  pauses = 0;
+  left = 0;
   carrier: { abort(error: Error): void } | null = null;
   next: Ticket | null = null;
 
@@ -121,6 +136,10 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
 
 function hears({ logLevel }: Sink, level: LogLevel): boolean {
   return logLevel !== null && isHeard(level, logLevel);
+}
+
+function mayAsk({ request }: Waiting): boolean {
+  return ASKING.has(request.method);
 }
 
 const SET_LEVEL = 'logging/setLevel';
@@ -222,6 +241,29 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       // It may be about any of them: one of another caller, or one that wants to hear nothing, keeps it from all.
       const isFor = (other: Sink) => other.owner === sink?.owner && hears(other, level);
       if (candidates.every(({ request }) => isFor(request.sink))) sink?.notify(bytes);
+    },
+    candidates(capability, id) {
+      const own = id === null ? undefined : waiting.get(id);
+      const entries = id === null ? waiting.all().filter(mayAsk) : own === undefined ? [] : [own];
+      // The server takes us for one client, and may ask on behalf of a caller that cannot be asked.
+      return entries.some(({ request }) => request.sink.asks.has(capability)) ? entries : [];
+    },
+    get asking() {
+      return waiting.all().filter(mayAsk).length;
+    },
+    get askable() {
+      return waiting.all().filter((entry) => mayAsk(entry) && isAskable(entry.request.sink)).length;
+    },
+    pause({ id }) {
+      const entry = waiting.get(id);
+      if (entry === undefined) return () => {};
+      if (entry.pauses++ === 0) {
+        entry.left = entry.deadline - performance.now();
+        entry.deadline = Number.POSITIVE_INFINITY;
+      }
+      return () => {
+        if (--entry.pauses === 0) entry.deadline = performance.now() + entry.left;
+      };
     },
     fail(id, error) {
       waiting.take(id)?.request.sink.fail(error);

@@ -1,12 +1,10 @@
 /** What it means when a modern server does not take a request as we sent it. These codes are never passed on. */
 import { GatewayError } from '../errors.ts';
+import { PASSED_ON } from '../protocol/envelope.ts';
 
 export const HEADER_MISMATCH = -32_020;
 export const CAPABILITY_MISSING = -32_021;
 export const REVISION_UNSUPPORTED = -32_022;
-
-/** What callers declare and we pass on; a server that needs anything else needs it in vain. */
-const PASSED_ON = ['elicitation', 'sampling', 'roots'];
 
 /** The error for a caller whose call needs more than it can do. */
 export function capabilityMissing(source: string, data: unknown): GatewayError {

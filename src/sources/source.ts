@@ -6,6 +6,7 @@ import type { LogLevel } from '../protocol/levels.ts';
 import type { OfferStore } from '../store/offers.ts';
 import type { VerdictStore } from '../store/verdicts.ts';
 import type { Request, Ticket } from './connection.ts';
+import type { Subscriptions } from './subscriptions.ts';
 
 /** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
 export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'closed';
@@ -31,6 +32,9 @@ export interface Source {
   status(): SourceStatus;
   /** New settings for the same launch: nothing is restarted. */
   update(config: ServerConfig): void;
+  /** Whether it tells of changes inside resources, and those that somebody wants to hear of. */
+  readonly subscribes: boolean;
+  readonly subscriptions: Subscriptions;
   /** Whether it knows `completion/complete`. */
   readonly completes: boolean;
   /** Somebody wants to hear log messages from this level on. */
@@ -50,4 +54,6 @@ export interface SourceContext {
   readonly limits: LimitsConfig;
   /** The offer or the presence changed. */
   changed(): void;
+  /** A resource that was subscribed to changed. */
+  updated(source: Source, uri: string): void;
 }

@@ -11,12 +11,12 @@ import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
-import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import type { HttpLaunch, HttpOptions } from './http.ts';
 import { TooLarge } from './http-exchange.ts';
 import { reach, statusHint } from './http-refusal.ts';
 import { createPending, type Waiting } from './pending.ts';
+import { createQuestions } from './questions.ts';
 
 export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
   const { Pool } = await import('undici');
@@ -38,6 +38,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     },
     refused: events.refused,
   });
+
+  const questions = createQuestions(pending, (message) => post(message, null), events.asked);
 
   function post(message: Wire, waiting: Waiting | null): void {
     if (endpoint === null) {
@@ -74,7 +76,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
       return;
     }
     if (isResponse(message)) pending.settle(message);
-    else if (isRequest(message)) post(answerServer(message), null);
+    else if (isRequest(message)) questions.receive(message, null);
     else if (message.method === 'notifications/progress') pending.progress(message);
     else if (message.method === 'notifications/message') pending.log(message, null);
     else events.notification(message);
@@ -129,6 +131,12 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     mirrors: false,
     get inFlight() {
       return pending.size;
+    },
+    get asking() {
+      return pending.asking;
+    },
+    get askable() {
+      return pending.askable;
     },
     speak() {},
     listen() {},

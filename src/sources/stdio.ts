@@ -9,11 +9,11 @@ import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
-import { answerServer } from './answer.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { isListenAnswer } from './greeting.ts';
 import { keepListening, type Listening } from './listening.ts';
 import { createPending } from './pending.ts';
+import { createQuestions } from './questions.ts';
 import { type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
 import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
 
@@ -68,7 +68,9 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     refused: events.refused,
   });
 
+  const questions = createQuestions(pending, write, events.asked);
   let listening: Listening | null = null;
+  let listenId: string | null = null;
   let notes = 0;
   const note = (text: string) => {
     notes++;
@@ -96,10 +98,10 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       return;
     }
     if (isResponse(message)) {
-      if (isListenAnswer(message)) listenEnded(message);
+      if (listenId !== null && isListenAnswer(message, listenId)) listenEnded(message);
       else pending.settle(message);
     } else if (isRequest(message)) {
-      write(answerServer(message));
+      questions.receive(message, null);
     } else if (message.method === 'notifications/progress') {
       pending.progress(message);
     } else if (message.method === 'notifications/message') {
@@ -190,11 +192,21 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     get inFlight() {
       return pending.size;
     },
+    get asking() {
+      return pending.asking;
+    },
+    get askable() {
+      return pending.askable;
+    },
     speak(era) {
       pending.era = era;
     },
     listen(request) {
-      if (request !== null) listening = keepListening(() => write(request), events.missed);
+      const before = listenId;
+      listening?.stop();
+      listenId = request?.id ?? null;
+      listening = request === null ? null : keepListening(() => write(request.message), events.missed);
+      if (before !== null) write(notificationMessage('notifications/cancelled', toBytes({ requestId: before })));
     },
     notify: write,
     request(request) {

@@ -5,14 +5,15 @@
 import { EMPTY_OFFER, KINDS, type Kind, kindWords, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
-import type { LogLevel } from '../protocol/levels.ts';
-import { ask } from './ask.ts';
+import { decodeString } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, openServer } from './attempt.ts';
 import type { Connection, Refusal, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
 import { createFreshness } from './freshness.ts';
 import type { Greeting } from './greeting.ts';
 import { later } from './later.ts';
+import { createLeases } from './leases.ts';
 import { listOffer } from './listing.ts';
 import {
   CAPABILITY_MISSING,
@@ -22,10 +23,11 @@ import {
   refusalText,
 } from './refusal.ts';
 import { changedKinds, createRelisting } from './relisting.ts';
+import { retryPause } from './retry.ts';
 import type { Source, SourceContext, SourceState } from './source.ts';
 import { createTail } from './tail.ts';
+import { createWishes } from './wishes.ts';
 
-const RETRY = { first: 250, most: 30_000 };
 /** A server that stayed up this long is not in a crash loop. */
 const STEADY = 30_000;
 /** A server that forgets this often in a row gets pauses too. */
@@ -52,9 +54,14 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
   const fading = createFading();
+  /** Whether it has been seen to ask things of its clients. */
+  let asks = false;
+  const wishes = createWishes(() =>
+    connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout },
+  );
+  const leases = createLeases(initial.key, openAnother);
   /** Requests that have been asked in a second session; there is no third. */
   const repeated = new WeakSet<Request>();
-  let logLevel: LogLevel | null = null;
   let mayProbe = true;
   const stderr = createTail();
 
@@ -105,7 +112,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       freshness.note(greeting.silent, opened.listed.holds);
       upSince = Date.now();
       lastUse = upSince;
-      if (logLevel !== null) tellLevel(logLevel);
+      wishes.renew();
       moved('up', greeting.server);
       void offers.write(config.launchHash, offer);
       armIdle();
@@ -113,11 +120,28 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     lost,
     forgotten,
     refused,
+    asked() {
+      asks = true;
+    },
     missed: () => KINDS.forEach(relisting.schedule),
-    notification: (message) => changedKinds(message.method).forEach(relisting.schedule),
+    notification(message) {
+      if (message.method === 'notifications/resources/updated') hearUpdate(message);
+      else changedKinds(message.method).forEach(relisting.schedule);
+    },
     note: (message) => events.emit('note', { source: config.key, message }),
     stderr: (chunk) => stderr.push(chunk),
   };
+
+  function hearUpdate({ bytes, uriStart, uriEnd }: Message): void {
+    if (uriStart >= 0 && bytes[uriStart] === 0x22) context.updated(source, decodeString(bytes, uriStart, uriEnd));
+  }
+
+  /** One more process of the same server. */
+  async function openAnother(lost: (which: Connection) => void): Promise<Connection> {
+    const another: Keeper = { ...keeper, connected() {}, entered() {}, lost };
+    const mayBeModern = greeting?.era === 'modern';
+    return (await openServer(config, context.limits.message, verdicts, another, mayBeModern)).connection;
+  }
 
   /** The connection broke by itself. */
   function lost(which: Connection, reason: string): void {
@@ -180,17 +204,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   function retryLater(reason: string): void {
-    const pause = Math.min(RETRY.first * 2 ** (failures - 1), RETRY.most) * (0.75 + Math.random() / 2);
     moved('down', reason);
-    retryTimer = setTimeout(() => start().catch(() => {}), pause);
+    retryTimer = setTimeout(() => start().catch(() => {}), retryPause(failures));
     retryTimer.unref();
-  }
-
-  /** For servers that take it once for all callers. Everybody hears from `info` on who has not said otherwise. */
-  function tellLevel(level: LogLevel): void {
-    logLevel = logLevel === 'debug' || level === 'debug' ? 'debug' : 'info';
-    if (connection === null || greeting?.levels !== true) return;
-    ask(connection, 'logging/setLevel', { level: logLevel }, config.timeout).catch(() => {});
   }
 
   async function refresh(kind: Kind): Promise<void> {
@@ -219,7 +235,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const { idleStop } = config;
     if (idleStop === null || connection === null) return;
     const idle = Date.now() - lastUse;
-    const busy = connection.inFlight > 0 || waking > 0;
+    const busy = connection.inFlight + leases.inFlight > 0 || waking > 0;
     if (!busy && idle >= idleStop) {
       sleep();
       return;
@@ -266,14 +282,14 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     // One that is still starting is not waited for: it may hang for as long as start_timeout.
     const open = connection ?? opening;
     connection = null;
-    await Promise.all([open?.close(), fading.close()]);
+    await Promise.all([open?.close(), fading.close(), leases.close()]);
     await starting?.catch(() => {});
   }
 
   function call(request: Request): Ticket {
     if (connection !== null) {
       if (config.idleStop !== null) lastUse = Date.now();
-      return connection.request(request);
+      return asks ? leases.request(connection, request) : connection.request(request);
     }
     if (state === 'asleep' || starting !== null) return wake(request);
     const error = new GatewayError(
@@ -284,7 +300,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     return { cancel() {} };
   }
 
-  return {
+  const source: Source = {
     tried,
     get offer() {
       return offer;
@@ -293,7 +309,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
     },
     get inFlight() {
-      return (connection?.inFlight ?? 0) + fading.inFlight + waking;
+      return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + waking;
     },
     status: () => ({
       state,
@@ -308,23 +324,25 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       armIdle();
       if (state === 'asleep' && !sleeps()) void start().catch(() => {});
     },
+    get subscribes() {
+      return greeting?.subscribes ?? false;
+    },
+    subscriptions: wishes.subscriptions,
     get completes() {
       return greeting?.completes ?? false;
     },
-    setLogLevel(level) {
-      const before = logLevel;
-      if (before !== 'debug' && (before === null || level === 'debug')) tellLevel(level);
-    },
+    setLogLevel: wishes.setLogLevel,
     freshen(kind) {
       if (connection !== null && freshness.isOver(kind)) relisting.schedule(kind);
     },
     call,
     async drain() {
       const latest = Date.now() + config.timeout;
-      while (!isClosed() && this.inFlight > 0 && Date.now() < latest)
+      while (!isClosed() && source.inFlight > 0 && Date.now() < latest)
         await new Promise((resolve) => setTimeout(resolve, 20));
       await close();
     },
     close,
   };
+  return source;
 }

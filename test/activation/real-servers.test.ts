@@ -62,7 +62,7 @@ beforeAll(async () => {
   mkdirSync(join(cwd, 'files'));
   for (const name of namespaces) {
     const child = startChild(process.execPath, words[name], { cwd, env: childEnv(), ending: 'stdin' });
-    const connection: PipeConnection = openPipe(child, {}, 'ignored');
+    const connection: PipeConnection = openPipe(child, { elicitation: { form: {}, url: {} }, sampling: {} }, 'ignored');
     await connection.connect();
     direct[name] = async (method, params) => {
       const line = await connection.request(method, params);
@@ -194,7 +194,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     ]);
     expect(await templateUris(client)).toHaveLength(2);
     const { tools } = await catalogLines(client);
-    expect(tools).toHaveLength(36);
+    expect(tools).toHaveLength(39);
     expect(tools).toContain('*ev_echo - Echoes back the input string');
     expect(Math.max(...tools.map((line) => [...line.replace(/^[^ ]* - /, '')].length))).toBe(132);
   });

@@ -76,6 +76,9 @@ describe('any request', () => {
 const QUESTION = '{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"n":1.0}}}';
 const ASKING = `{ "inputRequests":{"a":${QUESTION}},"requestState":"s\\u0074ate" ,"resultType":"input_required"}`;
 
+/** What a client that declared nothing is told. */
+const NEEDED = 'needs a client that can be asked elicitation/create';
+
 const asking = paths.filter(({ upstream }) => upstream === 'modern');
 
 describe.each(titled(asking.filter(({ client }) => client === 'modern')))('%s', (_, path) => {
@@ -94,10 +97,15 @@ describe.each(titled(asking.filter(({ client }) => client === 'modern')))('%s', 
 describe.each(titled(asking.filter(({ client }) => client === 'legacy')))('%s', (_, path) => {
   it.each(methods)('says that it cannot be asked: %s', async (method) => {
     const { request, dictate } = findRoute(routes, path);
-    for (const question of [ASKING, ASKING.replace('"resultType"', '"resultT\\u0079pe"'), '{"resultType":"task"}']) {
+    const cases = [
+      [ASKING, NEEDED],
+      [ASKING.replace('"resultType"', '"resultT\\u0079pe"'), NEEDED],
+      ['{"resultType":"task"}', 'which this client does not know'],
+    ] as const;
+    for (const [question, why] of cases) {
       const [word, object] = splitOutcome(outcomeOf(await request(method, dictate(method, `"result":${question}`))));
       expect(word).toBe(method === 'tools/call' ? '"result":' : '"error":');
-      expect(object).toContain('cannot ask this client');
+      expect(object).toContain(why);
       expect(object).not.toContain('inputRequests');
       if (method === 'tools/call') expect(JSON.parse(object)).toMatchObject({ isError: true, content: [{}] });
     }

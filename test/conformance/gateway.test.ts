@@ -6,14 +6,7 @@ import { explain, named, type Revision, runScenario, runSuite, startFixture } fr
 
 /** Scored scenarios that do not pass yet, and why. One that starts to pass has to leave the list, one that starts to fail is a fault. */
 const waiting: Record<Revision, Readonly<Record<string, string>>> = {
-  '2025-11-25': {
-    'elicitation-sep1034-defaults': 'questions of a server do not reach the client',
-    'elicitation-sep1330-enums': 'questions of a server do not reach the client',
-    'resources-subscribe': 'subscriptions to resources are not known',
-    'resources-unsubscribe': 'subscriptions to resources are not known',
-    'tools-call-elicitation': 'questions of a server do not reach the client',
-    'tools-call-sampling': 'questions of a server do not reach the client',
-  },
+  '2025-11-25': {},
   '2026-07-28': {},
 };
 

@@ -29,7 +29,7 @@ describe('server/discover', () => {
         supportedVersions: SUPPORTED,
         capabilities: {
           tools: { listChanged: true },
-          resources: { listChanged: true },
+          resources: { subscribe: true, listChanged: true },
           prompts: { listChanged: true },
           completions: {},
           logging: {},

@@ -63,7 +63,7 @@ describe('over HTTP', () => {
 
   it.each<[string, Params]>([
     ['nothing', {}],
-    ['what is not possible', { resourceSubscriptions: ['changing://first'], taskIds: ['1'], constructor: true }],
+    ['what is not possible', { resourceSubscriptions: 'changing://first', taskIds: ['1'], constructor: true }],
     ['what is no "true"', { toolsListChanged: 'yes', promptsListChanged: 1, resourcesListChanged: null }],
   ])('that asks for %s is acknowledged with nothing, and told nothing', async (_, filter) => {
     const stream = await listen(gateway, filter);
@@ -183,7 +183,10 @@ describe('on stdio', () => {
     await open(gateway, 1, { toolsListChanged: true });
     await open(gateway, '1', ALL);
     await open(gateway, 'größe ☃', { promptsListChanged: true, resourceSubscriptions: ['x://y'] });
-    expect(of(gateway, 'größe ☃')[0]?.params?.notifications).toEqual({ promptsListChanged: true });
+    expect(of(gateway, 'größe ☃')[0]?.params?.notifications).toEqual({
+      promptsListChanged: true,
+      resourceSubscriptions: [],
+    });
     await change(gateway, 'tool', '1', 2);
     await change(gateway, 'prompt', '1', 3);
     expect([1, '1', 'größe ☃'].map((id) => methods(of(gateway, id)))).toEqual([

@@ -94,10 +94,11 @@ describe.each(places)('a server called %s', (place) => {
     else expect(lastMeta(place) ?? {}).toEqual({});
   });
 
-  it('is told of no capability of a caller of the earlier revisions', async () => {
-    const { client } = await gateway.connect({ capabilities: { sampling: {}, roots: {}, elicitation: {} } });
+  it('is told what a caller of the earlier revisions said it can be asked', async () => {
+    const declared = { sampling: {}, roots: {}, elicitation: {} };
+    const { client } = await gateway.connect({ capabilities: { ...declared, experimental: { y: {} } } });
     await client.callTool({ name: toolOf(place), arguments: {}, _meta: TRACE });
-    const own = { ...OURS, [key('clientCapabilities')]: {}, [key('logLevel')]: 'info' };
+    const own = { ...OURS, [key('clientCapabilities')]: declared, [key('logLevel')]: 'info' };
     expect(lastMeta(place)).toEqual(isModern(place) ? { ...own, ...TRACE } : TRACE);
     const [hello] = asked(place, 'initialize');
     if (hello !== undefined) expect(hello).toMatchObject({ capabilities: {}, clientInfo: OURS[key('clientInfo')] });

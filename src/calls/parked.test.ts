@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Message } from '../protocol/message.ts';
+import type { Question } from '../protocol/question.ts';
+import { readMessage } from '../protocol/read.ts';
+import { createParkedCalls, type Holder, type ParkedCalls } from './parked.ts';
+
+const MINUTE = 60_000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function callMessage(params: object = {}): Message {
+  const whole = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'n', ...params } };
+  return readMessage(Buffer.from(JSON.stringify(whole)));
+}
+
+/** A holder that keeps the states it was parked under. */
+function createHolder() {
+  const states: string[] = [];
+  const fail = vi.fn();
+  const holder = { park: (_: unknown, state: string) => states.push(state), fail } as unknown as Holder;
+  return { holder, states, fail };
+}
+
+function createQuestion() {
+  const answer = vi.fn<(result: Buffer) => void>();
+  const refuse = vi.fn<(error: Buffer) => void>();
+  const question: Question = { method: 'elicitation/create', params: null, answer, refuse };
+  return { question, answer, refuse };
+}
+
+function parkOne(parked: ParkedCalls, agent = 'a') {
+  const { holder, states } = createHolder();
+  const cancel = vi.fn<(reason: string) => void>();
+  const call = parked.begin(agent, callMessage(), holder, cancel);
+  const asked = createQuestion();
+  call.ask(asked.question);
+  return { call, cancel, state: states[0]!, ...asked };
+}
+
+const back = (requestState: string) =>
+  callMessage({ requestState, inputResponses: { 'question-1': { action: 'accept' } } });
+
+describe('a parked call', () => {
+  it('is over when nobody has come back for two minutes', () => {
+    const parked = createParkedCalls();
+    const { cancel, refuse, state } = parkOne(parked);
+    vi.advanceTimersByTime(2 * MINUTE - 1);
+    expect([parked.size, cancel.mock.calls.length, refuse.mock.calls.length]).toEqual([1, 0, 0]);
+    vi.advanceTimersByTime(1);
+    expect([parked.size, cancel.mock.calls.length, refuse.mock.calls.length]).toEqual([0, 1, 1]);
+    expect(() => parked.resume('a', back(state), createHolder().holder)).toThrow('requestState');
+  });
+
+  it('has the time anew with each question, and all of it while it is worked on', () => {
+    const parked = createParkedCalls();
+    const { call, cancel, state, answer } = parkOne(parked);
+    vi.advanceTimersByTime(MINUTE);
+    const { holder, states } = createHolder();
+    parked.resume('a', back(state), holder);
+    expect(answer.mock.calls.map(String)).toEqual(['{"action":"accept"}']);
+    vi.advanceTimersByTime(10 * MINUTE);
+    call.ask(createQuestion().question);
+    expect(states).toHaveLength(1);
+    vi.advanceTimersByTime(2 * MINUTE - 1);
+    expect(cancel).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    expect(cancel).toHaveBeenCalledOnce();
+  });
+
+  it('is not for another agent', () => {
+    const parked = createParkedCalls();
+    const { state, answer } = parkOne(parked);
+    expect(() => parked.resume('b', back(state), createHolder().holder)).toThrow('requestState');
+    expect(answer).not.toHaveBeenCalled();
+    expect(parked.resume('a', back(state), createHolder().holder)).not.toBeNull();
+  });
+
+  it('is one of eight for its agent, and takes nothing from the others', () => {
+    const parked = createParkedCalls();
+    const calls = Array.from({ length: 9 }, () => parkOne(parked));
+    expect(calls.map(({ refuse }) => refuse.mock.calls.length)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    expect(parkOne(parked, 'b').refuse).not.toHaveBeenCalled();
+    expect(parked.size).toBe(9);
+  });
+
+  it('keeps its end for whoever comes back, with an answer or without', () => {
+    for (const params of [back, (requestState: string) => callMessage({ requestState })]) {
+      const parked = createParkedCalls();
+      const { call, state } = parkOne(parked);
+      call.deliver((holder) => holder.fail(new Error('the end') as never));
+      const { holder, fail } = createHolder();
+      parked.resume('a', params(state), holder);
+      expect(fail).toHaveBeenCalledOnce();
+      expect(parked.size).toBe(0);
+    }
+  });
+
+  it('ends with the gateway', () => {
+    const parked = createParkedCalls();
+    const { cancel, refuse } = parkOne(parked);
+    parked.close();
+    expect([parked.size, cancel.mock.calls.length, refuse.mock.calls.length]).toEqual([0, 1, 1]);
+    vi.advanceTimersByTime(5 * MINUTE);
+    expect(cancel).toHaveBeenCalledOnce();
+  });
+
+  it('is nobody’s where the state is none of ours', () => {
+    const parked = createParkedCalls();
+    expect(parked.resume('a', back('of a server'), createHolder().holder)).toBeNull();
+    expect(parked.resume('a', callMessage(), createHolder().holder)).toBeNull();
+  });
+});

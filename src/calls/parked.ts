@@ -1,0 +1,226 @@
+/**
+ * Calls that wait for an answer of a client without a session. The server keeps working on the call and waits; the client
+ * is told what is asked, and comes back with the answer in a new request, which goes on where the first one stopped.
+ */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { GatewayError } from '../errors.ts';
+import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
+import { type Question, unanswerable } from '../protocol/question.ts';
+import type { Sink } from '../sources/connection.ts';
+
+/** Who gets what becomes of the call: first the one that began it, then whoever came back for it. */
+export interface Holder extends Sink {
+  /** Ends the request with what is asked, under a state to come back with. */
+  park(questions: ReadonlyMap<string, Question>, state: string): void;
+}
+
+export interface ParkedCall {
+  /** The server asks. */
+  ask(question: Question): void;
+  /** Whoever holds the call now. */
+  readonly holder: Holder | null;
+  /** The end of the call, for whoever holds it; kept while nobody does. */
+  deliver(to: (holder: Holder) => void): void;
+}
+
+export interface ParkedCalls {
+  /** A call of this agent that begins with a question. */
+  begin(agent: string, message: Message, holder: Holder, cancel: (reason: string) => void): ParkedCall;
+  /** Goes on with a parked call. Null where the request does not come back for one of ours. */
+  resume(agent: string, message: Message, holder: Holder): ((reason: string) => void) | null;
+  readonly size: number;
+  close(): void;
+}
+
+const HELD = 2 * 60_000;
+const MOST_PER_AGENT = 8;
+const MARK = 'toolgate.';
+
+/** A state that only we can have made, for this agent and this request only. */
+function createSeal(): (id: string, agent: string, digest: string) => string {
+  const key = randomBytes(32);
+  return (id, agent, digest) => {
+    const mac = createHmac('sha256', key)
+      .update(JSON.stringify([id, agent, digest]))
+      .digest('base64url');
+    return `${MARK}${id}.${mac}`;
+  };
+}
+
+export function createParkedCalls(): ParkedCalls {
+  const seal = createSeal();
+  const calls = new Map<string, Parked>();
+
+  class Parked implements ParkedCall {
+    readonly agent: string;
+    readonly digest: string;
+    readonly cancel: (reason: string) => void;
+    id = '';
+    holder: Holder | null;
+    asked = new Map<string, Question>();
+    waiting: Question[] = [];
+    outcome: ((holder: Holder) => void) | null = null;
+    timer: NodeJS.Timeout | undefined;
+    count = 0;
+
+    constructor(agent: string, digest: string, holder: Holder, cancel: (reason: string) => void) {
+      this.agent = agent;
+      this.digest = digest;
+      this.holder = holder;
+      this.cancel = cancel;
+    }
+
+    ask(question: Question): void {
+      if (this.holder === null) {
+        this.waiting.push(question);
+        return;
+      }
+      if (this.id === '' && full(this.agent)) {
+        question.refuse(unanswerable(question.method, `the client has ${MOST_PER_AGENT} questions open already`));
+        return;
+      }
+      this.asked = new Map([[`question-${++this.count}`, question]]);
+      this.park();
+    }
+
+    park(): void {
+      calls.delete(this.id);
+      this.id = randomBytes(18).toString('base64url');
+      calls.set(this.id, this);
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.expire(), HELD);
+      this.timer.unref();
+      const { holder } = this;
+      this.holder = null;
+      holder?.park(this.asked, seal(this.id, this.agent, this.digest));
+    }
+
+    expire(): void {
+      this.end();
+      for (const { method, refuse } of [...this.asked.values(), ...this.waiting])
+        refuse(unanswerable(method, 'nobody answered in time'));
+      this.cancel('nobody answered the question in time');
+    }
+
+    end(): void {
+      calls.delete(this.id);
+      clearTimeout(this.timer);
+    }
+
+    deliver(to: (holder: Holder) => void): void {
+      if (this.holder === null) this.outcome = to;
+      else {
+        this.end();
+        to(this.holder);
+      }
+    }
+
+    /** What was asked has these answers; what has none is asked again. */
+    resume(answers: ReadonlyMap<string, Buffer>, holder: Holder): void {
+      this.holder = holder;
+      if (this.outcome !== null) {
+        this.deliver(this.outcome);
+        return;
+      }
+      for (const [key, question] of [...this.asked]) {
+        const answer = answers.get(key);
+        if (answer === undefined) continue;
+        this.asked.delete(key);
+        question.answer(answer);
+      }
+      const next = this.waiting.shift();
+      if (this.asked.size > 0) this.park();
+      else if (next !== undefined) this.ask(next);
+      else clearTimeout(this.timer);
+    }
+  }
+
+  function full(agent: string): boolean {
+    let count = 0;
+    for (const call of calls.values()) if (call.agent === agent) count++;
+    return count >= MOST_PER_AGENT;
+  }
+
+  return {
+    begin: (agent, message, holder, cancel) => new Parked(agent, digestOf(message), holder, cancel),
+    resume(agent, message, holder) {
+      const state = readState(message);
+      if (state === null || !state.startsWith(MARK)) return null;
+      const id = state.slice(MARK.length, state.lastIndexOf('.'));
+      const call = calls.get(id);
+      const expected = Buffer.from(seal(id, agent, digestOf(message)));
+      const given = Buffer.from(state);
+      if (call === undefined || given.length !== expected.length || !timingSafeEqual(given, expected)) {
+        throw new GatewayError(
+          'params_invalid',
+          'The "requestState" is unknown, over, or for another request. Make the request again without it.',
+        );
+      }
+      // The first to come back waits for the end, and would never hear of it.
+      if (call.holder !== null)
+        throw new GatewayError('params_invalid', 'The "requestState" has been used, and its request is under way.');
+      call.resume(readAnswers(message), holder);
+      return (reason) => {
+        call.end();
+        call.cancel(reason);
+      };
+    },
+    get size() {
+      return calls.size;
+    },
+    close() {
+      for (const call of [...calls.values()]) call.expire();
+    },
+  };
+}
+
+function readState({ bytes, stateStart, stateEnd }: Message): string | null {
+  return stateStart < 0 || bytes[stateStart] !== 0x22 ? null : decodeString(bytes, stateStart, stateEnd);
+}
+
+/** Answers are results, so each is an object; what is none counts as missing. */
+function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Buffer> {
+  const responses = findMember(bytes, 'inputResponses', paramsStart, paramsEnd);
+  const members = responses === null ? null : readMembers(bytes, responses.start, responses.end);
+  return new Map(
+    members
+      ?.filter(({ start }) => bytes[start] === 0x7b)
+      .map(({ key, start, end }) => [key, bytes.subarray(start, end)] as const),
+  );
+}
+
+/** Equal for a request and the same one sent again, in whatever order its arguments are written. */
+function digestOf({
+  bytes,
+  method,
+  nameStart,
+  nameEnd,
+  uriStart,
+  uriEnd,
+  argumentsStart,
+  argumentsEnd,
+}: Message): string {
+  const name = bytes.toString('utf8', Math.max(nameStart, uriStart), Math.max(nameEnd, uriEnd));
+  const args = argumentsStart < 0 ? 'null' : bytes.toString('utf8', argumentsStart, argumentsEnd);
+  return createHash('sha256')
+    .update(JSON.stringify([method, canonical(name), canonical(args)]))
+    .digest('base64url');
+}
+
+function canonical(text: string): unknown {
+  try {
+    return sorted(JSON.parse(text));
+  } catch {
+    // Our scanner is laxer than JSON.parse in very long strings.
+    return text;
+  }
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, inner]) => [key, sorted(inner)]);
+}

@@ -1,0 +1,74 @@
+/** Who wants to hear of which resource: from a server's own URI to the words in which each caller asked for it. */
+import { findResource } from '../access/find.ts';
+import type { View } from '../access/view.ts';
+import { GatewayError } from '../errors.ts';
+import type { Source } from '../sources/source.ts';
+
+export interface SubscriptionDesk<T> {
+  /** Rejects where there is no such resource, or its server does not tell. */
+  subscribe(caller: T, view: View, uri: string): Promise<void>;
+  unsubscribe(caller: T, uri: string): void;
+  leave(caller: T): void;
+  /** Who wants to hear of a change, and by which URI each of them knows the resource. */
+  hearers(sourceId: number, upstreamUri: string): [T, string][];
+}
+
+interface Wanted {
+  readonly sourceId: number;
+  readonly upstreamUri: string;
+  /** How often the same caller asked for it. */
+  count: number;
+}
+
+export function createSubscriptionDesk<T>(sourceOf: (id: number) => Source | undefined): SubscriptionDesk<T> {
+  const callers = new Map<T, Map<string, Wanted>>();
+
+  function forget({ sourceId, upstreamUri }: Wanted): void {
+    sourceOf(sourceId)?.subscriptions.remove(upstreamUri);
+  }
+
+  return {
+    async subscribe(caller, view, uri) {
+      const own = callers.get(caller) ?? new Map<string, Wanted>();
+      const known = own.get(uri);
+      if (known !== undefined) {
+        known.count++;
+        return;
+      }
+      const { entry, upstreamName } = findResource(view, uri);
+      const source = sourceOf(entry.sourceId);
+      if (source?.subscribes !== true)
+        throw new GatewayError(
+          'method_unknown',
+          `Server "${entry.sourceKey}" does not tell of changes in its resources.`,
+        );
+      const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
+      callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
+      try {
+        await source.subscriptions.add(upstreamUri);
+      } catch (error) {
+        own.delete(uri);
+        throw error;
+      }
+    },
+    unsubscribe(caller, uri) {
+      const own = callers.get(caller);
+      const known = own?.get(uri);
+      if (own === undefined || known === undefined || --known.count > 0) return;
+      own.delete(uri);
+      if (own.size === 0) callers.delete(caller);
+      forget(known);
+    },
+    leave(caller) {
+      const own = callers.get(caller);
+      callers.delete(caller);
+      for (const wanted of own?.values() ?? []) forget(wanted);
+    },
+    hearers: (sourceId, upstreamUri) =>
+      [...callers].flatMap(([caller, own]) =>
+        [...own]
+          .filter(([, wanted]) => wanted.sourceId === sourceId && wanted.upstreamUri === upstreamUri)
+          .map(([uri]) => [caller, uri] as [T, string]),
+      ),
+  };
+}

@@ -1,0 +1,97 @@
+/**
+ * Further processes of a server that asks things of its clients, so that every question has one addressee: a call whose
+ * caller can be asked has a process to itself, those whose callers cannot share one.
+ */
+import { GatewayError } from '../errors.ts';
+import { isAskable } from '../protocol/question.ts';
+import type { Connection, Request, Ticket } from './connection.ts';
+import { later } from './later.ts';
+
+export interface Leases {
+  /** Sends the request where no other call could be meant by a question. */
+  request(primary: Connection, request: Request): Ticket;
+  readonly inFlight: number;
+  close(): Promise<void>;
+}
+
+/** With the first one: as many processes as a server may have. */
+const MOST = 4;
+const IDLE = 60_000;
+
+/** `open` gives a new, greeted connection; `lost` is called by it when the connection breaks. */
+export function createLeases(source: string, open: (lost: (which: Connection) => void) => Promise<Connection>): Leases {
+  const extras = new Set<Connection>();
+  let opening = 0;
+  /** One being opened for all calls whose callers cannot be asked. */
+  let shared: Promise<Connection> | null = null;
+
+  function drop(connection: Connection): void {
+    extras.delete(connection);
+  }
+
+  async function add(): Promise<Connection> {
+    opening++;
+    try {
+      const connection = await open(drop);
+      extras.add(connection);
+      endWhenIdle(connection);
+      return connection;
+    } finally {
+      opening--;
+    }
+  }
+
+  function endWhenIdle(connection: Connection): void {
+    const timer = setInterval(() => {
+      if (extras.has(connection) && connection.inFlight > 0) return;
+      clearInterval(timer);
+      drop(connection);
+      void connection.close();
+    }, IDLE);
+    timer.unref();
+  }
+
+  const hasRoom = () => extras.size + opening + 1 < MOST;
+
+  function requestOn(opened: Promise<Connection>, request: Request): Ticket {
+    return later(
+      opened,
+      (connection) => connection.request(request),
+      (error) => request.sink.fail(error),
+    );
+  }
+
+  /** For a call whose caller cannot be asked: where nobody is who can. */
+  function requestShared(primary: Connection, request: Request): Ticket {
+    const calm = [primary, ...extras].find(({ askable }) => askable === 0);
+    if (calm !== undefined) return calm.request(request);
+    if (shared === null && hasRoom())
+      shared = add().finally(() => {
+        shared = null;
+      });
+    // Without room, questions there become uncertain and are refused; the call itself can still be made.
+    return shared === null ? primary.request(request) : requestOn(shared, request);
+  }
+
+  return {
+    request(primary, request) {
+      if (!isAskable(request.sink)) return requestShared(primary, request);
+      const free = [primary, ...extras].find(({ asking }) => asking === 0);
+      if (free !== undefined) return free.request(request);
+      if (hasRoom()) return requestOn(add(), request);
+      const text = `Server "${source}" is busy with ${MOST} calls that may ask something back. Try again later.`;
+      queueMicrotask(() => request.sink.fail(new GatewayError('source_busy', text)));
+      return { cancel() {} };
+    },
+    get inFlight() {
+      let sum = opening;
+      for (const { inFlight } of extras) sum += inFlight;
+      return sum;
+    },
+    async close() {
+      const all = [...extras];
+      extras.clear();
+      await Promise.allSettled(all.map((connection) => connection.close()));
+    },
+  };
+}

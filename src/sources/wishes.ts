@@ -1,0 +1,56 @@
+/** What callers want of a server beside calls: how much it logs, which resources to tell of. A new connection is told again. */
+import type { LogLevel } from '../protocol/levels.ts';
+import { ask } from './ask.ts';
+import type { Connection } from './connection.ts';
+import { type Greeting, listenRequest } from './greeting.ts';
+import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+
+export interface Wishes {
+  readonly subscriptions: Subscriptions;
+  setLogLevel(level: LogLevel): void;
+  renew(): void;
+}
+
+/** The connection in charge, and what its server can do. */
+export interface Line {
+  readonly connection: Connection;
+  readonly greeting: Greeting;
+  readonly timeout: number;
+}
+
+export function createWishes(line: () => Line | null): Wishes {
+  let logLevel: LogLevel | null = null;
+
+  function tell(method: string, params: object): Promise<unknown> | null {
+    const current = line();
+    return current === null ? null : ask(current.connection, method, params, current.timeout);
+  }
+
+  /** For servers that take it once for all callers. Everybody hears from `info` on who has not said otherwise. */
+  function tellLevel(): void {
+    if (logLevel !== null && line()?.greeting.levels === true)
+      tell('logging/setLevel', { level: logLevel })?.catch(() => {});
+  }
+
+  const subscriptions = createSubscriptions({
+    // Earlier servers are told of each resource by itself, modern ones of all at once.
+    tell: (method, uri) => (line()?.greeting.era === 'legacy' ? tell(method, { uri }) : null),
+    tellAll(uris) {
+      const current = line();
+      if (current?.greeting.era === 'modern') current.connection.listen(listenRequest(current.greeting, uris));
+    },
+  });
+
+  return {
+    subscriptions,
+    setLogLevel(level) {
+      if (logLevel === 'debug' || (logLevel !== null && level !== 'debug')) return;
+      logLevel = level === 'debug' ? 'debug' : 'info';
+      tellLevel();
+    },
+    renew() {
+      tellLevel();
+      subscriptions.renew();
+    },
+  };
+}
