@@ -79,6 +79,8 @@ async function bundle(folder) {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
+    // Less to read at each start. Names stay, so that a stack still says something.
+    minify: { mangle: false },
   });
   for (const name of bundled) {
     mkdirSync(join(folder, 'licenses'), { recursive: true });

@@ -253,7 +253,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   async function firstAttempt(): Promise<void> {
-    const known = await offers.read(config.launchHash);
+    // Both are files, and the start waits for both.
+    const [known] = await Promise.all([offers.read(config.launchHash), verdicts.isLegacy(config.launchHash)]);
     if (known !== null && offer === EMPTY_OFFER) offer = known;
     if (isClosed()) return;
     if (config.start === 'lazy' && known !== null) {
