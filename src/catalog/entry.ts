@@ -1,5 +1,5 @@
 /** One thing a caller can see: an item under the name that the gateway gives it. */
-import { legacyDefinition, modernDefinition, NO_TRAITS } from '../protocol/definition.ts';
+import { definitionFor, NO_TRAITS } from '../protocol/definition.ts';
 import { splice, toBytes } from '../protocol/json.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { hashBytes, type Item, type Kind } from './item.ts';
@@ -20,9 +20,7 @@ export interface Entry {
 /** The definition under the exposed name. Made when it is asked for: a list is printed once, and ten thousand copies are felt. */
 export function definitionOf({ name, item }: Entry, era: Era): Buffer {
   const definition = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
-  const { wrapsOutput, hasExecution } = item.traits;
-  if (era === 'legacy') return wrapsOutput ? legacyDefinition(definition) : definition;
-  return hasExecution ? modernDefinition(definition) : definition;
+  return definitionFor(definition, item.traits, era);
 }
 
 /** Equal for equal definitions under the same name: tells whether a list really changed. */

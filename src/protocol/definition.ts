@@ -4,6 +4,7 @@
  * how a tool may be run as a task, which means something else since.
  */
 import { findMember, readMembers, splice } from './json.ts';
+import type { Era } from './revisions.ts';
 
 /** In what a definition differs from era to era. */
 export interface EraTraits {
@@ -21,6 +22,12 @@ export const WRAPPER = 'result';
 export function allowsNonObjects(bytes: Buffer, start: number, end: number): boolean {
   const type = findMember(bytes, 'type', start, end);
   return type === null || bytes.toString('latin1', type.start, type.end) !== '"object"';
+}
+
+/** A definition as clients of an era know it. */
+export function definitionFor(definition: Buffer, { wrapsOutput, hasExecution }: EraTraits, era: Era): Buffer {
+  if (era === 'legacy') return wrapsOutput ? legacyDefinition(definition) : definition;
+  return hasExecution ? modernDefinition(definition) : definition;
 }
 
 export function legacyDefinition(definition: Buffer): Buffer {
