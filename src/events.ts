@@ -9,6 +9,8 @@ export interface EventMap {
   catalog: { readonly version: number; readonly problems: readonly { source: string; message: string }[] };
   /** A configuration was applied or refused. */
   config: { readonly ok: boolean; readonly message: string };
+  /** A client was left because it did not read what it was sent. */
+  cut: { readonly bytes: number };
   /** Something unexpected was caught. */
   failure: { readonly where: string; readonly error: unknown };
 }

@@ -250,6 +250,7 @@ export function createGateway(initial: Config): Gateway {
       return NO_TICKET;
     }
     call.timeout = slot.config.timeout;
+    call.totalTimeout = slot.config.totalTimeout;
     return slot.source.call(call);
   }
 

@@ -21,6 +21,7 @@ export class Call implements Request {
   readonly end: number;
   readonly sink: Sink;
   timeout = 0;
+  totalTimeout = 0;
   /** The definition, as last listed. */
   item: Item;
 

@@ -53,6 +53,10 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
       const { ok, message } = event as EventMap['config'];
       return [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }];
     }
+    case 'cut': {
+      const { bytes } = event as EventMap['cut'];
+      return [{ level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` }];
+    }
     case 'failure': {
       const { where, error } = event as EventMap['failure'];
       return [

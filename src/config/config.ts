@@ -31,8 +31,10 @@ export interface ServerConfig {
   readonly start: 'eager' | 'lazy';
   /** Milliseconds without a call after which the server is stopped; null keeps it running. */
   readonly idleStop: number | null;
-  /** Milliseconds that one call may take. */
+  /** Milliseconds that one call may go without a sign of life. */
   readonly timeout: number;
+  /** Milliseconds that one call may take in all. */
+  readonly totalTimeout: number;
   /** Milliseconds that start-up and listing may take. */
   readonly startTimeout: number;
 }
@@ -49,6 +51,8 @@ export interface HttpConfig {
   /** Milliseconds after which an unused session is forgotten. */
   readonly sessionTtl: number;
   readonly maxSessions: number;
+  /** Whether HTTP+SSE of the first revision is offered too. */
+  readonly sse: boolean;
 }
 
 export interface LimitsConfig {
@@ -58,6 +62,13 @@ export interface LimitsConfig {
   readonly depth: number;
   /** Bytes of one message of an upstream server. */
   readonly message: number;
+  /** Most items on one page of a list; null puts all on one. */
+  readonly page: number | null;
+  /** Bytes of events kept for each session. */
+  readonly replay: number;
+  /** Bytes that a client may leave unread, and that all may together. */
+  readonly unread: number;
+  readonly unreadTotal: number;
 }
 
 export interface Config {

@@ -17,6 +17,12 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
   });
 }
 
+it('lets a call take as long in all as it may go without a sign of life', () => {
+  const totalOf = (server: object) => resolved({ servers: [{ command: 'x', ...server }] }).servers[0]!.totalTimeout;
+  expect(totalOf({ timeout: '2h' })).toBe(7_200_000);
+  expect(totalOf({ timeout: '2h', total_timeout: '1s' })).toBe(1_000);
+});
+
 it('has every default filled in', () => {
   expect(resolved({ servers: [{ namespace: 'git', command: 'git-server .' }] })).toEqual({
     file: '/etc/app/tools.toml',
@@ -32,6 +38,7 @@ it('has every default filled in', () => {
         start: 'eager',
         idleStop: null,
         timeout: 300_000,
+        totalTimeout: 3_600_000,
         startTimeout: 30_000,
       },
     ],
@@ -46,8 +53,17 @@ it('has every default filled in', () => {
       allowedHosts: [],
       sessionTtl: 86_400_000,
       maxSessions: 100_000,
+      sse: true,
     },
-    limits: { body: 4_194_304, depth: 64, message: 67_108_864 },
+    limits: {
+      body: 4_194_304,
+      depth: 64,
+      message: 67_108_864,
+      page: null,
+      replay: 4_194_304,
+      unread: 8_388_608,
+      unreadTotal: 268_435_456,
+    },
     notices: ['first'],
   });
 });
@@ -179,6 +195,13 @@ describe('the environment', () => {
   it('goes before the file for CORE_PORT', () => {
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '9999' } }).http.port).toBe(9999);
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '' } }).http.port).toBe(1);
+  });
+
+  it('goes before the file for ENABLE_LEGACY_MCP', () => {
+    const sse = (written: boolean, said: string) =>
+      resolved({ http: { sse: written } }, { env: { ENABLE_LEGACY_MCP: said } }).http.sse;
+    expect([sse(true, 'false'), sse(false, 'true'), sse(false, ''), sse(true, '')]).toEqual([false, true, false, true]);
+    expect(() => sse(true, 'no')).toThrow('the environment variable ENABLE_LEGACY_MCP is not true or false.');
   });
 
   it.each(['x', '65536', '-1', '1.5', ' 80', '0x50'])('is refused as a port: %j', (CORE_PORT) => {

@@ -13,6 +13,7 @@ import type { Entry, Settings } from './schema.ts';
 import { startsToolgate } from './self.ts';
 
 const LAZY_IDLE_STOP = 600_000;
+const TOTAL_TIMEOUT = 3_600_000;
 
 /** Where a configuration came from, and what of it is decided by that. */
 export interface Source extends Origin {
@@ -37,9 +38,12 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
   };
   const texts = (path: Path, list: readonly string[]) => list.map((written, i) => text([...path, i], written));
   const { active_toolsets: active, http, limits } = settings;
-  const { CORE_PORT: port, DATA_DIR: dataDir } = source.env;
+  const { CORE_PORT: port, DATA_DIR: dataDir, ENABLE_LEGACY_MCP: sse } = source.env;
   if (port && !isPort(port)) {
     issues.push({ path: [], message: 'the environment variable CORE_PORT is not a port from 0 to 65535. Correct it' });
+  }
+  if (sse && !['true', 'false'].includes(sse)) {
+    issues.push({ path: [], message: 'the environment variable ENABLE_LEGACY_MCP is not true or false. Correct it' });
   }
   const config: Config = {
     file: source.file,
@@ -55,8 +59,17 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       allowedHosts: texts(['http', 'allowed_hosts'], http.allowed_hosts),
       sessionTtl: http.session_ttl,
       maxSessions: http.max_sessions,
+      sse: sse ? sse === 'true' : http.sse,
     },
-    limits: { ...limits },
+    limits: {
+      body: limits.body,
+      depth: limits.depth,
+      message: limits.message,
+      page: limits.page ?? null,
+      replay: limits.replay,
+      unread: limits.unread,
+      unreadTotal: limits.unread_total,
+    },
     notices: [...source.notices, ...notices],
   };
   if (issues.length > 0) throw configInvalid(source, issues);
@@ -97,6 +110,7 @@ function resolveServer({ name, server }: Entry, key: string, launch: Launch): Se
     start: server.start,
     idleStop: server.idle_stop ?? (server.start === 'lazy' ? LAZY_IDLE_STOP : null),
     timeout: server.timeout,
+    totalTimeout: server.total_timeout ?? Math.max(TOTAL_TIMEOUT, server.timeout),
     startTimeout: server.start_timeout,
   };
 }

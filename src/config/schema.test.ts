@@ -18,7 +18,7 @@ describe('what the schema says of', () => {
     [
       'a key like no other',
       { limits: { zzzzzzz: 1 } },
-      ['limits.zzzzzzz: unknown key. Known keys: body, depth, message.'],
+      ['limits.zzzzzzz: unknown key. Known keys: body, depth, message, page, replay, unread, unread_total.'],
     ],
     [
       'several mistyped keys of a server',
@@ -178,8 +178,16 @@ it('accepts an empty configuration and fills in every default', () => {
       allowed_hosts: [],
       session_ttl: 86_400_000,
       max_sessions: 100_000,
+      sse: true,
     },
-    limits: { body: 4_194_304, depth: 64, message: 67_108_864 },
+    limits: {
+      body: 4_194_304,
+      depth: 64,
+      message: 67_108_864,
+      replay: 4_194_304,
+      unread: 8_388_608,
+      unread_total: 268_435_456,
+    },
   });
 });
 

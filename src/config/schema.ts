@@ -4,7 +4,7 @@
  */
 
 import * as z from 'zod';
-import { count, duration, size, strictMap, text, textList } from './fields.ts';
+import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
 import type { Path } from './path.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
 
@@ -23,12 +23,29 @@ const httpSchema = strictMap({
   max_sessions: count(1, 10_000_000)
     .prefault(100_000)
     .describe('Sessions kept at one time; beyond that the one used longest ago is forgotten.'),
+  sse: flag()
+    .prefault(true)
+    .describe(
+      'Offers HTTP+SSE of the first revision too, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP goes first.',
+    ),
 });
 
 const limitsSchema = strictMap({
   body: size().prefault('4MiB').describe('Size of one request.'),
   depth: count(1, 10_000).prefault(64).describe('Nesting of one request.'),
   message: size().prefault('64MiB').describe('Size of one message of an upstream server.'),
+  page: count(1, 1_000_000)
+    .optional()
+    .describe('Most items on one page of a list; clients ask for the next. Default: all on one page.'),
+  replay: size()
+    .prefault('4MiB')
+    .describe('Bytes of events kept for each session, for five minutes, for a client that lost its stream.'),
+  unread: size()
+    .prefault('8MiB')
+    .describe('Bytes that a client may leave unread: at the next message beyond them its stream is cut.'),
+  unread_total: size()
+    .prefault('256MiB')
+    .describe('Bytes that all clients together may leave unread: beyond them the slowest one is cut.'),
 });
 
 /** Everything but the servers. */
@@ -53,7 +70,7 @@ export const settingsSchema = strictMap({
       'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
     ),
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
-  limits: limitsSchema.prefault({}).describe('Sizes beyond which a message is refused.'),
+  limits: limitsSchema.prefault({}).describe('Sizes that nothing goes beyond.'),
 });
 
 export const fileSchema = settingsSchema

@@ -49,7 +49,14 @@ export const serverShape = {
   idle_stop: duration(1)
     .optional()
     .describe('Stop the server after this long without a call. Default: never; `10m` for a lazy server.'),
-  timeout: duration(1).prefault('5m').describe('How long one call may take.'),
+  timeout: duration(1)
+    .prefault('5m')
+    .describe(
+      'How long one call may go without a sign of life: progress starts the clock anew, and a question to a person stops it.',
+    ),
+  total_timeout: duration(1)
+    .optional()
+    .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
   start_timeout: duration(1).prefault('30s').describe('How long starting the server and listing its tools may take.'),
 };
 

@@ -14,6 +14,9 @@ import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Ticket } from '../sources/connection.ts';
 
+/** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
+export const SLOW = 1024 * 1024;
+
 /** The way back for one request. */
 export interface Exchange {
   /** A message that belongs to the request and comes before its answer. */
@@ -24,6 +27,9 @@ export interface Exchange {
   abandon(): void;
   /** Called now and then while the answer is not there. */
   keepAlive(): void;
+  /** Whether the client has not read what it was sent; then whoever can wait does. */
+  readonly isFull: boolean;
+  whenDrained(goOn: () => void): void;
 }
 
 /** Errors about the request itself: to a modern client they are protocol errors, with a status of their own over HTTP. */
@@ -182,6 +188,14 @@ export class Answer implements Holder {
   notify(message: Buffer): void {
     if (this.isParked) this.parked?.holder?.notify(message);
     else if (this.place >= 0) this.exchange.send(message);
+  }
+
+  get isFull(): boolean {
+    return this.exchange.isFull;
+  }
+
+  whenDrained(goOn: () => void): void {
+    this.exchange.whenDrained(goOn);
   }
 
   ask(question: Question): void {

@@ -8,6 +8,7 @@ import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
+import { READS_AT_ONCE } from '../sources/connection.ts';
 
 /** An error that a server answered with, passed on as it came. */
 export class RelayedError extends Error {
@@ -53,6 +54,7 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
         const { signal } = options;
         const ticket = caller.call(message, {
           ...NOBODY,
+          ...READS_AT_ONCE,
           owner: caller,
           admit() {},
           result(result, era) {

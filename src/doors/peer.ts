@@ -54,6 +54,7 @@ export class Peer implements Client {
   #revision: Revision | null = null;
   #caller: Caller | null = null;
   #closed = false;
+  #isInitialized = false;
   #audience: Audience = UNTOLD;
   /** What waits for an answer. */
   readonly #running: Answer[] = [];
@@ -69,6 +70,11 @@ export class Peer implements Client {
   /** The revision agreed on; null before `initialize`. */
   get revision(): Revision | null {
     return this.#revision;
+  }
+
+  /** Whether the client has said that it is. */
+  get isInitialized(): boolean {
+    return this.#isInitialized;
   }
 
   get inFlight(): number {
@@ -96,6 +102,7 @@ export class Peer implements Client {
   accept(message: Message): void {
     if (isResponse(message)) this.#settle(message);
     else if (message.method === 'notifications/cancelled') cancelByMessage(this.#running, message);
+    else if (message.method === 'notifications/initialized') this.#isInitialized = this.#revision !== null;
   }
 
   ask(answer: Answer, question: Question): void {

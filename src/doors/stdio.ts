@@ -11,7 +11,7 @@ import { join, partsOnOneLine } from '../protocol/parts.ts';
 import { readBatch, readMessage } from '../protocol/read.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
 import { errorObject, errorReply, type Reply, writeReply } from '../protocol/rpc.ts';
-import type { Exchange } from './answer.ts';
+import { type Exchange, SLOW } from './answer.ts';
 import { ModernPeer } from './modern.ts';
 import { deliver, Peer } from './peer.ts';
 
@@ -29,15 +29,31 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
   let open = true;
   const write = (message: Buffer) => {
     if (open) output.write(Buffer.concat([message, NEWLINE]));
+    slowDown();
   };
   const answer = (reply: Reply) => {
     if (open) writeReply(output, { head: reply.head, body: partsOnOneLine(reply.body), tail: `${reply.tail}\n` });
+    slowDown();
+  };
+  /** A client that does not read its answers gets to ask no more; one that leaves too much unread is given up. */
+  const slowDown = () => {
+    if (output.writableLength <= SLOW) return;
+    if (output.writableLength > gateway.config.limits.unreadTotal) output.destroy(new Error('not read'));
+    if (input.isPaused()) return;
+    input.pause();
+    output.once('drain', () => input.resume());
   };
   const exchange: Exchange = {
     send: (message) => write(oneLine(message)),
     finish: answer,
     abandon() {},
     keepAlive() {},
+    get isFull() {
+      return output.writableLength > SLOW;
+    },
+    whenDrained(goOn) {
+      output.once('drain', goOn);
+    },
   };
   const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
   let modern: ModernPeer | null = null;

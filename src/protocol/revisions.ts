@@ -33,3 +33,13 @@ export function isModern(revision: string): boolean {
 export function allowsBatch(revision: Revision): boolean {
   return revision <= '2025-03-26';
 }
+
+/** Since 2025-06-18 every client reads event streams where it could get plain JSON; before, it says so. */
+export function readsStreams(revision: Revision): boolean {
+  return revision >= '2025-06-18';
+}
+
+/** Since 2025-11-25 an event may come without a message, for its id alone. */
+export function readsEmptyEvents(revision: Revision): boolean {
+  return revision >= '2025-11-25';
+}

@@ -5,7 +5,7 @@ import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { requestMessage } from '../protocol/rpc.ts';
-import type { Connection, Ticket } from './connection.ts';
+import { type Connection, READS_AT_ONCE, type Ticket } from './connection.ts';
 
 /** An error object that a server answered with. */
 export class UpstreamError extends Error {
@@ -66,8 +66,10 @@ export function pose(connection: Connection, method: string, params: object, tim
       renew() {},
       token: null,
       timeout,
+      totalTimeout: timeout,
       sink: {
         ...NOBODY,
+        ...READS_AT_ONCE,
         owner: OURSELVES,
         admit() {},
         result: (result) => resolve(join(result)),

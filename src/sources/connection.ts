@@ -22,9 +22,15 @@ export interface Sink extends Audience {
   fail(error: GatewayError): void;
   /** A progress or log message of this request, whole, under the caller's own token. Always before the answer. */
   notify(message: Buffer): void;
+  /** Whether the caller has not read what it was told so far: a server that can be made to wait is. */
+  readonly isFull: boolean;
+  whenDrained(goOn: () => void): void;
   /** The server asks something back, of a caller that declared it can be asked that. */
   ask(question: Question): void;
 }
+
+/** For callers in this process, who have read everything as soon as they are told it. */
+export const READS_AT_ONCE = { isFull: false, whenDrained: (goOn: () => void) => goOn() };
 
 export interface Request {
   readonly method: string;
@@ -36,7 +42,9 @@ export interface Request {
   renew(offer: Offer): void;
   /** The caller's own progress token as it was written; null where it wants no progress. */
   readonly token: Buffer | null;
+  /** Milliseconds without a sign of life, and in all. */
   readonly timeout: number;
+  readonly totalTimeout: number;
   readonly sink: Sink;
 }
 

@@ -55,10 +55,11 @@ class Entry implements Waiting {
   readonly id: number;
   readonly request: Request;
   readonly table: Table;
+  /** When it is given up: for want of a sign of life, and in any case. */
   deadline: number;
-  /** Questions open in its course, and the time that was left at the first. */
+  readonly latest: number;
+  /** Questions open in its course. */
   pauses = 0;
-  left = 0;
   carrier: { abort(error: Error): void } | null = null;
   next: Ticket | null = null;
 
@@ -66,7 +67,14 @@ class Entry implements Waiting {
     this.table = table;
     this.id = id;
     this.request = request;
-    this.deadline = performance.now() + request.timeout;
+    const now = performance.now();
+    this.latest = now + request.totalTimeout;
+    this.deadline = Math.min(now + request.timeout, this.latest);
+  }
+
+  /** Starts the clock anew, unless a person is being waited for. */
+  live(): void {
+    if (this.pauses === 0) this.deadline = Math.min(performance.now() + this.request.timeout, this.latest);
   }
 
   cancel(reason: string): void {
@@ -111,10 +119,12 @@ function tick(): void {
 
 function expire(entry: Entry): void {
   const { table, id, request } = entry;
-  const { method, timeout, sink } = request;
+  const { method, timeout, totalTimeout, sink } = request;
   table.waiting.take(id);
   table.abandoned(entry, 'timed out');
-  const text = `Server "${table.source}" did not answer ${method} within ${timeout / 1000} s and was told to stop. Try again, or raise its timeout in the configuration.`;
+  const isTotal = entry.deadline === entry.latest && totalTimeout > timeout;
+  const [limit, name] = isTotal ? [totalTimeout, 'total_timeout'] : [Math.min(timeout, totalTimeout), 'timeout'];
+  const text = `Server "${table.source}" did not answer ${method} within ${limit / 1000} s and was told to stop. Try again, or raise its ${name} in the configuration.`;
   sink.fail(new GatewayError('source_timeout', text));
 }
 
@@ -225,6 +235,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
           : bytes.toString('latin1', token.start, token.end);
       const entry = waiting.get(Number(text));
       if (entry === undefined || entry.request.token === null) return;
+      entry.live();
       entry.request.sink.notify(splice(bytes, token, entry.request.token));
     },
     log(message, id) {
@@ -257,12 +268,11 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     pause({ id }) {
       const entry = waiting.get(id);
       if (entry === undefined) return () => {};
-      if (entry.pauses++ === 0) {
-        entry.left = entry.deadline - performance.now();
-        entry.deadline = Number.POSITIVE_INFINITY;
-      }
+      entry.pauses++;
+      entry.deadline = entry.latest;
       return () => {
-        if (--entry.pauses === 0) entry.deadline = performance.now() + entry.left;
+        entry.pauses--;
+        entry.live();
       };
     },
     fail(id, error) {

@@ -46,8 +46,16 @@ describe('the revision', () => {
     expect(await reply.json()).toMatchObject({ result: { protocolVersion: '2025-11-25' } });
   });
 
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('%s works in the header', async (version) => {
-    expect((await session.post(PING, { 'mcp-protocol-version': version })).status).toBe(200);
+  const ALL = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+
+  it.each(ALL)('%s is the only one in the header of a session that agreed on it', async (revision) => {
+    const agreed = await startSession(gateway, { revision });
+    for (const version of ALL) {
+      const reply = await agreed.post(PING, { 'mcp-protocol-version': version });
+      expect(reply.status).toBe(version === revision ? 200 : 400);
+      if (version !== revision) expect(await reply.text()).toContain(`agreed on revision ${revision}`);
+    }
+    expect((await agreed.post(PING)).status).toBe(200);
   });
 
   it.each(['1999-01-01', '2024-10-07', 'x', ''])('%j in the header answers 400', async (version) => {

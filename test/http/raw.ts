@@ -62,6 +62,8 @@ export function postLines(origin: string, lines: readonly string[], body = PING)
 
 export const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 
+export const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
+
 export function initialize(revision = '2025-11-25'): string {
   const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
   return JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
@@ -87,7 +89,7 @@ export interface Answer {
 
 export async function startSession(
   gateway: HttpGateway,
-  options: { revision?: string; headers?: Record<string, string> } = {},
+  options: { revision?: string; headers?: Record<string, string>; initialized?: boolean } = {},
 ): Promise<RawSession> {
   const started = await gateway.post(initialize(options.revision), options.headers);
   const id = started.headers.get('mcp-session-id');
@@ -96,6 +98,7 @@ export async function startSession(
   const headers = { ...options.headers, 'mcp-session-id': id };
   const post = (body: string | Uint8Array, more: Record<string, string> = {}) =>
     gateway.post(body, { ...headers, ...more });
+  if (options.initialized ?? true) await post(INITIALIZED);
   let count = 0;
   return {
     id,
@@ -114,7 +117,7 @@ export async function startSession(
 export async function readMessages(response: Response): Promise<unknown[]> {
   const text = await response.text();
   if (response.headers.get('content-type') !== 'text/event-stream') return [JSON.parse(text)];
-  return [...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1]!) as unknown);
+  return [...text.matchAll(/^data: (.+)$/gm)].map((match) => JSON.parse(match[1]!) as unknown);
 }
 
 export interface Stream {
@@ -137,7 +140,7 @@ async function openStream(url: string, headers: Record<string, string>): Promise
   return {
     response,
     methods: () =>
-      [...text.matchAll(/^data: (.*)$/gm)].map((match) => (JSON.parse(match[1]!) as { method: string }).method),
+      [...text.matchAll(/^data: (.+)$/gm)].map((match) => (JSON.parse(match[1]!) as { method: string }).method),
     close: () => abort.abort(),
   };
 }

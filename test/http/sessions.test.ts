@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createSessions } from '../../src/doors/http/sessions.ts';
+import { createUnread } from '../../src/doors/http/unread.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -148,7 +149,13 @@ describe('the table of sessions', () => {
   it('gives another agent’s session the same answer as one that never was', () => {
     const config = configFromValue({}, { cwd: tempFolder(), env: {} });
     const gateway = createGateway(config);
-    const sessions = createSessions(gateway);
+    const sessions = createSessions(
+      gateway,
+      createUnread(
+        () => gateway.config.limits,
+        () => {},
+      ),
+    );
     atEnd(async () => {
       sessions.close();
       await gateway.close();

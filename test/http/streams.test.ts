@@ -7,7 +7,7 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { initialize, openSocket, PING, type RawSession, startSession } from './raw.ts';
+import { INITIALIZED, initialize, openSocket, PING, type RawSession, startSession } from './raw.ts';
 
 const TOOLS = 'notifications/tools/list_changed';
 let gateway: HttpGateway;
@@ -165,6 +165,7 @@ describe('a long call', () => {
     const post = (body: string, session = '') =>
       fetch(door.url, { method: 'POST', body, headers: { ...headers, ...(session && { 'mcp-session-id': session }) } });
     const id = (await post(initialize())).headers.get('mcp-session-id') ?? '';
+    await post(INITIALIZED, id);
     const call = '{"name":"slow_slow","arguments":{"ms":1500}}';
     const reply = post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${call}}`, id);
     await sleep(500);
@@ -173,7 +174,7 @@ describe('a long call', () => {
     expect(response.headers.get('content-type')).toBe('text/event-stream');
     const body = await response.text();
     expect(body.match(/^: .*$/gm)?.length).toBeGreaterThanOrEqual(3);
-    expect(JSON.parse(/^data: (.*)$/m.exec(body)![1]!)).toMatchObject({
+    expect(JSON.parse(/^data: (.+)$/m.exec(body)![1]!)).toMatchObject({
       id: 7,
       result: { content: [{ text: 'slow' }] },
     });

@@ -4,86 +4,96 @@
  */
 import type { ServerResponse } from 'node:http';
 import { toBytes } from '../../protocol/json.ts';
-import { partsOnOneLine } from '../../protocol/parts.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../protocol/rpc.ts';
-import { SSE_DATA, SSE_END, SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import type { Exchange } from '../answer.ts';
+import { EventStream, type StreamLog, startStream } from './stream.ts';
+import type { Unread } from './unread.ts';
 
 export class HttpExchange implements Exchange {
   // Plain fields: this object is made for every call, and private ones cost time.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
-  streaming = false;
+  readonly unread: Unread;
+  /** Where its stream is kept for a client that comes back; null where clients cannot. */
+  readonly log: StreamLog | null;
+  stream: EventStream | null = null;
   expected: number;
   /** Whether it was under way at the last tick already. */
   waited = false;
 
   /** `expected` is the number of answers: more than one for a batch, which is always a stream. */
-  constructor(response: ServerResponse, headers: readonly string[], expected = 1) {
+  constructor(
+    response: ServerResponse,
+    headers: readonly string[],
+    unread: Unread,
+    log: StreamLog | null,
+    expected = 1,
+  ) {
     this.response = response;
     this.headers = headers;
+    this.unread = unread;
+    this.log = log;
     this.expected = expected;
     if (expected > 1) this.startStreaming();
   }
 
   send(message: Buffer): void {
-    this.startStreaming();
-    this.response.write(sseEvent(message));
+    this.startStreaming().send(message);
   }
 
   finish(reply: Reply, status = 200): void {
     this.expected--;
-    if (this.streaming) {
-      writeReply(this.response, {
-        head: SSE_DATA + reply.head,
-        body: partsOnOneLine(reply.body),
-        tail: reply.tail + SSE_END,
-      });
-      if (this.expected === 0) this.response.end();
-      return;
-    }
-    sendReply(this.response, status, reply, this.headers);
+    if (this.stream === null) sendReply(this.response, status, reply, this.headers, this.unread);
+    else if (this.expected === 0) this.stream.finish(reply);
+    else this.stream.answer(reply);
   }
 
   abandon(): void {
     this.expected--;
     if (this.expected > 0) return;
-    this.startStreaming();
-    this.response.end();
+    if (this.stream !== null) this.stream.end();
+    else {
+      startStream(this.response, this.headers);
+      this.response.end();
+    }
   }
 
   /** A reply that takes long becomes a stream and is kept warm, before clients and proxies lose patience. */
   keepAlive(): void {
-    if (this.waited) {
-      this.startStreaming();
-      this.response.write(SSE_KEEPALIVE);
-    }
+    if (this.waited) this.startStreaming().keepAlive();
     this.waited = true;
   }
 
-  startStreaming(): void {
-    if (this.streaming) return;
-    this.streaming = true;
-    startStream(this.response, this.headers);
+  get isFull(): boolean {
+    return this.stream?.isFull === true;
+  }
+
+  whenDrained(goOn: () => void): void {
+    if (this.stream === null) goOn();
+    else this.stream.whenDrained(goOn);
+  }
+
+  startStreaming(): EventStream {
+    if (this.stream === null) {
+      const { response, headers, unread, log } = this;
+      if (log !== null) this.stream = log.open(response, headers, 'answer');
+      else {
+        this.stream = new EventStream(unread, 'answer', null);
+        this.stream.attach(response, headers);
+      }
+    }
+    return this.stream;
   }
 }
 
-export function startStream(response: ServerResponse, headers: readonly string[]): void {
-  if (response.headersSent || response.destroyed) return;
-  response.writeHead(200, [
-    ...headers,
-    'content-type',
-    'text/event-stream',
-    'cache-control',
-    'no-cache, no-transform',
-    'x-accel-buffering',
-    'no',
-  ]);
-  response.flushHeaders();
-}
-
 /** A reply in plain JSON, whole. */
-export function sendReply(response: ServerResponse, status: number, reply: Reply, headers: readonly string[]): void {
+export function sendReply(
+  response: ServerResponse,
+  status: number,
+  reply: Reply,
+  headers: readonly string[],
+  unread: Unread | null = null,
+): void {
   if (response.headersSent || response.destroyed) return;
   const length = String(replyLength(reply));
   response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
@@ -95,6 +105,7 @@ export function sendReply(response: ServerResponse, status: number, reply: Reply
   }
   writeReply(response, reply);
   response.end();
+  unread?.written(response);
 }
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {

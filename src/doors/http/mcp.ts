@@ -2,14 +2,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { isRequest, type Message } from '../../protocol/message.ts';
+import { isRequest, type Message, parseParams } from '../../protocol/message.ts';
 import { readBatch, readMessage } from '../../protocol/read.ts';
-import { ALL_REVISIONS, allowsBatch, isRevision } from '../../protocol/revisions.ts';
+import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../protocol/revisions.ts';
 import { deliver } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
-import { HttpExchange, startStream } from './exchange.ts';
+import { HttpExchange } from './exchange.ts';
+import { createPlainExchange } from './plain.ts';
+import { mayStream, requireJson, requireStreamReader, requireVersion } from './rules.ts';
 import type { Session, Sessions } from './sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
+import type { Unread } from './unread.ts';
 
 /** Answers one request to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
 export type McpHandler = (
@@ -23,6 +26,7 @@ export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
   stateless: Stateless,
+  unread: Unread,
   fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
 ): McpHandler {
   const readBody = createBodyReader(
@@ -43,70 +47,104 @@ export function createMcpHandler(
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
       const session = findSession(request, agent);
-      receiveBatch(
-        session,
-        batch.map((part) => readMessage(part, depth)),
-        response,
-        headers,
-      );
+      const messages = batch.map((part) => readMessage(part, depth));
+      receiveBatch(session, messages, request, response, headers);
       return;
     }
     const message = readMessage(body, depth);
     if (isStateless(message, request.headers)) {
+      mayStream(request.headers, LATEST_REVISION);
       stateless.receive(message, request, response, agent, headers);
-      return;
-    }
-    if (message.method === 'initialize') {
-      initialize(message, response, agent, headers);
-      return;
-    }
-    const session = findSession(request, agent);
-    if (isRequest(message)) {
-      session.peer.request(message, new HttpExchange(response, headers));
+    } else if (message.method === 'initialize') {
+      initialize(message, request, response, agent, headers);
     } else {
-      session.peer.accept(message);
-      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      receiveOne(findSession(request, agent), message, request, response, headers);
     }
   }
 
-  function initialize(message: Message, response: ServerResponse, agent: string, headers: readonly string[]): void {
+  function receiveOne(
+    session: Session,
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): void {
+    const streams = mayStream(request.headers, session.peer.revision!);
+    if (!isRequest(message)) {
+      session.peer.accept(message);
+      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      return;
+    }
+    const exchange = streams
+      ? new HttpExchange(response, headers, unread, session.log)
+      : createPlainExchange(response, headers, unread, session, null);
+    if (session.peer.isInitialized || message.method === 'ping') {
+      session.peer.request(message, exchange);
+      return;
+    }
+    session.whenInitialized(
+      () => session.peer.request(message, exchange),
+      () => fail(response, uninitialized(message.method), headers),
+    );
+  }
+
+  function initialize(
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    agent: string,
+    headers: readonly string[],
+  ): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
+    requireVersion(request.headers, null);
+    mayStream(request.headers, negotiate(parseParams(message).protocolVersion));
     const session = sessions.open(agent);
-    session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers]));
+    // The answer is there at once: it is never a stream.
+    session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers], unread, null));
+    const { revision } = session.peer;
     // Refused: nobody will come back for it.
-    if (session.peer.revision === null) sessions.end(session);
+    if (revision === null) sessions.end(session);
+    else session.log.primes = readsEmptyEvents(revision);
   }
 
   function receiveBatch(
     session: Session,
     messages: readonly Message[],
+    request: IncomingMessage,
     response: ServerResponse,
     headers: readonly string[],
   ): void {
-    const { revision } = session.peer;
-    if (revision === null || !allowsBatch(revision)) throw batchRefused();
+    const { peer, log } = session;
+    if (!allowsBatch(peer.revision!)) throw batchRefused();
+    const streams = mayStream(request.headers, peer.revision!);
     const expected = messages.filter(isRequest).length;
-    const exchange = expected === 0 ? null : new HttpExchange(response, headers, expected);
-    for (const message of messages) deliver(session.peer, message, () => exchange!);
-    if (exchange === null) response.writeHead(202, [...headers, 'content-length', '0']).end();
+    if (expected === 0) {
+      for (const message of messages) peer.accept(message);
+      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      return;
+    }
+    const goOn = () => {
+      const exchange = streams
+        ? new HttpExchange(response, headers, unread, log, expected)
+        : createPlainExchange(response, headers, unread, session, expected);
+      for (const message of messages) deliver(peer, message, () => exchange);
+    };
+    const first = messages.find((message) => isRequest(message) && message.method !== 'ping');
+    if (first === undefined || messages.some(({ method }) => method === 'notifications/initialized')) goOn();
+    else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
   }
 
-  function findSession(request: IncomingMessage, agent: string): Session {
-    const id = request.headers['mcp-session-id'];
+  function findSession({ headers }: IncomingMessage, agent: string): Session {
+    const id = headers['mcp-session-id'];
     if (typeof id !== 'string') {
       throw new GatewayError(
         'session_missing',
         'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
       );
     }
-    const version = request.headers['mcp-protocol-version'];
-    if (version !== undefined && !isRevision(version)) {
-      throw new GatewayError(
-        'version_unsupported',
-        `This MCP-Protocol-Version is not supported; Toolgate speaks ${ALL_REVISIONS.join(', ')}.`,
-      );
-    }
-    return sessions.find(id, agent);
+    const session = sessions.find(id, agent);
+    requireVersion(headers, session.peer.revision);
+    return session;
   }
 
   return (request, response, agent, headers) => {
@@ -114,17 +152,13 @@ export function createMcpHandler(
       throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
       case 'POST':
-        if (!isJson(request.headers['content-type'])) {
-          throw new GatewayError('media_unsupported', 'Send the message as application/json.');
-        }
-        accepts(request, POST_REPLIES);
+        requireJson(request.headers);
         readBody(new Post(request, response, agent, headers));
         return;
       case 'GET': {
-        accepts(request, STREAM);
-        const session = findSession(request, agent);
-        startStream(response, headers);
-        session.listen(response);
+        requireStreamReader(request.headers);
+        const lastEventId = request.headers['last-event-id'];
+        findSession(request, agent).listen(response, headers, lastEventId as string | undefined);
         return;
       }
       case 'DELETE':
@@ -144,22 +178,6 @@ function batchRefused(): GatewayError {
   );
 }
 
-function isJson(type: string | undefined): boolean {
-  return (
-    type === 'application/json' ||
-    (type !== undefined && type.split(';', 1)[0]!.trim().toLowerCase() === 'application/json')
-  );
-}
-
-const STREAM = ['text/event-stream'];
-const POST_REPLIES = ['application/json', 'text/event-stream'];
-
-/** Refuses a client that would not understand what it gets. */
-function accepts(request: IncomingMessage, types: readonly string[]): void {
-  const { accept } = request.headers;
-  if (accept === undefined || accept.includes('*/*')) return;
-  for (const type of types) {
-    if (!accept.includes(type))
-      throw new GatewayError('not_acceptable', `The Accept header must list ${types.join(' and ')}.`);
-  }
+function uninitialized(method: string): GatewayError {
+  return new GatewayError('not_initialized', `Send "notifications/initialized" before "${method}".`);
 }

@@ -10,7 +10,9 @@ import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { createMcpHandler } from './mcp.ts';
 import { createSessions, KEEPALIVE } from './sessions.ts';
+import { createSseDoor } from './sse.ts';
 import { createStateless, isModernHeader } from './stateless.ts';
+import { createUnread } from './unread.ts';
 
 export interface HttpDoorOptions {
   readonly host: string;
@@ -35,9 +37,14 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     );
   }
   const guard = createGuard(() => gateway.config.http, host, token);
-  const sessions = createSessions(gateway);
-  const stateless = createStateless(gateway);
-  const handleMcp = createMcpHandler(gateway, sessions, stateless, fail);
+  const unread = createUnread(
+    () => gateway.config.limits,
+    (bytes) => gateway.events.emit('cut', { bytes }),
+  );
+  const sessions = createSessions(gateway, unread);
+  const stateless = createStateless(gateway, unread);
+  const sse = createSseDoor(gateway, unread, fail);
+  const handleMcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
 
   function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
     const known = toGatewayError(error);
@@ -45,7 +52,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     const headers = [...admitted];
     if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
     const modern = isModernHeader(response.req.headers);
-    if (known.code === 'method_not_allowed') headers.push('allow', modern ? 'POST' : 'POST, GET, DELETE');
+    if (known.code === 'method_not_allowed') headers.push('allow', allowed(pathOf(response.req.url ?? ''), modern));
     // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
     const { complete, headers: asked } = response.req;
     if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
@@ -72,14 +79,19 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
         return;
       }
       const agent = guard.identify(request);
-      if (path !== '/mcp') throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
-      handleMcp(request, response, agent, headers);
+      if (path === '/mcp') handleMcp(request, response, agent, headers);
+      else if (path === '/sse' && gateway.config.http.sse) sse.open(request, response, agent, headers);
+      else if (path === '/messages' && gateway.config.http.sse) sse.post(request, response, agent, headers);
+      else throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
     } catch (error) {
       fail(response, error, headers);
     }
   }
 
-  const ticking = setInterval(() => stateless.keepAlive(), KEEPALIVE);
+  const ticking = setInterval(() => {
+    stateless.keepAlive();
+    sse.keepAlive();
+  }, KEEPALIVE);
   ticking.unref();
 
   // Loaded here, so that a gateway on stdio starts without it.
@@ -99,13 +111,15 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     port: bound,
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}/mcp`,
     get sessions() {
-      return sessions.size;
+      return sessions.size + sse.size;
     },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
       clearInterval(ticking);
       sessions.close();
       stateless.close();
+      sse.close();
+      unread.close();
       server.closeAllConnections();
       await done;
     },
@@ -130,6 +144,11 @@ function preflight({ headers }: IncomingMessage): readonly string[] {
     'access-control-max-age',
     '600',
   ];
+}
+
+function allowed(path: string, modern: boolean): string {
+  if (path === '/sse') return 'GET';
+  return modern || path === '/messages' ? 'POST' : 'POST, GET, DELETE';
 }
 
 function pathOf(url: string): string {

@@ -3,59 +3,86 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { SSE_KEEPALIVE, sseEvent } from '../../protocol/sse.ts';
 import { Peer } from '../peer.ts';
+import { type Budget, type EventStream, StreamLog } from './stream.ts';
+import type { Unread } from './unread.ts';
 
 export const KEEPALIVE = 15_000;
+
+/** How long a request may overtake `notifications/initialized`, where a client does not wait for the reply to that. */
+const OVERTAKING = 1_000;
+/** What may wait for a stream to be opened. */
+const MOST_MISSED = 1_000;
 
 export class Session {
   readonly id = randomBytes(18).toString('base64url');
   readonly peer: Peer;
+  readonly log: StreamLog;
   lastUse = Date.now();
   /** Streams that the client holds open for what we say unasked; the newest is used. */
-  #streams: ServerResponse[] = [];
+  #standing: EventStream[] = [];
   /** Said while no stream was open; each once, because a list that changed twice is still just changed. */
-  #missed: Set<Buffer> | null = null;
+  #missed: Map<string, Buffer> | null = null;
 
-  constructor(gateway: Gateway, agent: string) {
-    this.peer = new Peer(gateway, { agent, selection: 'own', notify: (message) => this.#notify(message) });
+  constructor(gateway: Gateway, agent: string, unread: Unread, budget: Budget) {
+    this.peer = new Peer(gateway, { agent, selection: 'own', notify: (message) => this.say(message) });
+    this.log = new StreamLog(unread, () => gateway.config.limits.replay, budget);
   }
 
   get idle(): boolean {
-    return this.#streams.length === 0 && this.peer.inFlight === 0;
+    return this.peer.inFlight === 0 && !this.#standing.some(({ isOpen }) => isOpen);
   }
 
-  /** Takes over a response whose event-stream headers are out. */
-  listen(response: ServerResponse): void {
-    this.#streams.push(response);
+  /** Opens a stream for what is said unasked, or goes on with one after the event that the client saw last. */
+  listen(response: ServerResponse, headers: readonly string[], lastEventId: string | undefined): void {
+    const resumed = lastEventId === undefined ? null : this.log.resume(lastEventId, response, headers);
+    const stream = resumed ?? this.log.open(response, headers, 'standing');
     response.on('close', () => {
-      this.#streams = this.#streams.filter((one) => one !== response);
       this.lastUse = Date.now();
     });
+    if (stream.kind !== 'standing') return;
+    this.#standing = [...this.#standing.filter((one) => one.isOpen && one !== stream), stream];
     const missed = this.#missed;
     this.#missed = null;
-    for (const message of missed ?? []) this.#notify(message);
+    for (const message of missed?.values() ?? []) stream.send(message);
   }
 
-  keepAlive(): void {
+  /** Says what belongs to no request, now or when there is a stream again. */
+  say(message: Buffer): void {
+    const stream = this.#standing.findLast(({ isOpen }) => isOpen);
+    if (stream !== undefined) {
+      stream.send(message);
+      return;
+    }
+    this.#missed ??= new Map();
+    this.#missed.set(message.toString('latin1'), message);
+    if (this.#missed.size > MOST_MISSED) this.#missed.delete(this.#missed.keys().next().value!);
+  }
+
+  /** Calls `go` when the client has said that it is initialized: at once, nearly always. `late` when it does not. */
+  whenInitialized(go: () => void, late: () => void): void {
+    if (this.peer.isInitialized) {
+      go();
+      return;
+    }
+    const until = Date.now() + OVERTAKING;
+    const look = () => {
+      if (this.peer.isInitialized) go();
+      else if (Date.now() > until) late();
+      else setTimeout(look, 10);
+    };
+    look();
+  }
+
+  keepAlive(now: number): void {
     this.peer.keepAlive();
-    for (const stream of this.#streams) stream.write(SSE_KEEPALIVE);
+    this.log.sweep(now);
+    for (const stream of this.#standing) stream.keepAlive();
   }
 
   close(): void {
     this.peer.close();
-    for (const stream of this.#streams) stream.end();
-    this.#streams = [];
-  }
-
-  #notify(message: Buffer): void {
-    const stream = this.#streams.at(-1);
-    if (stream === undefined) {
-      this.#missed ??= new Set();
-      this.#missed.add(message);
-    } else {
-      stream.write(sseEvent(message));
-    }
+    this.log.close();
   }
 }
 
@@ -68,14 +95,15 @@ export interface Sessions {
   close(): void;
 }
 
-export function createSessions(gateway: Gateway): Sessions {
+export function createSessions(gateway: Gateway, unread: Unread): Sessions {
   const sessions = new Map<string, Session>();
+  const budget: Budget = { used: 0 };
 
   const sweep = setInterval(() => {
     const now = Date.now();
     for (const session of sessions.values()) {
       if (isOver(session, now)) end(session);
-      else session.keepAlive();
+      else session.keepAlive(now);
     }
   }, KEEPALIVE);
   sweep.unref();
@@ -107,7 +135,7 @@ export function createSessions(gateway: Gateway): Sessions {
     },
     open(agent) {
       makeRoom();
-      const session = new Session(gateway, agent);
+      const session = new Session(gateway, agent, unread, budget);
       sessions.set(session.id, session);
       return session;
     },

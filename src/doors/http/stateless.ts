@@ -18,6 +18,7 @@ import { errorReply } from '../../protocol/rpc.ts';
 import type { Answer } from '../answer.ts';
 import { ModernPeer } from '../modern.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
+import type { Unread } from './unread.ts';
 
 export interface Stateless {
   receive(
@@ -61,7 +62,7 @@ function cancelOnClose(response: ServerResponse, answer: Answer): void {
   carrier[ANSWER] = answer;
 }
 
-export function createStateless(gateway: Gateway): Stateless {
+export function createStateless(gateway: Gateway, unread: Unread): Stateless {
   const peers = new Map<string, ModernPeer>();
 
   /** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
@@ -88,7 +89,12 @@ export function createStateless(gateway: Gateway): Stateless {
         response.writeHead(202, [...headers, 'content-length', '0']).end();
         return;
       }
-      const answer = peerOf(agent).request(message, audience, new HttpExchange(response, headers), request.headers);
+      const answer = peerOf(agent).request(
+        message,
+        audience,
+        new HttpExchange(response, headers, unread, null),
+        request.headers,
+      );
       // Over already: nothing to cancel.
       if (answer.place < 0) return;
       cancelOnClose(response, answer);

@@ -1,0 +1,140 @@
+/**
+ * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we say, for as
+ * long as the session lasts; the client sends its messages one by one to the address that the stream begins with.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { claimsRevision, type Message } from '../../protocol/message.ts';
+import { readBatch, readMessage } from '../../protocol/read.ts';
+import { allowsBatch } from '../../protocol/revisions.ts';
+import type { Exchange } from '../answer.ts';
+import { deliver, Peer } from '../peer.ts';
+import { createBodyReader, Post } from './body.ts';
+import { requireJson, requireStreamReader } from './rules.ts';
+import { EventStream } from './stream.ts';
+import type { Unread } from './unread.ts';
+
+type Handler = (request: IncomingMessage, response: ServerResponse, agent: string, headers: readonly string[]) => void;
+
+export interface SseDoor {
+  readonly size: number;
+  readonly open: Handler;
+  readonly post: Handler;
+  keepAlive(): void;
+  close(): void;
+}
+
+interface SseSession {
+  readonly peer: Peer;
+  readonly stream: EventStream;
+  readonly exchange: Exchange;
+}
+
+export function createSseDoor(
+  gateway: Gateway,
+  unread: Unread,
+  fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
+): SseDoor {
+  const sessions = new Map<string, SseSession>();
+
+  const readBody = createBodyReader(
+    () => gateway.config.limits.body,
+    (post, body) => {
+      try {
+        if (body instanceof GatewayError) throw body;
+        receive(find(post.request, post.agent), body);
+        post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
+      } catch (failure) {
+        fail(post.response, failure, post.headers);
+      }
+    },
+  );
+
+  function receive({ peer, exchange }: SseSession, body: Buffer): void {
+    const { depth } = gateway.config.limits;
+    const batch = readBatch(body);
+    if (batch !== null && (peer.revision === null || !allowsBatch(peer.revision)))
+      throw new GatewayError('request_invalid', 'A batch is not allowed here; send one message at a time.');
+    const messages = (batch ?? [body]).map((part) => readMessage(part, depth));
+    messages.forEach(refuseModern);
+    for (const message of messages) deliver(peer, message, () => exchange);
+  }
+
+  function find({ url }: IncomingMessage, agent: string): SseSession {
+    const id = new URLSearchParams(url!.slice(url!.indexOf('?') + 1)).get('session_id');
+    if (id === null)
+      throw new GatewayError(
+        'session_missing',
+        'The session_id is missing: use the address that GET /sse begins with.',
+      );
+    const session = sessions.get(id);
+    if (session === undefined || session.peer.agent !== agent)
+      throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with GET /sse.');
+    return session;
+  }
+
+  return {
+    get size() {
+      return sessions.size;
+    },
+    open(request, response, agent, headers) {
+      if (request.method !== 'GET') throw new GatewayError('method_not_allowed', 'Only GET is possible here.');
+      requireStreamReader(request.headers);
+      if (sessions.size >= gateway.config.http.maxSessions)
+        throw new GatewayError(
+          'sessions_full',
+          'All sessions are in use. Try again later, or raise http.max_sessions.',
+        );
+      const stream = new EventStream(unread, 'standing', null);
+      stream.attach(response, headers);
+      const session = { peer: joinPeer(gateway, agent, stream), stream, exchange: exchangeOn(stream) };
+      const id = randomBytes(18).toString('base64url');
+      sessions.set(id, session);
+      response.on('close', () => {
+        sessions.delete(id);
+        session.peer.close();
+      });
+      response.write(`event: endpoint\ndata: /messages?session_id=${id}\n\n`);
+    },
+    post(request, response, agent, headers) {
+      if (request.method !== 'POST') throw new GatewayError('method_not_allowed', 'Only POST is possible here.');
+      requireJson(request.headers);
+      find(request, agent);
+      readBody(new Post(request, response, agent, headers));
+    },
+    keepAlive() {
+      for (const { stream } of sessions.values()) stream.keepAlive();
+    },
+    close() {
+      for (const { stream, peer } of sessions.values()) {
+        peer.close();
+        stream.end();
+      }
+      sessions.clear();
+    },
+  };
+}
+
+function joinPeer(gateway: Gateway, agent: string, stream: EventStream): Peer {
+  return new Peer(gateway, { agent, selection: 'own', notify: (message) => stream.send(message) });
+}
+
+function exchangeOn(stream: EventStream): Exchange {
+  return {
+    send: (message) => stream.send(message),
+    finish: (reply) => stream.answer(reply),
+    abandon() {},
+    keepAlive() {},
+    get isFull() {
+      return stream.isFull;
+    },
+    whenDrained: (goOn) => stream.whenDrained(goOn),
+  };
+}
+
+function refuseModern(message: Message): void {
+  if (claimsRevision(message))
+    throw new GatewayError('request_invalid', 'This revision of the protocol has no HTTP+SSE; send it to /mcp.');
+}
