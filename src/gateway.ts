@@ -3,14 +3,16 @@
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
 
-import { fingerprint, LIST_KINDS, type ListKind, listOf } from './access/lists.ts';
+import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from './access/lists.ts';
 import { rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
 import { type Call, findCall } from './calls/call.ts';
+import type { Caller, CallerOptions } from './calls/caller.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN } from './catalog/entry.ts';
+import { introduce } from './catalog/introduction.ts';
 import type { Kind } from './catalog/item.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
@@ -27,39 +29,14 @@ import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
 import { openVerdictStore } from './store/verdicts.ts';
 
-export interface CallerOptions {
-  readonly agent: string;
-  /**
-   * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
-   * `all` is for the operator, who sees everything switched on.
-   */
-  readonly selection: 'own' | 'default' | 'all';
-  /** A list that the caller sees has changed. */
-  changed(kind: ListKind): void;
-  /** A resource that it subscribed to has changed, by the URI that it used. */
-  updated?(uri: string): void;
-}
-
-/** Somebody who lists and calls: a session, or a program. */
-export interface Caller {
-  readonly agent: string;
-  view(): View;
-  /** The result of a list method, for clients of an era. The caller counts as told of that list. */
-  list(kind: Kind, era: Era): Buffer;
-  /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
-  call(message: Message, sink: Sink): Ticket;
-  /** From here on the caller hears of changes of a resource. Rejects where there is none, or its server does not tell. */
-  subscribe(uri: string): Promise<void>;
-  unsubscribe(uri: string): void;
-  leave(): void;
-}
-
 export interface Gateway {
   readonly events: Events;
   readonly config: Config;
   readonly catalog: Catalog;
   /** While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on. */
   readonly opening: Promise<void> | null;
+  /** The same, but for a moment only, and null as soon as something is known of every server. */
+  readonly introducing: Promise<void> | null;
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
   join(options: CallerOptions): Caller;
@@ -78,6 +55,8 @@ export interface Gateway {
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
 const MAX_VIEWS = 100;
+/** What servers say of themselves is worth this wait, at the first start only: later it is known from before. */
+const INTRODUCTION = 1_000;
 /** The answer for an item of a server that does not complete. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
 const NO_TICKET: Ticket = { cancel() {} };
@@ -140,11 +119,24 @@ export function createGateway(initial: Config): Gateway {
     }
 
     list(kind: Kind, era: Era): Buffer {
+      this.note(kind);
+      return this.view().list(kind, era);
+    }
+
+    /** The caller looks at a list. */
+    note(kind: Kind): void {
       fleet.freshen(kind);
-      const view = this.view();
       const list = listOf(kind);
-      this.told[list] = fingerprint(view, list);
-      return view.list(kind, era);
+      this.told[list] = fingerprint(this.view(), list);
+    }
+
+    page(kind: Kind, era: Era, cursor: string | null): Buffer {
+      if (cursor === null) this.note(kind);
+      return pageOf(this.view(), kind, era, config.limits.page, cursor);
+    }
+
+    introduction(): string {
+      return introduce(fleet.contributions());
     }
 
     call(message: Message, sink: Sink): Ticket {
@@ -297,6 +289,7 @@ export function createGateway(initial: Config): Gateway {
     opening = null;
     routeEarly();
   });
+  const briefly = pause(INTRODUCTION);
 
   return {
     events,
@@ -308,6 +301,9 @@ export function createGateway(initial: Config): Gateway {
     },
     get opening() {
       return opening;
+    },
+    get introducing() {
+      return opening === null || fleet.isKnown ? null : Promise.race([opening, briefly]);
     },
     apply,
     join(options) {

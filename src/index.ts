@@ -1,6 +1,7 @@
 /** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
 
 export type { ListKind } from './access/lists.ts';
+export type { Caller, CallerOptions } from './calls/caller.ts';
 export type { Catalog, Problem } from './catalog/catalog.ts';
 export type { Entry } from './catalog/entry.ts';
 export type { Kind } from './catalog/item.ts';
@@ -14,6 +15,6 @@ export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
 export type { EventMap, EventName, Events, Listener } from './events.ts';
 export { type Following, followConfig } from './follow.ts';
-export { type Caller, type CallerOptions, createGateway, type Gateway } from './gateway.ts';
+export { createGateway, type Gateway } from './gateway.ts';
 export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 export { VERSION } from './version.ts';

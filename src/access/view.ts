@@ -17,6 +17,8 @@ export interface View {
   readonly controls: ViewControls;
   /** The result of the kind's list method for clients of an era: made at the first question, the same bytes ever after. */
   list(kind: Kind, era: Era): Buffer;
+  /** One page of it: `size` items after the one that the cursor names. Null where there is none of that name. */
+  page(kind: Kind, era: Era, size: number, cursor: string | null): Buffer | null;
   /** Changes exactly when the list does. */
   fingerprint(kind: Kind): string;
 }
@@ -51,7 +53,20 @@ export function buildView(catalog: Catalog, selection: Selection, controls: View
     entries: Object.freeze(entries),
     controls,
     list: (kind: Kind, era: Era) =>
-      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind].values(), era)),
+      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind].values(), era, null)),
+    page(kind: Kind, era: Era, size: number, cursor: string | null) {
+      const names = [...entries[kind].keys()];
+      const start = cursor === null ? 0 : names.indexOf(Buffer.from(cursor, 'base64url').toString()) + 1;
+      if (cursor !== null && start === 0) return null;
+      const shown = names.slice(start, start + size);
+      const last = start + size < names.length ? Buffer.from(shown.at(-1)!).toString('base64url') : null;
+      return printList(
+        kind,
+        shown.map((name) => entries[kind].get(name)!),
+        era,
+        last,
+      );
+    },
     fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind].values())),
   });
 }
@@ -64,7 +79,7 @@ function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
   return value;
 }
 
-function printList(kind: Kind, entries: Iterable<Entry>, era: Era): Buffer {
+function printList(kind: Kind, entries: Iterable<Entry>, era: Era, nextCursor: string | null): Buffer {
   const parts: Buffer[] = [Buffer.from(`{"${kindWords[kind].list}":[`)];
   let first = true;
   for (const entry of entries) {
@@ -72,7 +87,7 @@ function printList(kind: Kind, entries: Iterable<Entry>, era: Era): Buffer {
     first = false;
     parts.push(definitionOf(entry, era));
   }
-  parts.push(CLOSE);
+  parts.push(nextCursor === null ? CLOSE : Buffer.from(`],"nextCursor":"${nextCursor}"}`));
   return Buffer.concat(parts);
 }
 

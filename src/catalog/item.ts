@@ -23,13 +23,18 @@ export interface Item {
   readonly traits: EraTraits;
 }
 
-export interface Offer {
+export interface Listing {
   readonly items: readonly Item[];
   /** What went wrong while listing, each a sentence. */
   readonly problems: readonly string[];
 }
 
-export const EMPTY_OFFER: Offer = { items: [], problems: [] };
+export interface Offer extends Listing {
+  /** What the server tells models about its use; empty for nothing. */
+  readonly instructions: string;
+}
+
+export const EMPTY_OFFER: Offer = { items: [], problems: [], instructions: '' };
 
 interface KindWords {
   readonly method: string;
@@ -54,7 +59,7 @@ export const kindWords: Readonly<Record<Kind, KindWords>> = {
 };
 
 /** The definitions on one page of a list result. */
-export function readItems(kind: Kind, result: Buffer): Offer {
+export function readItems(kind: Kind, result: Buffer): Listing {
   const words = kindWords[kind];
   const list = findMember(result, words.list);
   const elements = list === null ? null : readElements(result, list.start, list.end);

@@ -1,7 +1,9 @@
 /** A way in for programs in the same process: values instead of bytes. */
+
+import type { Caller } from '../calls/caller.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
-import type { Caller, Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { ASKS, legacyResult } from '../protocol/bridge.ts';
 import { NOBODY } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';

@@ -20,12 +20,13 @@ export const CAPABILITIES = {
   logging: {},
 };
 
-/** Lists come whole, so no cursor can be one of ours. */
-export function refuseCursor(message: Message): void {
-  if (message.paramsStart < 0) return;
+/** Where a list is to go on; null for its start. */
+export function readCursor(message: Message): string | null {
+  if (message.paramsStart < 0) return null;
   const { cursor } = parseParams(message);
-  if (cursor !== undefined)
-    throw new GatewayError('params_invalid', 'The cursor is unknown: Toolgate lists everything on one page.');
+  if (cursor !== undefined && typeof cursor !== 'string')
+    throw new GatewayError('params_invalid', '"cursor" must be the "nextCursor" of an earlier page.');
+  return cursor ?? null;
 }
 
 /** A gateway among its own servers would list itself for ever. */
@@ -54,4 +55,13 @@ export function readUri({ bytes, uriStart, uriEnd, method }: Message): string {
 export function refuseWith(answer: Answer, error: unknown): void {
   if (error instanceof UpstreamError) answer.error(error.error, 'legacy');
   else answer.refuse(toGatewayError(error));
+}
+
+/** Answers now, or after what is waited for; what goes wrong is the answer then. */
+export function after(waited: Promise<void> | null, answer: Answer, go: () => void): void {
+  if (waited === null) {
+    go();
+    return;
+  }
+  void waited.then(go).catch((error: unknown) => answer.refuse(toGatewayError(error)));
 }

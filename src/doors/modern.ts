@@ -4,9 +4,9 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
-import type { Kind } from '../catalog/item.ts';
+import type { Caller } from '../calls/caller.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Caller, Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
@@ -16,7 +16,7 @@ import { ASKING, type Question, unanswerable } from '../protocol/question.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import type { Ticket } from '../sources/connection.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
-import { CAPABILITIES, idInUse, listMethods, methodUnknown, refuseCursor, refuseOurselves } from './methods.ts';
+import { after, CAPABILITIES, idInUse, listMethods, methodUnknown, readCursor, refuseOurselves } from './methods.ts';
 
 export interface ModernOptions {
   readonly agent: string;
@@ -39,10 +39,13 @@ const FILTERS: Readonly<Record<ListKind, string>> = {
   prompts: 'promptsListChanged',
 };
 
-const DISCOVERY = toBytes({
-  supportedVersions: ALL_REVISIONS,
-  capabilities: CAPABILITIES,
-});
+function discovery(instructions: string): Buffer {
+  return toBytes({
+    supportedVersions: ALL_REVISIONS,
+    capabilities: CAPABILITIES,
+    ...(instructions !== '' && { instructions }),
+  });
+}
 
 export class ModernPeer implements Client {
   readonly agent: string;
@@ -141,7 +144,7 @@ export class ModernPeer implements Client {
         return;
       case 'server/discover':
         refuseOurselves(message);
-        answer.own(DISCOVERY);
+        answer.own(discovery(this.#caller.introduction()));
         return;
       case 'subscriptions/listen':
         this.#listen(message, answer);
@@ -149,8 +152,8 @@ export class ModernPeer implements Client {
       default: {
         const kind = listMethods.get(message.method);
         if (kind === undefined) throw methodUnknown(message.method);
-        refuseCursor(message);
-        this.#list(kind, answer);
+        const cursor = readCursor(message);
+        after(this.#gateway.opening, answer, () => answer.own(this.#caller.page(kind, 'modern', cursor)));
       }
     }
   }
@@ -159,12 +162,6 @@ export class ModernPeer implements Client {
   #resume(message: Message, answer: Answer): Ticket | null {
     const cancel = this.#gateway.parked.resume(this.agent, message, answer);
     return cancel === null ? null : { cancel };
-  }
-
-  #list(kind: Kind, answer: Answer): void {
-    const { opening } = this.#gateway;
-    if (opening === null) answer.own(this.#caller.list(kind, 'modern'));
-    else void opening.then(() => answer.own(this.#caller.list(kind, 'modern')));
   }
 
   #listen(message: Message, answer: Answer): void {

@@ -4,9 +4,10 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
+import type { Caller } from '../calls/caller.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Caller, Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { type Audience, NOBODY, readCapabilities } from '../protocol/envelope.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
@@ -17,12 +18,13 @@ import { errorObject, errorReply, notificationMessage, requestMessage } from '..
 import { IDENTITY } from '../version.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
 import {
+  after,
   CAPABILITIES,
   idInUse,
   listMethods,
   methodUnknown,
+  readCursor,
   readUri,
-  refuseCursor,
   refuseOurselves,
   refuseWith,
 } from './methods.ts';
@@ -178,14 +180,15 @@ export class Peer implements Client {
       case 'ping':
         answer.own(EMPTY);
         return;
-      case 'initialize':
-        answer.own(this.#initialize(message));
+      case 'initialize': {
+        const caller = this.#initialize(message);
+        after(this.#gateway.introducing, answer, () => answer.own(this.#greeting(caller)));
         return;
+      }
       default: {
         const kind = listMethods.get(message.method);
         if (kind === undefined) throw methodUnknown(message.method);
-        refuseCursor(message);
-        this.#list(this.#initialized(message), kind, answer);
+        this.#list(this.#initialized(message), kind, readCursor(message), answer);
       }
     }
   }
@@ -196,7 +199,7 @@ export class Peer implements Client {
     return this.#caller;
   }
 
-  #initialize(message: Message): Buffer {
+  #initialize(message: Message): Caller {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
     refuseOurselves(message);
     const { protocolVersion } = parseParams(message);
@@ -209,10 +212,16 @@ export class Peer implements Client {
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
     });
+    return this.#caller;
+  }
+
+  #greeting(caller: Caller): Buffer {
+    const instructions = caller.introduction();
     return toBytes({
       protocolVersion: this.#revision,
       capabilities: CAPABILITIES,
       serverInfo: IDENTITY,
+      ...(instructions !== '' && { instructions }),
     });
   }
 
@@ -225,14 +234,9 @@ export class Peer implements Client {
     this.#gateway.setLogLevel(level);
   }
 
-  #list(caller: Caller, kind: Kind, answer: Answer): void {
-    const { opening } = this.#gateway;
-    if (opening === null) {
-      answer.own(caller.list(kind, 'legacy'));
-      return;
-    }
-    void opening.then(() => {
-      if (!this.#closed) answer.own(caller.list(kind, 'legacy'));
+  #list(caller: Caller, kind: Kind, cursor: string | null, answer: Answer): void {
+    after(this.#gateway.opening, answer, () => {
+      if (!this.#closed) answer.own(caller.page(kind, 'legacy', cursor));
     });
   }
 }

@@ -17,6 +17,10 @@ export const SSE_KEEPALIVE = Buffer.from(': keepalive\n\n');
 
 export interface SseReader {
   push(chunk: Buffer): void;
+  /** What to come back with after the last event; empty where the other side gave none. */
+  readonly lastId: string;
+  /** Milliseconds to wait before that, where the other side said so. */
+  readonly retry: number | null;
 }
 
 /** Calls `event` with the data and the name of every event. Lines end in LF, CR or CRLF; other fields are passed over. */
@@ -31,6 +35,8 @@ export function createSseReader(
   let afterCarriage = false;
   let first = true;
   let name = MESSAGE;
+  let lastId = '';
+  let retry: number | null = null;
 
   const line = (tail: Buffer) => {
     let bytes = tail;
@@ -54,6 +60,7 @@ export function createSseReader(
       return;
     }
     if (bytes[0] === 0x65) readName(bytes);
+    else if (bytes[0] === 0x69 || bytes[0] === 0x72) readReturn(bytes);
     if (bytes.length < 5 || bytes.toString('latin1', 0, 5) !== 'data:') return;
     if (data.length > 0) data.push(NEWLINE);
     data.push(bytes.subarray(bytes[5] === 0x20 ? 6 : 5));
@@ -66,7 +73,19 @@ export function createSseReader(
     if (given !== undefined) name = given;
   };
 
+  const readReturn = (bytes: Buffer) => {
+    const [, field, value] = /^(id|retry): ?(.*)$/.exec(bytes.toString()) ?? [];
+    if (field === 'id') lastId = value!;
+    else if (field === 'retry' && /^\d{1,9}$/.test(value!)) retry = Number(value);
+  };
+
   return {
+    get lastId() {
+      return lastId;
+    },
+    get retry() {
+      return retry;
+    },
     push(chunk) {
       size += chunk.length;
       let start = 0;

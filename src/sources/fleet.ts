@@ -43,6 +43,8 @@ export interface Fleet {
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
   /** The id of the place that a source has; undefined for one that is not in charge. */
   idOf(source: Source): number | undefined;
+  /** Whether something is known of every server: what it offers, or last offered. */
+  readonly isKnown: boolean;
   /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
   mayClaim(name: string, id: number): boolean;
   setLogLevel(level: LogLevel): void;
@@ -164,6 +166,9 @@ export function createFleet(context: SourceContext): Fleet {
         offer: source.offer,
         present: source.present,
       })),
+    get isKnown() {
+      return slots.every(({ source }) => source.offer !== EMPTY_OFFER);
+    },
     find: (id) => byId.get(id),
     idOf: (source) => slots.find((slot) => slot.source === source)?.id,
     mayClaim(name, id) {

@@ -27,6 +27,8 @@ export interface Greeting {
   readonly subscribes: boolean;
   /** What else a modern one is asked to tell of. */
   readonly filter: Readonly<Record<string, true>>;
+  /** What it tells models about its use; empty for nothing. */
+  readonly instructions: string;
   /** Whether it takes a level for its log messages; modern servers are told with each request. */
   readonly levels: boolean;
 }
@@ -110,18 +112,21 @@ interface Identity {
 interface Discovery {
   readonly capabilities: Capabilities;
   readonly server: string;
+  readonly instructions: string;
 }
 
 /** Null for an answer that only a server of the earlier revisions would give. */
 function readDiscovery(result: Buffer): Discovery | null {
-  const { supportedVersions, capabilities, _meta } = JSON.parse(result.toString()) as {
+  const { supportedVersions, capabilities, instructions, _meta } = JSON.parse(result.toString()) as {
     supportedVersions?: unknown;
+    instructions?: unknown;
     capabilities?: Capabilities;
     _meta?: Record<string, Identity>;
   };
   if (!Array.isArray(supportedVersions)) return null;
   if (!supportedVersions.includes(MODERN_REVISION)) return otherwise(supportedVersions);
-  return { capabilities: capabilities ?? {}, server: nameOf(_meta?.[SERVER_INFO]) };
+  const server = nameOf(_meta?.[SERVER_INFO]);
+  return { capabilities: capabilities ?? {}, server, instructions: textOf(instructions) };
 }
 
 /** For a server that does not speak our modern revision: null where we have an earlier one in common. */
@@ -148,12 +153,12 @@ function judge(error: unknown): null {
   return null;
 }
 
-function enterModern(connection: Connection, { capabilities, server }: Discovery): Greeting {
+function enterModern(connection: Connection, { capabilities, server, instructions }: Discovery): Greeting {
   connection.speak('modern', MODERN_REVISION);
   const { kinds, completes, subscribes } = features(capabilities);
   const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
   const filter = listFilter(capabilities);
-  const greeting = { ...MODERN, server, kinds, silent, completes, subscribes, filter, levels: false };
+  const greeting = { ...MODERN, server, instructions, kinds, silent, completes, subscribes, filter, levels: false };
   connection.listen(listenRequest(greeting, []));
   return greeting;
 }
@@ -192,6 +197,7 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
     protocolVersion?: unknown;
     capabilities?: Capabilities;
     serverInfo?: Identity;
+    instructions?: unknown;
   };
   if (!isRevision(protocolVersion)) {
     const text = `speaks protocol revision ${JSON.stringify(protocolVersion)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
@@ -208,6 +214,7 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
     isModernToo: false,
     revision: protocolVersion,
     server,
+    instructions: textOf(answer.instructions),
     ...features(capabilities),
     silent: [],
     filter: {},
@@ -222,6 +229,10 @@ function features(capabilities: Capabilities): { kinds: Kind[]; completes: boole
   if (capabilities.prompts !== undefined) kinds.push('prompt');
   const subscribes = capabilities.resources?.subscribe === true;
   return { kinds, completes: capabilities.completions !== undefined, subscribes };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function nameOf(identity: Identity | undefined): string {

@@ -173,7 +173,8 @@ export async function openHttp(
       setHeaders();
     },
     receive,
-    answered(waiting, status, parts) {
+    answered(exchange, status, parts) {
+      const { waiting } = exchange;
       if (isForgotten(status, parts)) {
         forgotten(waiting);
       } else if (status >= 300) {
@@ -183,15 +184,30 @@ export async function openHttp(
       } else {
         if (parts.length === 1) receive(waiting, parts[0]!);
         else if (parts.length > 1) receiveLong(waiting, parts);
-        broken(waiting, 'ended its reply without an answer');
+        if (!comeBack(exchange)) broken(waiting, 'ended its reply without an answer');
       }
     },
-    broken(waiting, error) {
+    broken(exchange, error) {
+      if (!(error instanceof TooLarge) && comeBack(exchange)) return;
+      const { waiting } = exchange;
       const reason = error instanceof TooLarge ? error.message : reach(error);
       broken(waiting, reason);
       if (isUnreachable(error)) end(reason);
     },
   };
+
+  /** A server of the earlier revisions may close the stream of an answer before that is there, and wants to be asked again. */
+  function comeBack({ waiting, events, returns }: Exchange): boolean {
+    if (waiting === null || !events?.lastId || pending.era === 'modern') return false;
+    if (ended || returns > MOST_RETURNS || !pending.has(waiting.id)) return false;
+    const { lastId, retry } = events;
+    setTimeout(() => {
+      if (ended || !pending.has(waiting.id)) return;
+      const next = new Exchange(link, waiting, maxMessage, returns + 1);
+      pool.dispatch({ path, method: 'GET', headers: [...headers, 'last-event-id', lastId] }, next);
+    }, retry ?? RETURN);
+    return true;
+  }
 
   function settleQuietly(waiting: Waiting, answer: Buffer): void {
     try {
@@ -230,7 +246,7 @@ export async function openHttp(
           mayReturn = true;
           listening?.taken();
           const tooLong = () => controller.abort(new TooLarge(maxMessage));
-          reader = createSseReader(maxMessage, (data) => receive(null, data), tooLong);
+          reader = createSseReader(maxMessage, (data) => data.length > 0 && receive(null, data), tooLong);
         } else if (isSpeaking !== null && !ended) {
           // Without a stream before, it only says that there is none.
           if (NOT_HERE.includes(status)) forgotten(null);
@@ -309,4 +325,7 @@ export async function openHttp(
   }
 }
 
+/** How long after the end of a stream it is asked for again, and how often in a row. */
+const RETURN = 1_000;
+const MOST_RETURNS = 5;
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];

@@ -1,5 +1,5 @@
 /** What a server offers, page by page. */
-import { type Item, type Kind, kindWords, type Offer, readItems } from '../catalog/item.ts';
+import { type Item, type Kind, kindWords, type Listing, readItems } from '../catalog/item.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { ask, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
@@ -8,7 +8,7 @@ const MAX_PAGES = 1000;
 
 /** What was listed, and for how many milliseconds each kind holds where the server says so. */
 export interface Listed {
-  readonly offer: Offer;
+  readonly offer: Listing;
   readonly holds: Readonly<Partial<Record<Kind, number>>>;
   /** The kinds of which the server did not give the whole list. */
   readonly failed: readonly Kind[];
@@ -29,7 +29,7 @@ async function listKind(
   connection: Connection,
   kind: Kind,
   deadline: number,
-): Promise<Offer & { readonly ttl: number | undefined; readonly failed: boolean }> {
+): Promise<Listing & { readonly ttl: number | undefined; readonly failed: boolean }> {
   const { method } = kindWords[kind];
   const items: Item[] = [];
   const problems: string[] = [];

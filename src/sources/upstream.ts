@@ -108,7 +108,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     },
     entered(opened) {
       ({ connection, greeting } = opened);
-      offer = reuseItems(offer, opened.listed.offer);
+      offer = reuseItems(offer, { ...opened.listed.offer, instructions: greeting.instructions });
       freshness.note(greeting.silent, opened.listed.holds);
       upSince = Date.now();
       lastUse = upSince;
@@ -222,7 +222,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
       // What it does not list for once is not gone.
       const items = failed.length > 0 ? offer.items : [...others, ...listed.items];
-      offer = reuseItems(offer, { items, problems });
+      offer = reuseItems(offer, { ...offer, items, problems });
       void offers.write(config.launchHash, offer);
       context.changed();
     } catch (error) {

@@ -21,16 +21,18 @@ export function openOfferStore(dataDir: string): OfferStore {
       const bytes = await readFile(join(folder, `${launchHash}.json`)).catch(() => null);
       if (bytes === null) return null;
       try {
-        JSON.parse(bytes.toString());
+        const { instructions } = JSON.parse(bytes.toString()) as { instructions?: unknown };
         const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
         // Nothing at all is no offer to go to sleep on: the server would never be asked again.
-        return items.length === 0 ? null : { items, problems: [] };
+        if (items.length === 0) return null;
+        return { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' };
       } catch {
         return null;
       }
     },
     async write(launchHash, offer) {
-      const fingerprint = offer.items.map((item) => item.kind + item.hash).join(' ');
+      const hashes = offer.items.map((item) => item.kind + item.hash);
+      const fingerprint = [...hashes, offer.instructions].join(' ');
       if (written.get(launchHash) === fingerprint) return;
       written.set(launchHash, fingerprint);
       const file = join(folder, `${launchHash}.json`);
@@ -47,7 +49,7 @@ export function openOfferStore(dataDir: string): OfferStore {
   };
 }
 
-/** One object with the four lists, each definition byte for byte as the server sent it. */
+/** One object with the four lists, each definition byte for byte as the server sent it, and the instructions. */
 function print(offer: Offer): Buffer {
   const lists = KINDS.map((kind) => {
     const items = offer.items.filter((item) => item.kind === kind).map((item) => item.bytes);
@@ -55,5 +57,6 @@ function print(offer: Offer): Buffer {
     return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...parts, Buffer.from(']')]);
   });
   const parts = lists.flatMap((bytes, index) => (index === 0 ? [bytes] : [Buffer.from(',\n'), bytes]));
-  return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}\n')]);
+  const instructions = Buffer.from(`,\n"instructions":${JSON.stringify(offer.instructions)}}\n`);
+  return Buffer.concat([Buffer.from('{'), ...parts, instructions]);
 }

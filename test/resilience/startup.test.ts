@@ -36,7 +36,7 @@ it('calls a server as soon as it is up while another hangs, also before the name
 });
 
 it('refuses a name that nobody has when every server has been tried, not before', async () => {
-  const { client } = await startStdio({ config: toml([slow('a', 400)], { start_wait: '20s' }) });
+  const { client } = await startStdio({ config: toml([slow('a', 1500)], { start_wait: '20s' }) });
   const { value, ms } = await timed(callError(client, 'a_nothing'));
   expect(value).toMatchObject({ code: 'item_unknown' });
   expect(ms).toBeGreaterThan(200);

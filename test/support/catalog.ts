@@ -25,7 +25,11 @@ export function offerOf(offered: Offered): Offer {
     }));
     return readItems(kind, toBytes({ [list]: definitions }));
   });
-  return { items: pages.flatMap(({ items }) => items), problems: pages.flatMap(({ problems }) => problems) };
+  return {
+    items: pages.flatMap(({ items }) => items),
+    problems: pages.flatMap(({ problems }) => problems),
+    instructions: '',
+  };
 }
 
 export function contributionsOf(offerings: readonly Offering[]): Contribution[] {

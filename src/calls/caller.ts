@@ -1,0 +1,38 @@
+/** Who lists and calls, as doors and the gateway know each other. */
+import type { ListKind } from '../access/lists.ts';
+import type { View } from '../access/view.ts';
+import type { Kind } from '../catalog/item.ts';
+import type { Message } from '../protocol/message.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { Sink, Ticket } from '../sources/connection.ts';
+
+export interface CallerOptions {
+  readonly agent: string;
+  /**
+   * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
+   * `all` is for the operator, who sees everything switched on.
+   */
+  readonly selection: 'own' | 'default' | 'all';
+  /** A list that the caller sees has changed. */
+  changed(kind: ListKind): void;
+  /** A resource that it subscribed to has changed, by the URI that it used. */
+  updated?(uri: string): void;
+}
+
+/** Somebody who lists and calls: a session, or a program. */
+export interface Caller {
+  readonly agent: string;
+  view(): View;
+  /** The result of a list method, for clients of an era. The caller counts as told of that list. */
+  list(kind: Kind, era: Era): Buffer;
+  /** The same in pages, where the configuration has them. */
+  page(kind: Kind, era: Era, cursor: string | null): Buffer;
+  /** What servers tell models about their use. */
+  introduction(): string;
+  /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
+  call(message: Message, sink: Sink): Ticket;
+  /** From here on the caller hears of changes of a resource. Rejects where there is none, or its server does not tell. */
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): void;
+  leave(): void;
+}

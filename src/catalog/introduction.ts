@@ -1,0 +1,22 @@
+/** What servers tell models about their use, put together: each under the name of its server, so that none speaks for another. */
+import type { Contribution } from './catalog.ts';
+import { exposedName } from './names.ts';
+
+/** Room for what one server says; models read all of it, in every conversation. */
+const MOST = 8_000;
+
+export function introduce(contributions: readonly Contribution[]): string {
+  return contributions
+    .filter(({ offer }) => offer.instructions.trim() !== '')
+    .map(({ key, namespace, offer }) => `${heading(key, exposedName(namespace, ''))}\n\n${shorten(offer.instructions)}`)
+    .join('\n\n');
+}
+
+function heading(key: string, prefix: string): string {
+  return prefix === '' ? `# Server "${key}"` : `# Server "${key}" (its names begin with "${prefix}")`;
+}
+
+function shorten(instructions: string): string {
+  const text = instructions.trim();
+  return text.length <= MOST ? text : `${text.slice(0, MOST)}…`;
+}
