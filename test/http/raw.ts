@@ -64,8 +64,8 @@ export const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 
 export const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
 
-export function initialize(revision = '2025-11-25'): string {
-  const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+export function initialize(revision = '2025-11-25', capabilities: object = {}): string {
+  const params = { protocolVersion: revision, capabilities, clientInfo: { name: 'raw', version: '1' } };
   return JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
 }
 
@@ -87,11 +87,16 @@ export interface Answer {
   readonly error?: { readonly code: number; readonly message: string; readonly data: Record<string, unknown> };
 }
 
-export async function startSession(
-  gateway: HttpGateway,
-  options: { revision?: string; headers?: Record<string, string>; initialized?: boolean } = {},
-): Promise<RawSession> {
-  const started = await gateway.post(initialize(options.revision), options.headers);
+export interface SessionOptions {
+  readonly revision?: string;
+  readonly capabilities?: object;
+  readonly headers?: Record<string, string>;
+  /** False keeps `notifications/initialized` back. */
+  readonly initialized?: boolean;
+}
+
+export async function startSession(gateway: HttpGateway, options: SessionOptions = {}): Promise<RawSession> {
+  const started = await gateway.post(initialize(options.revision, options.capabilities), options.headers);
   const id = started.headers.get('mcp-session-id');
   if (id === null) throw new Error(`no session: ${started.status} ${await started.text()}`);
   await started.arrayBuffer();
