@@ -7,6 +7,7 @@ import type { RawSession } from './raw.ts';
 export interface SseEvent {
   readonly id: string;
   readonly name: string;
+  readonly data: string;
   /** The message in it; null for an event that is there for its id. */
   readonly message: Record<string, unknown> | null;
 }
@@ -87,7 +88,7 @@ function readEvent(text: string): SseEvent {
   const field = (name: string) => new RegExp(`^${name}: ?(.*)$`, 'm').exec(text)?.[1] ?? '';
   const data = field('data');
   const name = field('event') || 'message';
-  return { id: field('id'), name, message: name === 'message' && data !== '' ? JSON.parse(data) : null };
+  return { id: field('id'), name, data, message: name === 'message' && data !== '' ? JSON.parse(data) : null };
 }
 
 /** Every event to the end of the stream. */
