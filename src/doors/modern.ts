@@ -144,7 +144,7 @@ export class ModernPeer implements Client {
         return;
       case 'server/discover':
         refuseOurselves(message);
-        answer.own(discovery(this.#caller.introduction()));
+        after(this.#gateway.introducing, answer, () => answer.own(discovery(this.#caller.introduction())));
         return;
       case 'subscriptions/listen':
         this.#listen(message, answer);

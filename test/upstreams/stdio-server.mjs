@@ -7,6 +7,7 @@
 //   --settings FILE     more of these flags, as JSON: what is not to be seen in the command line
 //   --marked            has one more tool, whose schema asks for a header in a way that is not valid
 //   --mute              says nothing of listChanged
+//   --instructions      are a number
 //   --listen HOW        ok | error | end
 //   tell { methods, params }  sends these notifications
 import { appendFileSync, readFileSync } from 'node:fs';
@@ -24,6 +25,7 @@ const flags = readFlags({
   mute: false,
   marked: false,
   listen: 'ok',
+  instructions: false,
 });
 
 if (flags.settings) Object.assign(flags, JSON.parse(readFileSync(flags.settings, 'utf8')));
@@ -44,12 +46,19 @@ const answers = {
   older: () => ({ resultType: 'complete', supportedVersions: ['2025-11-25', '2025-06-18'], capabilities }),
   unknown: () => ({ resultType: 'complete', supportedVersions: ['2030-01-01'], capabilities }),
 };
-const modern = () => ({ resultType: 'complete', supportedVersions: ['2026-07-28', '2025-11-25'], capabilities });
+const instructions = flags.instructions ? 7 : undefined;
+const modern = () => ({
+  resultType: 'complete',
+  supportedVersions: ['2026-07-28', '2025-11-25'],
+  capabilities,
+  instructions,
+});
 const complete = (result) => ({ resultType: 'complete', ...result });
 
 const server = createServer({
   name: flags.name,
   capabilities,
+  instructions,
   tools: [
     tool('pid', () => complete(text(String(process.pid)))),
     tool('hang', silence),
