@@ -167,7 +167,7 @@ function sourceHash() {
 }
 
 /** Does the work if it is not done yet, in one process at a time. */
-async function once(isDone, work) {
+export async function once(isDone, work) {
   if (isDone()) return;
   const release = await acquireLock();
   try {
@@ -203,7 +203,7 @@ function isAlive(pid) {
   }
 }
 
-async function step(what, work) {
+export async function step(what, work) {
   const start = performance.now();
   console.error(`${what}…`);
   await work();

@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ensurePython } from './python.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
@@ -15,6 +16,7 @@ try {
   stopWithNpm();
   await ensureInstalled();
   await ensureTestTools();
+  await ensurePython();
   await ensureBuilt();
   await check('Types', join('typescript', 'bin', 'tsc'), '--noEmit', '-p', 'tsconfig.test.json');
   await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.');

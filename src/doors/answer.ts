@@ -105,6 +105,10 @@ export class Answer implements Holder {
     this.place = running.push(this) - 1;
   }
 
+  get isAway(): boolean {
+    return this.isParked && this.parked?.holder === null;
+  }
+
   /** False when it was over already. */
   end(): boolean {
     if (this.place < 0) return false;

@@ -71,6 +71,7 @@ export function pose(connection: Connection, method: string, params: object, tim
         ...NOBODY,
         ...READS_AT_ONCE,
         owner: OURSELVES,
+        isAway: false,
         admit() {},
         result: (result) => resolve(join(result)),
         error: (error) => reject(new UpstreamError(error)),

@@ -12,6 +12,8 @@ import type { Wire } from '../protocol/rewrite.ts';
 export interface Sink extends Audience {
   /** Whom the answer is for: what may belong to any of several requests reaches an owner only if all of them are its. */
   readonly owner: object;
+  /** Whether nobody waits at present: the client was asked something, and may come back with the answer or not. */
+  readonly isAway: boolean;
   /** Throws where what came with the request contradicts the definition of what it is for. */
   admit(item: Item): void;
   /** The result as the server sent it, in the form of the server's era. */

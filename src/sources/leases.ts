@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../errors.ts';
 import { isAskable } from '../protocol/question.ts';
-import type { Connection, Request, Ticket } from './connection.ts';
+import type { Connection, Request, Sink, Ticket } from './connection.ts';
 import { later } from './later.ts';
 
 export interface Leases {
@@ -21,6 +21,8 @@ const IDLE = 60_000;
 /** `open` gives a new, greeted connection; `lost` is called by it when the connection breaks. */
 export function createLeases(source: string, open: (lost: (which: Connection) => void) => Promise<Connection>): Leases {
   const extras = new Set<Connection>();
+  /** Whom each of them works for, or did last. */
+  const sinks = new WeakMap<Connection, Sink>();
   let opening = 0;
   /** One being opened for all calls whose callers cannot be asked. */
   let shared: Promise<Connection> | null = null;
@@ -53,10 +55,24 @@ export function createLeases(source: string, open: (lost: (which: Connection) =>
 
   const hasRoom = () => extras.size + opening + 1 < MOST;
 
+  /** Ends one whose caller was asked something and went away. It may never come back, and until then others would wait. */
+  function makeRoom(): boolean {
+    const left = [...extras].find((connection) => sinks.get(connection)?.isAway === true);
+    if (left === undefined) return false;
+    drop(left);
+    void left.close();
+    return true;
+  }
+
+  function lease(connection: Connection, request: Request): Ticket {
+    sinks.set(connection, request.sink);
+    return connection.request(request);
+  }
+
   function requestOn(opened: Promise<Connection>, request: Request): Ticket {
     return later(
       opened,
-      (connection) => connection.request(request),
+      (connection) => lease(connection, request),
       (error) => request.sink.fail(error),
     );
   }
@@ -77,8 +93,8 @@ export function createLeases(source: string, open: (lost: (which: Connection) =>
     request(primary, request) {
       if (!isAskable(request.sink)) return requestShared(primary, request);
       const free = [primary, ...extras].find(({ asking }) => asking === 0);
-      if (free !== undefined) return free.request(request);
-      if (hasRoom()) return requestOn(add(), request);
+      if (free !== undefined) return lease(free, request);
+      if (hasRoom() || makeRoom()) return requestOn(add(), request);
       const text = `Server "${source}" is busy with ${MOST} calls that may ask something back. Try again later.`;
       queueMicrotask(() => request.sink.fail(new GatewayError('source_busy', text)));
       return { cancel() {} };

