@@ -56,6 +56,8 @@ export class Peer implements Client {
   #revision: Revision | null = null;
   #caller: Caller | null = null;
   #closed = false;
+  /** While the answer to `initialize` is not out: what comes in meanwhile is taken after it. */
+  #greeting: Promise<void> | null = null;
   #isInitialized = false;
   #audience: Audience = UNTOLD;
   /** What waits for an answer. */
@@ -91,6 +93,11 @@ export class Peer implements Client {
       return;
     }
     const answer = new Answer(message, exchange, this.#running, this, this.#audience, 'legacy', null);
+    if (this.#greeting === null) this.#take(message, answer);
+    else void this.#greeting.then(() => this.#take(message, answer));
+  }
+
+  #take(message: Message, answer: Answer): void {
     try {
       this.#dispatch(message, answer);
     } catch (error) {
@@ -180,11 +187,9 @@ export class Peer implements Client {
       case 'ping':
         answer.own(EMPTY);
         return;
-      case 'initialize': {
-        const caller = this.#initialize(message);
-        after(this.#gateway.introducing, answer, () => answer.own(this.#greeting(caller)));
+      case 'initialize':
+        this.#greet(this.#initialize(message), answer);
         return;
-      }
       default: {
         const kind = listMethods.get(message.method);
         if (kind === undefined) throw methodUnknown(message.method);
@@ -215,14 +220,22 @@ export class Peer implements Client {
     return this.#caller;
   }
 
-  #greeting(caller: Caller): Buffer {
-    const instructions = caller.introduction();
-    return toBytes({
-      protocolVersion: this.#revision,
-      capabilities: CAPABILITIES,
-      serverInfo: IDENTITY,
-      ...(instructions !== '' && { instructions }),
-    });
+  #greet(caller: Caller, answer: Answer): void {
+    const { introducing } = this.#gateway;
+    const greet = () => {
+      this.#greeting = null;
+      const instructions = caller.introduction();
+      answer.own(
+        toBytes({
+          protocolVersion: this.#revision,
+          capabilities: CAPABILITIES,
+          serverInfo: IDENTITY,
+          ...(instructions !== '' && { instructions }),
+        }),
+      );
+    };
+    if (introducing === null) greet();
+    else this.#greeting = introducing.then(greet);
   }
 
   #setLogLevel(message: Message): void {
