@@ -35,6 +35,8 @@ export interface PeerOptions {
   readonly selection: 'own' | 'default';
   /** A notification that belongs to no request. */
   notify(message: Buffer): void;
+  /** The client says that it is initialized. */
+  initialized?(): void;
 }
 
 const changedMessages: Readonly<Record<ListKind, Buffer>> = {
@@ -111,7 +113,10 @@ export class Peer implements Client {
   accept(message: Message): void {
     if (isResponse(message)) this.#settle(message);
     else if (message.method === 'notifications/cancelled') cancelByMessage(this.#running, message);
-    else if (message.method === 'notifications/initialized') this.#isInitialized = this.#revision !== null;
+    else if (message.method === 'notifications/initialized' && this.#revision !== null) {
+      this.#isInitialized = true;
+      this.#options.initialized?.();
+    }
   }
 
   ask(answer: Answer, question: Question): void {

@@ -23,9 +23,16 @@ export class Session {
   #standing: EventStream[] = [];
   /** Said while no stream was open; each once, because a list that changed twice is still just changed. */
   #missed: Map<string, Buffer> | null = null;
+  /** Requests that came before the client said that it is initialized. */
+  readonly #early = new Set<() => void>();
 
   constructor(gateway: Gateway, agent: string, unread: Unread, budget: Budget) {
-    this.peer = new Peer(gateway, { agent, selection: 'own', notify: (message) => this.say(message) });
+    this.peer = new Peer(gateway, {
+      agent,
+      selection: 'own',
+      notify: (message) => this.say(message),
+      initialized: () => this.#initialized(),
+    });
     this.log = new StreamLog(unread, () => gateway.config.limits.replay, budget);
   }
 
@@ -65,13 +72,21 @@ export class Session {
       go();
       return;
     }
-    const until = Date.now() + OVERTAKING;
-    const look = () => {
-      if (this.peer.isInitialized) go();
-      else if (Date.now() > until) late();
-      else setTimeout(look, 10);
+    const goOn = () => {
+      clearTimeout(timer);
+      go();
     };
-    look();
+    const timer = setTimeout(() => {
+      this.#early.delete(goOn);
+      late();
+    }, OVERTAKING);
+    this.#early.add(goOn);
+  }
+
+  #initialized(): void {
+    const early = [...this.#early];
+    this.#early.clear();
+    for (const goOn of early) goOn();
   }
 
   keepAlive(now: number): void {
