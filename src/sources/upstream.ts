@@ -290,7 +290,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   function call(request: Request): Ticket {
     if (connection !== null) {
       if (config.idleStop !== null) lastUse = Date.now();
-      return asks ? leases.request(connection, request) : connection.request(request);
+      return wishes.hold(request, call) ?? (asks ? leases.request(connection, request) : connection.request(request));
     }
     if (state === 'asleep' || starting !== null) return wake(request);
     const error = new GatewayError(

@@ -11,12 +11,14 @@ import { type Message, requestText, textOf } from './request.ts';
 const config = `controls = []\n${serversToml({ up: server('basic'), slow: server('hang') })}`;
 const start = () => startStdio({ config, connect: false });
 
-/** Writes lines and gives the next `count` messages. */
+/** Writes lines and gives the next `count` messages, in the order of the lines: what waits for servers is answered later. */
 async function say(gateway: StdioGateway, count: number, ...lines: string[]): Promise<Message[]> {
   const before = gateway.lines.length;
   for (const line of lines) gateway.send(line);
   await waitFor(() => gateway.lines.length >= before + count);
-  return gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as Message);
+  const place = ({ id }: Message) => lines.findIndex((line) => line.includes(`"id":${JSON.stringify(id)},`));
+  const messages = gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as Message);
+  return messages.sort((one, two) => place(one) - place(two));
 }
 
 const INITIALIZE =
@@ -41,7 +43,13 @@ describe('a client that opens with an envelope', () => {
 
   it('needs one in every request from then on', async () => {
     const gateway = await start();
-    const [, bare, again] = await say(gateway, 3, requestText('server/discover'), BARE, requestText('tools/list'));
+    const [, bare, again] = await say(
+      gateway,
+      3,
+      requestText('server/discover'),
+      BARE,
+      requestText('tools/list', {}, { id: 'again' }),
+    );
     expect(bare).toMatchObject({ id: 'bare', error: { code: -32602 } });
     expect(again).toMatchObject({ result: { resultType: 'complete' } });
   });

@@ -1,5 +1,6 @@
 /** Clients of the official SDK (v1) that keep what they are told, and raw access beside them for tests about bytes. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { ClientCapabilities, JSONRPCMessage, JSONRPCNotification } from '@modelcontextprotocol/sdk/types.js';
@@ -8,6 +9,8 @@ import { atEnd } from './cleanup.ts';
 
 /** What a client was told. */
 export interface Told {
+  /** Everything in order of arrival, answers too. */
+  readonly messages: readonly JSONRPCMessage[];
   /** Every notification in order of arrival, also those the client has no handler for. */
   readonly notifications: JSONRPCNotification[];
   /** How many list-changed notifications there were. */
@@ -113,6 +116,15 @@ export async function connectHttp(
   return { ...connection, transport };
 }
 
+/** An SDK client (v1) on an HTTP+SSE endpoint, the transport of 2024-11-05. */
+export async function connectSse(url: string, capabilities?: ClientCapabilities): Promise<Connection> {
+  const transport = new SSEClientTransport(new URL(url));
+  const connection = watch(transport, capabilities);
+  await connection.client.connect(transport);
+  atEnd(() => connection.client.close());
+  return connection;
+}
+
 /** A client that keeps what it is told. */
 function watch(transport: Transport, capabilities: ClientCapabilities = {}): Connection {
   const client = new Client({ name: 'toolgate-test', version: '1.0.0' }, { capabilities });
@@ -121,13 +133,15 @@ function watch(transport: Transport, capabilities: ClientCapabilities = {}): Con
 
 /** What comes through a transport. A handler set before connecting is kept by the SDK and called first. */
 export function overhear(transport: Pick<Transport, 'onmessage'>): Told {
+  const messages: JSONRPCMessage[] = [];
   const notifications: JSONRPCNotification[] = [];
   transport.onmessage = (message: JSONRPCMessage) => {
+    messages.push(message);
     if ('method' in message && !('id' in message)) notifications.push(message);
   };
   const changes = (kind: string) =>
     notifications.filter(({ method }) => method === `notifications/${kind}/list_changed`).length;
-  return { notifications, changes };
+  return { messages, notifications, changes };
 }
 
 function eachLine(child: Child, onLine: (line: Buffer) => void): void {

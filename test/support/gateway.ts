@@ -1,5 +1,6 @@
 /** A real gateway in a process of its own: dist/ through bin/toolgate.mjs. At its door are the official SDK's clients, v1 or, where it says modern, v2. */
 import { fileURLToPath } from 'node:url';
+import type { ClientCapabilities as ModernCapabilities } from '@modelcontextprotocol/client';
 import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js';
 import { type Child, childEnv, type Ending, startChild } from './child.ts';
 import { connectHttp, type HttpConnection, openPipe, type PipeConnection } from './connection.ts';
@@ -60,9 +61,11 @@ export async function startStdio(
 }
 
 /** `toolgate stdio` with a connected client that speaks the revision without sessions. Ends by closing stdin. */
-export async function startModernStdio(options: GatewayOptions = {}): Promise<ModernStdioGateway> {
+export async function startModernStdio(
+  options: GatewayOptions & { readonly capabilities?: ModernCapabilities } = {},
+): Promise<ModernStdioGateway> {
   const { child, cwd } = spawnGateway(['stdio'], options, 'stdin');
-  return { ...child, ...(await orExplain(child, openModernPipe(child))), cwd };
+  return { ...child, ...(await orExplain(child, openModernPipe(child, options.capabilities))), cwd };
 }
 
 /** `toolgate serve` on a free port, ready (or, with `ready: false`, only listening). Ends by SIGTERM. */

@@ -107,3 +107,36 @@ describe.each(['modern', 'legacy'])('a %s server on stdio, which does not say wh
     expect(heard(modern)).toEqual([]);
   });
 });
+
+describe('a server that takes its time to be told how much to log', () => {
+  /** Logs from the level on that it was told last. */
+  async function open() {
+    let level = 'info';
+    const slow = await startServer({
+      ...legacyMethods({
+        'tools/call': (_, { notify }) => {
+          notify(LOG, { level, data: level });
+          return text('said');
+        },
+      }),
+      initialize: () => ({ protocolVersion: '2025-11-25', capabilities: { tools: {}, logging: {} }, serverInfo }),
+      'logging/setLevel': async (params) => {
+        await sleep(200);
+        level = params.level as string;
+        return {};
+      },
+    });
+    return startHttp({ config: toml([{ namespace: 'slow', url: slow.url }], { controls: [] }) });
+  }
+  const serverInfo = { name: 'slow', version: '1' };
+
+  it('gets the next call after that, of a client of either era', async () => {
+    const legacy = await (await open()).connect();
+    await legacy.client.setLoggingLevel('debug');
+    await callText(legacy.client, 'slow_echo', {});
+    expect(heard(legacy)).toEqual(['debug']);
+    const { client, notifications } = await (await open()).connectModern();
+    await client.callTool({ name: 'slow_echo', arguments: {}, _meta: wanting('debug') });
+    expect(heard({ notifications })).toEqual(['debug']);
+  });
+});

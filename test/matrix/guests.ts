@@ -1,0 +1,212 @@
+/** The clients of the matrix with one face: those of the SDK v1 for the legacy era, those of v2 for the modern one, at every door. */
+import type { ClientCapabilities as ModernCapabilities, Client as ModernClient } from '@modelcontextprotocol/client';
+import type { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.js';
+import {
+  type ClientCapabilities,
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  type ElicitResult,
+  ListRootsRequestSchema,
+  ResultSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+import { connectSse, type HttpConnection, type Told } from '../support/connection.ts';
+import { type HttpGateway, startModernStdio, startStdio } from '../support/gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
+import { NAMESPACE } from './servers.ts';
+import type { Side } from './sides.ts';
+
+/** What the clients of both SDKs have in common. */
+interface Verbs {
+  getInstructions(): string | undefined;
+  listTools(): Promise<{ tools: { name: string }[] }>;
+  listResources(): Promise<{ resources: { uri: string }[] }>;
+  listResourceTemplates(): Promise<{ resourceTemplates: object[] }>;
+  readResource(params: { uri: string }): Promise<{ contents: object[] }>;
+  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<object>;
+  complete(params: Completion): Promise<{ completion: object }>;
+}
+
+interface Completion {
+  ref: { type: 'ref/prompt'; name: string } | { type: 'ref/resource'; uri: string };
+  argument: { name: string; value: string };
+}
+
+export interface ToolResult {
+  readonly content: readonly { readonly type: string; readonly text: string }[];
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+}
+
+export interface CallOptions {
+  readonly namespace?: string;
+  readonly meta?: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal;
+}
+
+export interface Asked {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+export interface Guest extends Pick<Told, 'messages' | 'notifications'> {
+  readonly side: Side;
+  readonly client: Verbs;
+  /** Where it is and what it sends with every request, for a check that speaks itself; only with a session over HTTP. */
+  readonly http?: { readonly url: string; readonly headers: Record<string, string> };
+  /** What it was asked, in order. */
+  readonly asked: readonly Asked[];
+  /** A request that the SDK does not look into. */
+  request(method: string, params?: object): Promise<Record<string, unknown>>;
+  /** Calls a tool by the name that its server gave it. */
+  call(tool: string, args?: object, options?: CallOptions): Promise<ToolResult>;
+  /** The same, hearing log messages from this level on. */
+  callAt(level: string, tool: string): Promise<ToolResult>;
+  /** Hears of changes in the resource until the function is called that this gives. */
+  listen(uri: string): Promise<() => Promise<unknown>>;
+  /** Another client at the same kind of door that can do less. */
+  another(capabilities: ClientCapabilities): Promise<Guest>;
+}
+
+/** What a client can be asked, all of it, and that it takes tasks. */
+const ABLE = {
+  elicitation: { form: {}, url: {} },
+  sampling: {},
+  roots: {},
+  extensions: { 'io.modelcontextprotocol/tasks': {} },
+};
+
+export const ROOTS = [{ uri: 'file:///srv/one', name: 'one' }];
+
+/** `http` is a gateway with the same configuration, for clients over HTTP. */
+export async function openGuest(
+  side: Side,
+  http: HttpGateway,
+  config: string,
+  capabilities: ClientCapabilities = ABLE,
+): Promise<Guest> {
+  const asked: Asked[] = [];
+  const answer = answering(capabilities, asked);
+  const another = (less: ClientCapabilities) => openGuest(side, http, config, less);
+  const opened =
+    side.era === 'legacy'
+      ? await openLegacy(side, http, config, capabilities).then((one) => ({ ...one, ...ofLegacy(one.client, answer) }))
+      : await openModern(side, http, config, capabilities).then((one) => ({ ...one, ...ofModern(one.client, answer) }));
+  const { client, messages, notifications, request, call, callAt, listen } = opened;
+  return {
+    side,
+    client: client as unknown as Verbs,
+    messages,
+    notifications,
+    asked,
+    another,
+    request,
+    call,
+    callAt,
+    listen,
+    ...('transport' in opened && { http: placeOf(http, opened.transport as Session) }),
+  };
+}
+
+function openLegacy({ transport }: Side, http: HttpGateway, config: string, capabilities: ClientCapabilities) {
+  if (transport === 'stdio') return startStdio({ config, capabilities });
+  if (transport === 'sse') return connectSse(`${http.origin}/sse`, capabilities);
+  return http.connect({ capabilities });
+}
+
+function openModern({ transport }: Side, http: HttpGateway, config: string, can: ClientCapabilities) {
+  const capabilities = can as ModernCapabilities;
+  if (transport === 'stdio') return startModernStdio({ config, capabilities });
+  return connectModernHttp(http.url, {}, capabilities);
+}
+
+function placeOf({ url }: HttpGateway, { sessionId = '', protocolVersion = '' }: Session) {
+  return { url, headers: { 'mcp-session-id': sessionId, 'mcp-protocol-version': protocolVersion } };
+}
+
+type Session = Pick<HttpConnection['transport'], 'sessionId' | 'protocolVersion'>;
+type Answers = ReadonlyMap<string, (params?: object) => object>;
+
+/** What such a client says to each question, keeping the questions. */
+function answering(capabilities: ClientCapabilities, asked: Asked[]): Answers {
+  const all: [keyof ClientCapabilities, string, (params: { message?: string; mode?: string }) => object][] = [
+    [
+      'elicitation',
+      'elicitation/create',
+      ({ message, mode }) => ({ action: 'accept', ...(mode !== 'url' && { content: { word: `re ${message}` } }) }),
+    ],
+    [
+      'sampling',
+      'sampling/createMessage',
+      () => ({ model: 'm', role: 'assistant', content: { type: 'text', text: 'a word' } }),
+    ],
+    ['roots', 'roots/list', () => ({ roots: ROOTS })],
+  ];
+  const able = all.filter(([capability]) => capability in capabilities);
+  return new Map(
+    able.map(([, method, answer]) => [
+      method,
+      (params = {}) => {
+        asked.push({ method, params: params as Asked['params'] });
+        return answer(params);
+      },
+    ]),
+  );
+}
+
+type Own = Pick<Guest, 'request' | 'call' | 'callAt' | 'listen'>;
+
+function ofLegacy(client: LegacyClient, answers: Answers): Own {
+  const [elicit, sample, listRoots] = ['elicitation/create', 'sampling/createMessage', 'roots/list'].map((method) =>
+    answers.get(method),
+  );
+  if (elicit) client.setRequestHandler(ElicitRequestSchema, ({ params }) => elicit(params) as ElicitResult);
+  if (sample)
+    client.setRequestHandler(
+      CreateMessageRequestSchema,
+      ({ params }) => sample(params) as { model: string; role: 'assistant'; content: { type: 'text'; text: string } },
+    );
+  if (listRoots) client.setRequestHandler(ListRootsRequestSchema, ({ params }) => listRoots(params) as { roots: [] });
+  const call: Guest['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
+    (await client.callTool(
+      { name: `${namespace}_${tool}`, arguments: { ...args }, ...(meta && { _meta: meta }) },
+      undefined,
+      signal && { signal },
+    )) as unknown as ToolResult;
+  return {
+    request: (method, params = {}) => client.request({ method, params: { ...params } }, ResultSchema),
+    call,
+    async callAt(level, tool) {
+      await client.setLoggingLevel(level as 'info');
+      return call(tool);
+    },
+    async listen(uri) {
+      await client.subscribeResource({ uri });
+      return () => client.unsubscribeResource({ uri });
+    },
+  };
+}
+
+/** A schema that takes everything. */
+const RAW = {
+  '~standard': { version: 1, vendor: 'toolgate-test', validate: (value: unknown) => ({ value }) },
+} as const;
+
+function ofModern(client: ModernClient, answers: Answers): Own {
+  for (const [method, answer] of answers)
+    client.setRequestHandler(method as 'roots/list', ({ params }) => answer(params) as { roots: [] });
+  const call: Guest['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
+    (await client.callTool(
+      { name: `${namespace}_${tool}`, arguments: { ...args }, ...(meta && { _meta: meta }) },
+      signal && { signal },
+    )) as unknown as ToolResult;
+  return {
+    request: async (method, params = {}) =>
+      (await client.request({ method, params: { ...params } }, RAW)) as Record<string, unknown>,
+    call,
+    callAt: (level, tool) => call(tool, {}, { meta: { 'io.modelcontextprotocol/logLevel': level } }),
+    async listen(uri) {
+      const subscription = await client.listen({ resourceSubscriptions: [uri] });
+      return () => subscription.close();
+    },
+  };
+}

@@ -1,0 +1,3 @@
+import { describeUpstream } from './run.ts';
+
+describeUpstream({ era: 'modern', transport: 'stdio' });

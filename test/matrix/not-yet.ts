@@ -1,0 +1,10 @@
+/** What is not built yet, of features and of clients' sides, and why. To be emptied. */
+export const notYet: Readonly<Record<string, string>> = {
+  'Elicitation: URL done': 'Being built.',
+  Roots: 'Servers of a session’s own are being built.',
+  Tasks: 'Being built.',
+};
+
+export function isBuilt(what: string): boolean {
+  return !(what in notYet);
+}

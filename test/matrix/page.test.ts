@@ -1,0 +1,40 @@
+/** docs/protocol.md shows what was checked, and nothing else. `UPDATE_DOCS=1` writes it anew. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { root } from '../docs/page.ts';
+import { features, impossible } from './features.ts';
+import { notYet } from './not-yet.ts';
+import { sides, titleOf } from './sides.ts';
+import { renderFeatures, renderSides } from './table.ts';
+
+const file = join(root, 'docs/protocol.md');
+const parts = { sides: renderSides, features: renderFeatures };
+
+it.each(Object.entries(parts))('docs/protocol.md has the %s that were checked', (name, render) => {
+  const marked = new RegExp(`(?<=<!-- ${name}: from test/matrix -->\\n).*?(?=<!-- ${name}: end -->)`, 's');
+  const page = readFileSync(file, 'utf8');
+  const given = marked.exec(page)?.[0];
+  const table = `${render()}\n`;
+  expect(given, `the marks of ${name}`).toBeDefined();
+  if (process.env.UPDATE_DOCS === '1')
+    writeFileSync(
+      file,
+      page.replace(marked, () => table),
+    );
+  else expect(given, 'run it again with UPDATE_DOCS=1').toBe(table);
+});
+
+describe('the tables behind it', () => {
+  const names = features.map(({ name }) => name);
+
+  it('have each feature once', () => {
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('speak only of what is there', () => {
+    expect(impossible.map(({ feature }) => feature).filter((name) => !names.includes(name))).toEqual([]);
+    const known = [...names, ...sides.map(titleOf)];
+    expect(Object.keys(notYet).filter((what) => !known.includes(what))).toEqual([]);
+  });
+});

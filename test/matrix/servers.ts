@@ -1,0 +1,40 @@
+/** The servers of the matrix: one fixture for each era, with every feature. */
+import { childEnv, startChild } from '../support/child.ts';
+import { waitFor } from '../support/processes.ts';
+import { fixture, server } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { isBuilt } from './not-yet.ts';
+import type { Side } from './sides.ts';
+
+/** Where its items are found; what it calls `echo` is `up_echo` for clients. */
+export const NAMESPACE = 'up';
+/** Of one that each session has to itself, because only such a server is told of roots. It has a single tool. */
+export const OWN = 'own';
+/** The most that is listed on one page. */
+export const PAGE = 40;
+
+/** A configuration with such servers in it. Over HTTP they are started; on stdio each gateway starts its own. */
+export async function configFor(side: Side): Promise<string> {
+  // All gateways but the first know the servers from before, as after a first start: a slow machine cannot do without.
+  const lines = ['controls = []', `data_dir = ${JSON.stringify(tempFolder())}`];
+  if (isBuilt('Pages: for a client')) lines.push('[limits]', `page = ${PAGE}`);
+  lines.push('[[servers]]', `namespace = "${NAMESPACE}"`, await placeOf(side));
+  if (isBuilt('Roots'))
+    lines.push('[[servers]]', `namespace = "${OWN}"`, 'share = "session"', await placeOf(side, '--only', 'ask_roots'));
+  return `${lines.join('\n')}\n`;
+}
+
+async function placeOf({ era, transport }: Side, ...args: string[]): Promise<string> {
+  const name = `whole-${era}`;
+  if (transport === 'stdio') return `command = ${JSON.stringify(server(name, ...args))}\ncwd = "/"`;
+  const child = startChild(process.execPath, [fixture(name), '--transport', transport, ...args], {
+    cwd: tempFolder(),
+    env: childEnv(),
+  });
+  const port = await waitFor(() => {
+    if (child.process.exitCode !== null) throw new Error(`the server ended: ${child.stderr()}`);
+    return /listening (\d+)/.exec(child.stdout())?.[1];
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  return transport === 'sse' ? `url = "${origin}/sse"\ntransport = "sse"` : `url = "${origin}/mcp"`;
+}

@@ -1,0 +1,45 @@
+/** The two sides of the gateway: who may be a client, and at which door; who may be a server, and over what. */
+import { type Era, MODERN_REVISION, REVISIONS } from '../../src/protocol/revisions.ts';
+
+export type Transport = 'stdio' | 'http' | 'sse';
+
+export interface Side {
+  readonly era: Era;
+  readonly transport: Transport;
+}
+
+/** A client and a server with the gateway between. */
+export interface Cell {
+  readonly client: Side;
+  readonly upstream: Side;
+}
+
+export const ERAS: readonly Era[] = ['legacy', 'modern'];
+export const TRANSPORTS: readonly Transport[] = ['stdio', 'http', 'sse'];
+
+export const transportNames: Readonly<Record<Transport, string>> = {
+  stdio: 'stdio',
+  http: 'Streamable HTTP',
+  sse: 'HTTP+SSE',
+};
+
+export const revisions: Readonly<Record<Era, readonly string[]>> = {
+  legacy: REVISIONS.toReversed(),
+  modern: [MODERN_REVISION],
+};
+
+/** Why there is no such client and no such server; undefined where there is. */
+export function whyNoSide({ era, transport }: Side): string | undefined {
+  if (era === 'modern' && transport === 'sse')
+    return 'HTTP+SSE is the transport of 2024-11-05, which carries a session; 2026-07-28 has neither.';
+  return undefined;
+}
+
+/** The same for clients and for servers. */
+export const sides: readonly Side[] = ERAS.flatMap((era) => TRANSPORTS.map((transport) => ({ era, transport }))).filter(
+  (side) => whyNoSide(side) === undefined,
+);
+
+export function titleOf({ era, transport }: Side): string {
+  return `${era}, ${transportNames[transport]}`;
+}
