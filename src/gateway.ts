@@ -10,6 +10,7 @@ import { type Call, findCall } from './calls/call.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
+import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
@@ -42,6 +43,7 @@ export interface Gateway {
   join(options: CallerOptions): Caller;
   /** Calls that wait for an answer of a client without a session. */
   readonly parked: ParkedCalls;
+  readonly tasks: TaskDesk;
   /** Somebody wants to hear the log messages of servers from this level on. */
   setLogLevel(level: LogLevel): void;
   statuses(): ServerStatus[];
@@ -83,9 +85,11 @@ export function createGateway(initial: Config): Gateway {
     limits: config.limits,
     changed: scheduleSwap,
     updated: tellUpdate,
+    taskChanged: (source: Source, message: Message) => tasks.told(fleet.idOf(source), message),
   };
   const fleet = createFleet(context);
   const parked = createParkedCalls();
+  const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
 
   function viewOf(selection: Selection): View {
@@ -226,7 +230,7 @@ export function createGateway(initial: Config): Gateway {
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
-    const call = findCall(member.view(), message, sink);
+    let call = findCall(member.view(), message, sink);
     const { entry } = call;
     if (opening !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     sink.admit(entry.item);
@@ -241,6 +245,7 @@ export function createGateway(initial: Config): Gateway {
       sink.result(NO_COMPLETION, 'legacy');
       return NO_TICKET;
     }
+    if (message.taskStart >= 0 || sink.tasks || slot.source.tasks.starts) call = tasks.attend(call, member.agent);
     call.timeout = slot.config.timeout;
     call.totalTimeout = slot.config.totalTimeout;
     return slot.source.call(call);
@@ -313,6 +318,7 @@ export function createGateway(initial: Config): Gateway {
       return member;
     },
     parked,
+    tasks,
     setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses(),
     tried: () => tried,

@@ -5,7 +5,7 @@ import type { Entry } from '../catalog/entry.ts';
 import type { Item, Offer } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
-import type { Message } from '../protocol/message.ts';
+import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/mirror.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
@@ -40,8 +40,7 @@ export class Call implements Request {
   }
 
   get token(): Buffer | null {
-    const { bytes, tokenStart, tokenEnd } = this.message;
-    return tokenStart < 0 ? null : bytes.subarray(tokenStart, tokenEnd);
+    return tokenOf(this.message);
   }
 
   /** Whether the caller said the exposed name itself, and not a URI that was found to fit. */

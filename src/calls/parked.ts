@@ -2,12 +2,13 @@
  * Calls that wait for an answer of a client without a session. The server keeps working on the call and waits; the client
  * is told what is asked, and comes back with the answer in a new request, which goes on where the first one stopped.
  */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import type { Sink } from '../sources/connection.ts';
+import { createSeal } from './seal.ts';
 
 /** Who gets what becomes of the call: first the one that began it, then whoever came back for it. */
 export interface Holder extends Sink {
@@ -36,17 +37,6 @@ export interface ParkedCalls {
 const HELD = 2 * 60_000;
 const MOST_PER_AGENT = 8;
 const MARK = 'toolgate.';
-
-/** A state that only we can have made, for this agent and this request only. */
-function createSeal(): (id: string, agent: string, digest: string) => string {
-  const key = randomBytes(32);
-  return (id, agent, digest) => {
-    const mac = createHmac('sha256', key)
-      .update(JSON.stringify([id, agent, digest]))
-      .digest('base64url');
-    return `${MARK}${id}.${mac}`;
-  };
-}
 
 export function createParkedCalls(): ParkedCalls {
   const seal = createSeal();
@@ -93,7 +83,7 @@ export function createParkedCalls(): ParkedCalls {
       this.timer.unref();
       const { holder } = this;
       this.holder = null;
-      holder?.park(this.asked, seal(this.id, this.agent, this.digest));
+      holder?.park(this.asked, MARK + seal.close(this.id, this.agent, this.digest));
     }
 
     expire(): void {
@@ -147,11 +137,9 @@ export function createParkedCalls(): ParkedCalls {
     resume(agent, message, holder) {
       const state = readState(message);
       if (state === null || !state.startsWith(MARK)) return null;
-      const id = state.slice(MARK.length, state.lastIndexOf('.'));
-      const call = calls.get(id);
-      const expected = Buffer.from(seal(id, agent, digestOf(message)));
-      const given = Buffer.from(state);
-      if (call === undefined || given.length !== expected.length || !timingSafeEqual(given, expected)) {
+      const id = seal.open(state.slice(MARK.length), agent, digestOf(message));
+      const call = id === null ? undefined : calls.get(id);
+      if (call === undefined) {
         throw new GatewayError(
           'params_invalid',
           'The "requestState" is unknown, over, or for another request. Make the request again without it.',

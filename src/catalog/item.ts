@@ -1,6 +1,6 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
-import { allowsNonObjects, type EraTraits, NO_TRAITS } from '../protocol/definition.ts';
+import { allowsNonObjects, type EraTraits, NO_TRAITS, withoutTaskSupport } from '../protocol/definition.ts';
 import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
 
@@ -58,8 +58,8 @@ export const kindWords: Readonly<Record<Kind, KindWords>> = {
   prompt: { method: 'prompts/list', list: 'prompts', identity: 'name' },
 };
 
-/** The definitions on one page of a list result. */
-export function readItems(kind: Kind, result: Buffer): Listing {
+/** The definitions on one page of a list result; `runsTasks` says that its server does so where a tool allows it. */
+export function readItems(kind: Kind, result: Buffer, runsTasks = true): Listing {
   const words = kindWords[kind];
   const list = findMember(result, words.list);
   const elements = list === null ? null : readElements(result, list.start, list.end);
@@ -67,7 +67,8 @@ export function readItems(kind: Kind, result: Buffer): Listing {
   const items: Item[] = [];
   const problems: string[] = [];
   elements.forEach((element, index) => {
-    const item = readItem(kind, result.subarray(element.start, element.end));
+    const bytes = result.subarray(element.start, element.end);
+    const item = readItem(kind, runsTasks || kind !== 'tool' ? bytes : withoutTaskSupport(bytes));
     if (typeof item === 'string') problems.push(`${words.method}: entry ${index + 1} was left out: ${item}`);
     else items.push(item);
   });
@@ -119,9 +120,14 @@ function readTraits(bytes: Buffer, members: readonly Member[]): EraTraits {
   const output = members.find(({ key }) => key === 'outputSchema');
   const wrapsOutput =
     output !== undefined && isAt(bytes, output.start, '{') && allowsNonObjects(bytes, output.start, output.end);
-  const hasExecution = members.some(({ key }) => key === 'execution');
-  return wrapsOutput || hasExecution ? { wrapsOutput, hasExecution } : NO_TRAITS;
+  const execution = members.find(({ key }) => key === 'execution');
+  if (execution === undefined) return wrapsOutput ? { ...NO_TRAITS, wrapsOutput } : NO_TRAITS;
+  const support = findMember(bytes, 'taskSupport', execution.start, execution.end);
+  const runsAsTask = support !== null && TASK_SUPPORT.includes(bytes.toString('latin1', support.start, support.end));
+  return { wrapsOutput, hasExecution: true, runsAsTask };
 }
+
+const TASK_SUPPORT = ['"optional"', '"required"'];
 
 function readMirrored(bytes: Buffer): readonly MirroredArgument[] | string | null {
   const schema = findMember(bytes, 'inputSchema')!;

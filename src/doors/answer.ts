@@ -63,6 +63,7 @@ export class Answer implements Holder {
   readonly capabilities: string;
   readonly asks: ReadonlySet<string>;
   readonly logLevel: LogLevel | null;
+  readonly tasks: boolean;
   /** The era of the client; a modern one over HTTP has headers to check. */
   readonly era: Era;
   readonly headers: Headers | null;
@@ -99,6 +100,7 @@ export class Answer implements Holder {
     this.capabilities = audience.capabilities;
     this.asks = audience.asks;
     this.logLevel = audience.logLevel;
+    this.tasks = audience.tasks;
     this.era = era;
     this.headers = headers;
     this.running = running;
@@ -107,6 +109,11 @@ export class Answer implements Holder {
 
   get isAway(): boolean {
     return this.isParked && this.parked?.holder === null;
+  }
+
+  /** Whether the client wants the call to be run as a task. */
+  get wantsTask(): boolean {
+    return this.message.taskStart >= 0 && this.message.method === 'tools/call';
   }
 
   /** False when it was over already. */
@@ -129,7 +136,12 @@ export class Answer implements Holder {
     this.exchange.abandon();
   }
 
-  admit({ mirrored, traits }: Item): void {
+  admit({ name, mirrored, traits }: Item): void {
+    if (this.wantsTask && !traits.runsAsTask)
+      throw new GatewayError(
+        'method_unknown',
+        `The tool "${name}" cannot be run as a task: its server does not, or not in this revision of the protocol. Call it without "task".`,
+      );
     this.wraps = traits.wrapsOutput && this.era === 'legacy';
     if (this.headers !== null && mirrored !== null && typeof mirrored !== 'string')
       checkParamHeaders(this.headers, this.message, mirrored);
@@ -168,8 +180,8 @@ export class Answer implements Holder {
       return;
     }
     const isOurs = this.era === 'modern' && (ABOUT_REQUEST.has(error.code) || error.code === 'params_invalid');
-    // Errors of Toolgate's own about a tool are for the model, and models read results.
-    if (this.message.method === 'tools/call' && !isOurs) this.result(errorResult(error), 'legacy');
+    // Errors of Toolgate's own about a tool are for the model, and models read results. One that waits for a task does not.
+    if (this.message.method === 'tools/call' && !isOurs && !this.wantsTask) this.result(errorResult(error), 'legacy');
     else this.refuse(error);
   }
 

@@ -1,8 +1,10 @@
 /** What the methods of both eras have in common. */
 import { type Kind, kindWords } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
+import { TASKS_CAPABILITY } from '../protocol/envelope.ts';
 import { decodeString } from '../protocol/json.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
+import { TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
 import { INSTANCE, INSTANCE_KEY } from '../version.ts';
 import type { Answer } from './answer.ts';
@@ -11,7 +13,7 @@ export const listMethods = new Map<string, Kind>(
   Object.entries(kindWords).map(([kind, words]) => [words.method, kind as Kind]),
 );
 
-/** What we say we can do. */
+/** What we say we can do, in any revision. */
 export const CAPABILITIES = {
   tools: { listChanged: true },
   resources: { listChanged: true, subscribe: true },
@@ -19,6 +21,29 @@ export const CAPABILITIES = {
   completions: {},
   logging: {},
 };
+
+export const LEGACY_CAPABILITIES = {
+  ...CAPABILITIES,
+  tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
+};
+
+/**
+ * The extension is declared whether or not a server has it at present: it promises to know what is asked about tasks, not
+ * to start any, and clients keep what they were told while servers come and go.
+ */
+export const MODERN_CAPABILITIES = { ...CAPABILITIES, ...TASKS_CAPABILITY };
+
+/** Throws unless the client declares that it takes tasks. */
+export function requireTasks({ tasks, message }: Answer): void {
+  if (tasks) return;
+  throw new GatewayError(
+    'capability_missing',
+    `${message.method} needs a client that declares the extension "${TASKS}".`,
+    {
+      details: { requiredCapabilities: TASKS_CAPABILITY },
+    },
+  );
+}
 
 /** Where a list is to go on; null for its start. */
 export function readCursor(message: Message): string | null {

@@ -5,6 +5,7 @@
 
 import type { ListKind } from '../access/lists.ts';
 import type { Caller } from '../calls/caller.ts';
+import type { TaskSubscription } from '../calls/tasks.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Audience } from '../protocol/envelope.ts';
@@ -14,9 +15,20 @@ import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/mirror.ts';
 import { ASKING, type Question, unanswerable } from '../protocol/question.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import type { Ticket } from '../sources/connection.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
-import { after, CAPABILITIES, idInUse, listMethods, methodUnknown, readCursor, refuseOurselves } from './methods.ts';
+import {
+  after,
+  idInUse,
+  listMethods,
+  MODERN_CAPABILITIES,
+  methodUnknown,
+  readCursor,
+  refuseOurselves,
+  requireTasks,
+} from './methods.ts';
 
 export interface ModernOptions {
   readonly agent: string;
@@ -31,6 +43,7 @@ const MOST_LISTENING = 1_024;
 interface Wishes {
   readonly kinds: ReadonlySet<ListKind>;
   readonly uris: ReadonlySet<string>;
+  readonly tasks: TaskSubscription;
 }
 
 const FILTERS: Readonly<Record<ListKind, string>> = {
@@ -42,7 +55,7 @@ const FILTERS: Readonly<Record<ListKind, string>> = {
 function discovery(instructions: string): Buffer {
   return toBytes({
     supportedVersions: ALL_REVISIONS,
-    capabilities: CAPABILITIES,
+    capabilities: MODERN_CAPABILITIES,
     ...(instructions !== '' && { instructions }),
   });
 }
@@ -75,7 +88,9 @@ export class ModernPeer implements Client {
   }
 
   /** Takes a request whose envelope has been checked; its answer goes through the exchange. */
-  request(message: Message, audience: Audience, exchange: Exchange, headers: Headers | null): Answer {
+  request(received: Message, audience: Audience, exchange: Exchange, headers: Headers | null): Answer {
+    // Whether a call becomes a task is the server's to decide since this revision.
+    const message = withoutTasks(received, false);
     const isListening = message.method === 'subscriptions/listen';
     const taken = this.#alone && this.#find(idText(message)) !== undefined;
     const running = taken ? [] : isListening ? this.#listening : this.#running;
@@ -113,7 +128,9 @@ export class ModernPeer implements Client {
   askAll(): void {}
 
   left(answer: Answer): void {
-    for (const uri of this.#wishes.get(answer)?.uris ?? []) this.#caller.unsubscribe(uri);
+    const wishes = this.#wishes.get(answer);
+    for (const uri of wishes?.uris ?? []) this.#caller.unsubscribe(uri);
+    wishes?.tasks.stop();
     this.#wishes.delete(answer);
   }
 
@@ -141,6 +158,12 @@ export class ModernPeer implements Client {
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
         answer.ticket = this.#resume(message, answer) ?? this.#caller.call(message, answer);
+        return;
+      case 'tasks/get':
+      case 'tasks/update':
+      case 'tasks/cancel':
+        requireTasks(answer);
+        answer.ticket = this.#gateway.tasks.call(this.agent, 'modern', message, answer);
         return;
       case 'server/discover':
         refuseOurselves(message);
@@ -180,16 +203,28 @@ export class ModernPeer implements Client {
     const asked = notifications as Readonly<Record<string, unknown>>;
     const kinds = new Set((Object.keys(FILTERS) as ListKind[]).filter((kind) => asked[FILTERS[kind]] === true));
     const lists = Object.fromEntries([...kinds].map((kind) => [FILTERS[kind], true]));
-    const wanted: unknown = asked.resourceSubscriptions;
-    const uris = Array.isArray(wanted) ? [...new Set(wanted.filter((uri) => typeof uri === 'string'))] : [];
-    void this.#subscribe(uris).then((honoured) => {
-      const notifications = uris.length === 0 ? lists : { ...lists, resourceSubscriptions: honoured };
+    const uris = textsIn(asked.resourceSubscriptions);
+    const taskIds = textsIn(asked.taskIds);
+    if (asked.taskIds !== undefined) requireTasks(answer);
+    // What is heard before the first word of ours waits for it.
+    let early: Buffer[] | null = [];
+    const tell = (task: Buffer) => answer.notify(taskNotification(answer, task));
+    const hear = (task: Buffer) => (early === null ? tell(task) : void early.push(task));
+    const listened = this.#gateway.tasks.listen(this.agent, taskIds, hear);
+    void Promise.all([this.#subscribe(uris), listened]).then(([honoured, tasks]) => {
+      const notifications = {
+        ...lists,
+        ...(uris.length > 0 && { resourceSubscriptions: honoured }),
+        ...(taskIds.length > 0 && { taskIds: tasks.ids }),
+      };
+      this.#wishes.set(answer, { kinds, uris: new Set(honoured), tasks });
       if (answer.place < 0) {
-        for (const uri of honoured) this.#caller.unsubscribe(uri);
+        this.left(answer);
         return;
       }
-      this.#wishes.set(answer, { kinds, uris: new Set(honoured) });
       answer.notify(notification('notifications/subscriptions/acknowledged', answer, { notifications }));
+      early?.forEach(tell);
+      early = null;
     });
   }
 
@@ -212,6 +247,10 @@ export class ModernPeer implements Client {
   }
 }
 
+function textsIn(list: unknown): string[] {
+  return Array.isArray(list) ? [...new Set(list.filter((text) => typeof text === 'string'))] : [];
+}
+
 /** What says which request a message on a shared channel belongs to. */
 function subscription({ id }: Answer): string {
   return `{"${SUBSCRIPTION_ID}":${id}}`;
@@ -221,6 +260,11 @@ function notification(method: string, answer: Answer, params: object = {}): Buff
   const members = Object.entries(params).map(([key, value]) => `,${JSON.stringify(key)}:${JSON.stringify(value)}`);
   const more = Buffer.from(members.join('')).toString('latin1');
   return latin1(`{"jsonrpc":"2.0","method":"${method}","params":{"_meta":${subscription(answer)}${more}}}`);
+}
+
+/** What a server says of a task, under the subscription that its listener has here. */
+function taskNotification({ id }: Answer, params: Buffer): Buffer {
+  return notificationMessage('notifications/tasks', underSubscription(params, latin1(id)));
 }
 
 /** Ids go back as the bytes they came in. */

@@ -5,6 +5,7 @@
 
 import type { ListKind } from '../access/lists.ts';
 import type { Caller } from '../calls/caller.ts';
+import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
@@ -13,14 +14,16 @@ import { findMember, toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
-import { negotiate, type Revision } from '../protocol/revisions.ts';
+import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions.ts';
 import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
+import { withoutTasks } from '../protocol/task.ts';
 import { IDENTITY } from '../version.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
 import {
   after,
   CAPABILITIES,
   idInUse,
+  LEGACY_CAPABILITIES,
   listMethods,
   methodUnknown,
   readCursor,
@@ -87,6 +90,11 @@ export class Peer implements Client {
     return this.#running.length;
   }
 
+  /** Tasks came with the last revision that has sessions. */
+  get #hasTasks(): boolean {
+    return this.#revision === LATEST_REVISION;
+  }
+
   /** Takes a request; its answer goes through the exchange. */
   request(message: Message, exchange: Exchange): void {
     const id = idText(message);
@@ -94,9 +102,11 @@ export class Peer implements Client {
       exchange.finish(errorReply(id, errorObject(idInUse(id))));
       return;
     }
-    const answer = new Answer(message, exchange, this.#running, this, this.#audience, 'legacy', null);
-    if (this.#greeting === null) this.#take(message, answer);
-    else void this.#greeting.then(() => this.#take(message, answer));
+    // Earlier revisions give the wish to run a call as a task no meaning.
+    const asked = withoutTasks(message, this.#hasTasks);
+    const answer = new Answer(asked, exchange, this.#running, this, this.#audience, 'legacy', null);
+    if (this.#greeting === null) this.#take(asked, answer);
+    else void this.#greeting.then(() => this.#take(asked, answer));
   }
 
   #take(message: Message, answer: Answer): void {
@@ -161,6 +171,7 @@ export class Peer implements Client {
   close(): void {
     this.#closed = true;
     this.#caller?.leave();
+    this.#gateway.tasks.leave(this);
     cancelAll(this.#running);
   }
 
@@ -189,6 +200,17 @@ export class Peer implements Client {
         this.#initialized(message).unsubscribe(readUri(message));
         answer.own(EMPTY);
         return;
+      case 'tasks/get':
+      case 'tasks/result':
+      case 'tasks/cancel':
+        answer.ticket = this.#tasks(message).call(this.agent, 'legacy', message, answer);
+        return;
+      case 'tasks/list':
+        if (readCursor(message) !== null) throw new GatewayError('params_invalid', 'Tasks are listed on one page.');
+        void this.#tasks(message)
+          .list(this.agent)
+          .then((list) => answer.own(list));
+        return;
       case 'ping':
         answer.own(EMPTY);
         return;
@@ -209,6 +231,12 @@ export class Peer implements Client {
     return this.#caller;
   }
 
+  #tasks(message: Message): TaskDesk {
+    this.#initialized(message);
+    if (!this.#hasTasks) throw methodUnknown(message.method);
+    return this.#gateway.tasks;
+  }
+
   #initialize(message: Message): Caller {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
     refuseOurselves(message);
@@ -216,6 +244,7 @@ export class Peer implements Client {
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = negotiate(protocolVersion);
     const { agent, selection, notify } = this.#options;
+    this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       agent,
       selection,
@@ -233,7 +262,7 @@ export class Peer implements Client {
       answer.own(
         toBytes({
           protocolVersion: this.#revision,
-          capabilities: CAPABILITIES,
+          capabilities: this.#hasTasks ? LEGACY_CAPABILITIES : CAPABILITIES,
           serverInfo: IDENTITY,
           ...(instructions !== '' && { instructions }),
         }),
@@ -267,7 +296,7 @@ const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
 /** What the client says in `initialize` that it can be asked. */
 function readClient({ bytes, paramsStart, paramsEnd }: Message): Audience {
   const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
-  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end);
+  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
 }
 
 /** Hands a message to the peer, whichever kind it is. */

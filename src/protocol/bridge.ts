@@ -124,7 +124,7 @@ function textOf(result: Buffer, { start, end }: Member): string {
 }
 
 /** An object of members, each in the parts it is made of. */
-function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
+export function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
   return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
 }
 
@@ -139,7 +139,7 @@ const CLOSE = Buffer.from('}');
 const SHORT = 512;
 
 /** The members of the object that `bytes` are. What is inside them has been read before, or is taken on trust. */
-function readLongMembers(bytes: Buffer): Member[] {
+export function readLongMembers(bytes: Buffer): Member[] {
   const members: Member[] = [];
   const { length } = bytes;
   let at = skipSpace(bytes, 1, length);

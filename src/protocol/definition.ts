@@ -11,9 +11,11 @@ export interface EraTraits {
   /** Its output may be no object, so that it is wrapped for clients of the earlier revisions. */
   readonly wrapsOutput: boolean;
   readonly hasExecution: boolean;
+  /** It may be run as a task, as the last revision with sessions has them. */
+  readonly runsAsTask: boolean;
 }
 
-export const NO_TRAITS: EraTraits = { wrapsOutput: false, hasExecution: false };
+export const NO_TRAITS: EraTraits = { wrapsOutput: false, hasExecution: false, runsAsTask: false };
 
 /** The member that a wrapped output stands under. */
 export const WRAPPER = 'result';
@@ -44,6 +46,11 @@ export function legacyDefinition(definition: Buffer): Buffer {
 
 export function modernDefinition(definition: Buffer): Buffer {
   return withoutMember(definition, 'execution');
+}
+
+/** For a tool whose server does not run tasks, whatever it says of the tool. */
+export function withoutTaskSupport(definition: Buffer): Buffer {
+  return findMember(definition, 'execution') === null ? definition : withoutMember(definition, 'execution');
 }
 
 function withoutMember(definition: Buffer, unwanted: string): Buffer {

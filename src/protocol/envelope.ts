@@ -4,11 +4,11 @@
  */
 import { GatewayError } from '../errors.ts';
 import { IDENTITY } from '../version.ts';
-import { decodeString, readMembers } from './json.ts';
+import { decodeString, findMember, readMembers } from './json.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
 import { claimsRevision, type Envelope, type Message } from './message.ts';
-import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
-import { ALL_REVISIONS, MODERN_REVISION } from './revisions.ts';
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, TASKS } from './meta.ts';
+import { ALL_REVISIONS, type Era, MODERN_REVISION } from './revisions.ts';
 
 /** What a server may expect of whoever called, in either era. */
 export interface Audience {
@@ -18,10 +18,12 @@ export interface Audience {
   readonly asks: ReadonlySet<string>;
   /** The least serious log message the caller wants to hear; null for none. */
   readonly logLevel: LogLevel | null;
+  /** Whether a modern server may answer it with a task. */
+  readonly tasks: boolean;
 }
 
 /** Somebody who can be asked nothing and wants to hear nothing. */
-export const NOBODY: Audience = { capabilities: '{}', asks: new Set(), logLevel: null };
+export const NOBODY: Audience = { capabilities: '{}', asks: new Set(), logLevel: null, tasks: false };
 
 interface Claim {
   readonly revision: string;
@@ -64,7 +66,7 @@ function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Audien
   if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
   if (clientStart >= 0 && !isKnownClient(text(clientStart, clientEnd)))
     throw invalidEnvelope(CLIENT_INFO, 'it must be an object with the strings "name" and "version"');
-  const audience = readCapabilities(bytes, metaStart + capabilitiesStart, metaStart + capabilitiesEnd);
+  const audience = readCapabilities(bytes, metaStart + capabilitiesStart, metaStart + capabilitiesEnd, 'modern');
   if (levelStart < 0) return audience;
   const at = metaStart + levelStart;
   const level = bytes[at] === QUOTE ? decodeString(bytes, at, metaStart + levelEnd) : null;
@@ -108,7 +110,7 @@ function remember<T>(known: Map<string, T>, text: string, make: (text: string) =
 }
 
 const clients = new Map<string, boolean>();
-const audiences = new Map<string, Audience>();
+const audiences = { legacy: new Map<string, Audience>(), modern: new Map<string, Audience>() };
 
 function isKnownClient(text: string): boolean {
   return remember(clients, text, () => {
@@ -121,12 +123,23 @@ function isKnownClient(text: string): boolean {
   });
 }
 
-/** What servers may ask of a caller through us. Extensions need more than being passed on. */
+/** What servers may ask of a caller through us. */
 export const PASSED_ON: readonly string[] = ['elicitation', 'sampling', 'roots'];
 
-/** What the capabilities at this place let servers ask of their owner. Throws where they are malformed. */
-export function readCapabilities(message: Buffer, start: number, end: number): Audience {
-  return remember(audiences, message.toString('latin1', start, end), (text) => {
+/** The extensions that are passed on, as a capability. */
+export const TASKS_CAPABILITY = { extensions: { [TASKS]: {} } };
+const TASKS_TEXT = JSON.stringify(TASKS_CAPABILITY).slice(1, -1);
+
+/** Any object under the name of the extension says that it is supported. In the earlier era it means nothing. */
+function declaresTasks(capabilities: Buffer): boolean {
+  const extensions = findMember(capabilities, 'extensions');
+  const tasks = extensions === null ? null : findMember(capabilities, TASKS, extensions.start, extensions.end);
+  return tasks !== null && capabilities[tasks.start] === 0x7b;
+}
+
+/** What the capabilities at this place let servers expect of their owner. Throws where they are malformed. */
+export function readCapabilities(message: Buffer, start: number, end: number, era: Era): Audience {
+  return remember(audiences[era], message.toString('latin1', start, end), (text) => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
     if (members === null) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it must be an object');
@@ -137,7 +150,9 @@ export function readCapabilities(message: Buffer, start: number, end: number): A
       throw invalidEnvelope(CLIENT_CAPABILITIES, 'each capability must be an object');
     const capabilities = kept.map(({ key, start, end }) => `"${key}":${bytes.toString('latin1', start, end)}`);
     const asks = new Set(kept.map(({ key }) => key));
-    return { capabilities: `{${capabilities.join(',')}}`, asks, logLevel: null };
+    const tasks = era === 'modern' && declaresTasks(bytes);
+    if (tasks) capabilities.push(TASKS_TEXT);
+    return { capabilities: `{${capabilities.join(',')}}`, asks, logLevel: null, tasks };
   });
 }
 

@@ -21,10 +21,18 @@ export interface Message {
   /** The state under which a request comes back with answers. */
   readonly stateStart: number;
   readonly stateEnd: number;
+  /** The wish that a call be run as a task, in the revision that has it. */
+  readonly taskStart: number;
+  readonly taskEnd: number;
+  /** The task that a request is about. */
+  readonly taskIdStart: number;
+  readonly taskIdEnd: number;
   readonly metaStart: number;
   readonly metaEnd: number;
   /** Members of `_meta` that are neither the progress token nor of the envelope. */
   readonly metaOthers: number;
+  /** Whether one of those says which task it belongs to. */
+  readonly hasRelated: boolean;
   readonly tokenStart: number;
   readonly tokenEnd: number;
   readonly resultStart: number;
@@ -68,6 +76,11 @@ export function idText(message: Message): string {
 /** Whether it says which revision it is written in; then it is not part of a session. */
 export function claimsRevision(message: Message): boolean {
   return message.envelope !== null && message.envelope.versionStart >= 0;
+}
+
+/** The progress token as it was written; null where no progress is wanted. */
+export function tokenOf({ bytes, tokenStart, tokenEnd }: Message): Buffer | null {
+  return tokenStart < 0 ? null : bytes.subarray(tokenStart, tokenEnd);
 }
 
 /** The decoded parameters, for the methods that are not on the path of a call. */

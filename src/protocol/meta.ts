@@ -4,4 +4,8 @@ export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo';
 export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 export const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 export const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+/** The name of the extension by which modern servers answer with tasks. */
+export const TASKS = 'io.modelcontextprotocol/tasks';

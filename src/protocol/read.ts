@@ -17,7 +17,7 @@ import {
   skipValue,
 } from './json.ts';
 import type { Envelope, Message } from './message.ts';
-import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from './meta.ts';
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, RELATED_TASK } from './meta.ts';
 import { noteMeta, recallMeta } from './recall.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -73,9 +73,14 @@ function emptyMessage(bytes: Buffer): Message {
     argumentsEnd: -1,
     stateStart: -1,
     stateEnd: -1,
+    taskStart: -1,
+    taskEnd: -1,
+    taskIdStart: -1,
+    taskIdEnd: -1,
     metaStart: -1,
     metaEnd: -1,
     metaOthers: 0,
+    hasRelated: false,
     tokenStart: -1,
     tokenEnd: -1,
     resultStart: -1,
@@ -111,11 +116,11 @@ function isId(first: number): boolean {
 
 /** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
 const TOP_KEYS = ['id', 'jsonrpc', 'method', 'params', 'result', 'error'];
-const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri', 'requestState'];
+const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri', 'requestState', 'task', 'taskId'];
 const META_KEYS = ['progressToken', PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL];
 const METHODS = ['tools/call', 'notifications/progress', 'resources/read', 'tools/list'];
 const VERSIONS = ['2.0'];
-const META_LOOKALIKES = META_KEYS.map((key) => key.toUpperCase());
+const META_LOOKALIKES = [...META_KEYS, RELATED_TASK].map((key) => key.toUpperCase());
 
 function readWord(bytes: Buffer, start: number, end: number, words: readonly string[]): string {
   const length = end - start - 2;
@@ -211,7 +216,7 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
       return found.metaEnd;
     }
     found.metaEnd = scanObject(bytes, start, end, maxDepth - 1, found, META_KEYS, inMeta);
-    if (found.envelope !== null && found.tokenStart < 0)
+    if (found.envelope !== null && found.tokenStart < 0 && !found.hasRelated)
       noteMeta(bytes.subarray(start, found.metaEnd), maxDepth, found.envelope, found.metaOthers);
     return found.metaEnd;
   }
@@ -237,13 +242,23 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.stateStart = start;
       found.stateEnd = stop;
       return stop;
+    case 'task':
+      once(found.taskStart, key);
+      found.taskStart = start;
+      found.taskEnd = stop;
+      return stop;
+    case 'taskId':
+      once(found.taskIdStart, key);
+      found.taskIdStart = start;
+      found.taskIdEnd = stop;
+      return stop;
     case '_meta':
       once(found.metaStart, key);
       found.metaStart = start;
       found.metaEnd = stop;
       return stop;
     default:
-      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META');
+      refuseLookalike(key, 'NAME', 'URI', 'ARGUMENTS', '_META', 'TASK', 'TASKID');
       return stop;
   }
 };
@@ -284,6 +299,10 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
       envelope.levelEnd = stop - found.metaStart;
       return stop;
     }
+    case RELATED_TASK:
+      found.hasRelated = true;
+      found.metaOthers++;
+      return stop;
     default:
       // Taken for a token by a laxer server, it would send progress to whoever has that number here.
       refuseLookalike(key, ...META_LOOKALIKES);

@@ -16,7 +16,15 @@ export interface Target {
   readonly name: string;
 }
 
-export function rewriteRequest(message: Message, target: Target, audience: Audience, id: number, era: Era): Wire {
+/** `token` is under which progress comes back. */
+export function rewriteRequest(
+  message: Message,
+  target: Target,
+  audience: Audience,
+  id: number,
+  era: Era,
+  token = id,
+): Wire {
   const { metaStart, metaEnd, tokenStart, tokenEnd, paramsStart } = message;
   const head = `{"jsonrpc":"2.0","id":${id},"method":"${message.method}","params":`;
   if (era === 'modern') {
@@ -25,7 +33,7 @@ export function rewriteRequest(message: Message, target: Target, audience: Audie
     return replaceTwo(message, head, target, paramsStart + 1, paramsStart + 1, `"_meta":${meta},`);
   }
   if (message.envelope !== null) return replaceTwo(message, head, target, metaStart, metaEnd, legacyMeta(message, id));
-  if (tokenStart >= 0) return replaceTwo(message, head, target, tokenStart, tokenEnd, String(id));
+  if (tokenStart >= 0) return replaceTwo(message, head, target, tokenStart, tokenEnd, String(token));
   return replaceTwo(message, head, target, target.end, target.end, '');
 }
 

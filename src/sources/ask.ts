@@ -50,13 +50,16 @@ function metaOf(params: object): object {
 
 const OURSELVES = {};
 
+/** Whatever takes requests. */
+export type Asked = Pick<Connection, 'request'>;
+
 export interface Question {
   readonly answer: Promise<Buffer>;
   readonly ticket: Ticket;
 }
 
 /** Asks a question that may be withdrawn. */
-export function pose(connection: Connection, method: string, params: object, timeout: number): Question {
+export function pose(connection: Asked, method: string, params: object, timeout: number): Question {
   let ticket: Ticket | null = null;
   const answer = new Promise<Buffer>((resolve, reject) => {
     ticket = connection.request({
@@ -65,6 +68,7 @@ export function pose(connection: Connection, method: string, params: object, tim
       headers: () => ['mcp-method', method],
       renew() {},
       token: null,
+      pinned: true,
       timeout,
       totalTimeout: timeout,
       sink: {
@@ -84,6 +88,6 @@ export function pose(connection: Connection, method: string, params: object, tim
   return { answer, ticket: ticket! };
 }
 
-export function ask(connection: Connection, method: string, params: object, timeout: number): Promise<Buffer> {
+export function ask(connection: Asked, method: string, params: object, timeout: number): Promise<Buffer> {
   return pose(connection, method, params, timeout).answer;
 }

@@ -125,7 +125,7 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
     keeper.connected(connection);
     check();
     greeting = await greet(connection, { timeout: startTimeout, probe: way.probe });
-    const listed = await listOffer(connection, greeting.kinds, deadline);
+    const listed = await listOffer(connection, greeting, deadline);
     check();
     entered = true;
     const opened = { connection, greeting, listed };

@@ -48,6 +48,10 @@ export interface Request {
   readonly timeout: number;
   readonly totalTimeout: number;
   readonly sink: Sink;
+  /** Whether only the first process of the server will do, because what it is about lives there. */
+  readonly pinned?: boolean;
+  /** The task, as the server names it, whose questions come to this request. */
+  readonly taskId?: string | null;
 }
 
 /** A request under way. */

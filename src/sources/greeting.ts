@@ -5,7 +5,7 @@
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import { idText, type Message } from '../protocol/message.ts';
-import { SERVER_INFO } from '../protocol/meta.ts';
+import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
 import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
@@ -31,7 +31,19 @@ export interface Greeting {
   readonly instructions: string;
   /** Whether it takes a level for its log messages; modern servers are told with each request. */
   readonly levels: boolean;
+  readonly tasks: TaskAbilities;
 }
+
+/** What a server does with tasks. */
+export interface TaskAbilities {
+  /** May answer a call with one, as a modern server. */
+  readonly starts: boolean;
+  /** Runs a call as one where it is asked to, as a server of the revision before. */
+  readonly runs: boolean;
+  readonly lists: boolean;
+}
+
+export const NO_TASKS: TaskAbilities = { starts: false, runs: false, lists: false };
 
 export interface GreetOptions {
   readonly timeout: number;
@@ -102,6 +114,8 @@ interface Capabilities {
   readonly prompts?: { readonly listChanged?: unknown };
   readonly completions?: unknown;
   readonly logging?: unknown;
+  readonly tasks?: { readonly list?: unknown; readonly requests?: { readonly tools?: { readonly call?: unknown } } };
+  readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 interface Identity {
@@ -158,7 +172,9 @@ function enterModern(connection: Connection, { capabilities, server, instruction
   const { kinds, completes, subscribes } = features(capabilities);
   const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
   const filter = listFilter(capabilities);
-  const greeting = { ...MODERN, server, instructions, kinds, silent, completes, subscribes, filter, levels: false };
+  const tasks = { ...NO_TASKS, starts: capabilities.extensions?.[TASKS] !== undefined };
+  const told = { server, instructions, filter, tasks };
+  const greeting = { ...MODERN, ...told, kinds, silent, completes, subscribes, levels: false };
   connection.listen(listenRequest(greeting, []));
   return greeting;
 }
@@ -209,6 +225,8 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
   const capabilities = answer.capabilities ?? {};
   const levels = capabilities.logging !== undefined;
   const server = nameOf(serverInfo);
+  const runs = capabilities.tasks?.requests?.tools?.call !== undefined;
+  const tasks = { starts: false, runs, lists: capabilities.tasks?.list !== undefined };
   return {
     era: 'legacy',
     isModernToo: false,
@@ -219,6 +237,7 @@ function enterLegacy(connection: Connection, result: Buffer): Greeting {
     silent: [],
     filter: {},
     levels,
+    tasks,
   };
 }
 

@@ -133,9 +133,8 @@ export async function openHttp(
     }
     if (isResponse(message)) settle(message);
     else if (isRequest(message)) questions.receive(message, waiting?.id ?? null);
-    else if (message.method === 'notifications/progress') pending.progress(message);
     else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
-    else events.notification(message);
+    else if (!pending.hear(message, waiting?.id ?? null)) events.notification(message);
   };
 
   const settle = (message: Message) => {

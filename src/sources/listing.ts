@@ -3,6 +3,7 @@ import { type Item, type Kind, kindWords, type Listing, readItems } from '../cat
 import { decodeString, findMember } from '../protocol/json.ts';
 import { ask, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
+import type { Greeting } from './greeting.ts';
 
 const MAX_PAGES = 1000;
 
@@ -15,8 +16,14 @@ export interface Listed {
 }
 
 /** Everything of the given kinds. `deadline` is for all pages together. */
-export async function listOffer(connection: Connection, kinds: readonly Kind[], deadline: number): Promise<Listed> {
-  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline)));
+export async function listOffer(
+  connection: Connection,
+  greeting: Greeting,
+  deadline: number,
+  kinds: readonly Kind[] = greeting.kinds,
+): Promise<Listed> {
+  const { runs } = greeting.tasks;
+  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline, runs)));
   return {
     offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },
     holds: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
@@ -29,6 +36,7 @@ async function listKind(
   connection: Connection,
   kind: Kind,
   deadline: number,
+  runsTasks: boolean,
 ): Promise<Listing & { readonly ttl: number | undefined; readonly failed: boolean }> {
   const { method } = kindWords[kind];
   const items: Item[] = [];
@@ -49,7 +57,7 @@ async function listKind(
       if (failed) problems.push(`${method} failed: ${error.message}`);
       break;
     }
-    const offer = readItems(kind, result);
+    const offer = readItems(kind, result, runsTasks);
     for (const item of offer.items) {
       const { name, mirrored } = item;
       if (connection.mirrors && typeof mirrored === 'string')
@@ -73,7 +81,7 @@ async function listKind(
   return { items, problems, ttl, failed };
 }
 
-function nextCursor(result: Buffer): string | null {
+export function nextCursor(result: Buffer): string | null {
   const cursor = findMember(result, 'nextCursor');
   return cursor === null || result[cursor.start] !== 0x22 ? null : decodeString(result, cursor.start, cursor.end);
 }

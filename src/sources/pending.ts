@@ -3,7 +3,9 @@ import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
 import { idText, type Message } from '../protocol/message.ts';
+import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Parts } from '../protocol/parts.ts';
+import { readProgress } from '../protocol/progress.ts';
 import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
@@ -31,13 +33,11 @@ export interface Pending {
   settle(message: Message, id?: number): void;
   /** Hands over a result that was found without reading the whole message. */
   deliver(id: number, result: Parts): void;
-  /** Hands a progress notification to its request. */
-  progress(message: Message): void;
   /**
    * The requests that a question may belong to, where one of their callers has this capability: none where nobody can be
-   * meant. `id` is the one it came with.
+   * meant. `id` is the one it came with, `task` the task it is about: null then, where nobody has come for its result yet.
    */
-  candidates(capability: string, id: number | null): Waiting[];
+  candidates(capability: string, id: number | null, task: string | null): Waiting[] | null;
   /** Requests in whose course the server may ask something. */
   readonly asking: number;
   /** Those of them whose callers can be asked. */
@@ -46,6 +46,8 @@ export interface Pending {
   pause(waiting: Waiting): () => void;
   /** Hands a log message to the request whose reply it came with (`id`), or to the one it must belong to. */
   log(message: Message, id: number | null): void;
+  /** Hands progress, or what belongs to a `subscriptions/listen`, to its request; false where there is none for it. */
+  hear(message: Message, id: number | null): boolean;
   fail(id: number, error: GatewayError): void;
   failAll(error: GatewayError): void;
 }
@@ -129,8 +131,6 @@ function expire(entry: Entry): void {
 }
 
 const OPEN_BRACE = 0x7b;
-/** Our tokens are numbers; some servers give them back as strings. */
-const MAX_TOKEN = 20;
 
 function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
   if (start < 0 || bytes[start] !== OPEN_BRACE) return false;
@@ -152,7 +152,19 @@ function mayAsk({ request }: Waiting): boolean {
   return ASKING.has(request.method);
 }
 
-const SET_LEVEL = 'logging/setLevel';
+/** What a server says on a stream of its own for one `subscriptions/listen`. */
+const ON_SUBSCRIPTION: ReadonlySet<string> = new Set([
+  'notifications/subscriptions/acknowledged',
+  'notifications/tasks',
+]);
+
+function subscriptionOf({ bytes, metaStart, metaEnd }: Message): number | null {
+  const id = metaStart < 0 ? null : findMember(bytes, SUBSCRIPTION_ID, metaStart, metaEnd);
+  return id === null ? null : Number(bytes.toString('latin1', id.start, id.end));
+}
+
+/** Nothing is logged about being told how much to log, nor about being listened to. */
+const UNLOGGED: ReadonlySet<string> = new Set(['logging/setLevel', 'subscriptions/listen']);
 
 /** The codes by which a modern server refuses how we asked. They are about this connection, and mean nothing beyond it. */
 const REFUSALS = [HEADER_MISMATCH, CAPABILITY_MISSING, REVISION_UNSUPPORTED];
@@ -184,6 +196,29 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     const refusal = readRefusal(error, era);
     if (refusal === null) entry.request.sink.error(error, era);
     else entry.next = refused(entry.request, refusal);
+  }
+
+  function progress(message: Message): boolean {
+    const found = readProgress(message);
+    const entry = found === null ? undefined : waiting.get(found.token);
+    if (found === null || entry === undefined) return false;
+    const { token, sink } = entry.request;
+    if (token === null) return true;
+    entry.live();
+    sink.notify(splice(message.bytes, found, token));
+    return true;
+  }
+
+  function addressees(id: number | null, task: string | null): Entry[] | null {
+    const all = waiting.all();
+    const own = id === null ? undefined : waiting.get(id);
+    // It may have come with the reply to anybody: to the server we are all one client.
+    if (task !== null) {
+      const waits = all.find(({ request }) => request.taskId === task);
+      return waits === undefined ? null : [waits];
+    }
+    if (own !== undefined) return [own];
+    return id === null ? all.filter(mayAsk) : [];
   }
 
   return {
@@ -225,19 +260,6 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     deliver(id, result) {
       waiting.take(id)?.request.sink.result(result, era);
     },
-    progress(message) {
-      const { bytes, paramsStart, paramsEnd } = message;
-      const token = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);
-      if (token === null || token.end - token.start > MAX_TOKEN) return;
-      const text =
-        bytes[token.start] === 0x22
-          ? decodeString(bytes, token.start, token.end)
-          : bytes.toString('latin1', token.start, token.end);
-      const entry = waiting.get(Number(text));
-      if (entry === undefined || entry.request.token === null) return;
-      entry.live();
-      entry.request.sink.notify(splice(bytes, token, entry.request.token));
-    },
     log(message, id) {
       const { bytes, paramsStart, paramsEnd } = message;
       const member = paramsStart < 0 ? null : findMember(bytes, 'level', paramsStart, paramsEnd);
@@ -245,17 +267,24 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const level = decodeString(bytes, member.start, member.end);
       if (!isLogLevel(level)) return;
       const own = id === null ? undefined : waiting.get(id);
-      // Being told how much to log is nothing to log about.
       const candidates =
-        own !== undefined ? [own] : waiting.all().filter(({ request }) => request.method !== SET_LEVEL);
+        own !== undefined ? [own] : waiting.all().filter(({ request }) => !UNLOGGED.has(request.method));
       const sink = candidates[0]?.request.sink;
       // It may be about any of them: one of another caller, or one that wants to hear nothing, keeps it from all.
       const isFor = (other: Sink) => other.owner === sink?.owner && hears(other, level);
       if (candidates.every(({ request }) => isFor(request.sink))) sink?.notify(bytes);
     },
-    candidates(capability, id) {
-      const own = id === null ? undefined : waiting.get(id);
-      const entries = id === null ? waiting.all().filter(mayAsk) : own === undefined ? [] : [own];
+    hear(message, id) {
+      if (message.method === 'notifications/progress') return progress(message);
+      if (!ON_SUBSCRIPTION.has(message.method)) return false;
+      const entry = waiting.get(subscriptionOf(message) ?? id ?? -1);
+      if (entry?.request.method !== 'subscriptions/listen') return false;
+      entry.request.sink.notify(message.bytes);
+      return true;
+    },
+    candidates(capability, id, task) {
+      const entries = addressees(id, task);
+      if (entries === null) return null;
       // The server takes us for one client, and may ask on behalf of a caller that cannot be asked.
       return entries.some(({ request }) => request.sink.asks.has(capability)) ? entries : [];
     },

@@ -8,7 +8,8 @@ import { idText, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { capabilityFor, type Question, unanswerable } from '../protocol/question.ts';
 import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
-import type { Pending } from './pending.ts';
+import { relatedTask } from '../protocol/task.ts';
+import type { Pending, Waiting } from './pending.ts';
 
 export interface Questions {
   /** `id` is the request with whose reply the question came; null on a shared channel. */
@@ -18,6 +19,13 @@ export interface Questions {
 /** How long a question waits for its addressee to become certain. */
 const UNCERTAIN = 2_000;
 const LOOK_AGAIN = 25;
+/** How long one in the course of a task waits for the client to come for the result: it polls before that. */
+const UNTIL_RESULT = 60_000;
+
+function reasonFor(found: readonly Waiting[] | null): string {
+  if (found === null) return 'nobody has asked for the result of its task';
+  return found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
+}
 
 /** `send` takes our answers; `asked` is told that the server asks things at all. */
 export function createQuestions(pending: Pending, send: (message: Buffer) => void, asked: () => void): Questions {
@@ -27,15 +35,14 @@ export function createQuestions(pending: Pending, send: (message: Buffer) => voi
   function pass(message: Message, capability: string, id: number | null, deadline: number): void {
     const { method } = message;
     const serverId = idText(message);
-    const found = pending.candidates(capability, id);
-    if (found.length > 1 && performance.now() < deadline) {
+    const task = relatedTask(message);
+    const found = pending.candidates(capability, id, task);
+    if (found?.length !== 1 && found?.length !== 0 && performance.now() < deadline) {
       setTimeout(pass, LOOK_AGAIN, message, capability, id, deadline);
       return;
     }
-    if (found.length !== 1) {
-      const why =
-        found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
-      reply(errorReply(serverId, unanswerable(method, why)));
+    if (found?.length !== 1) {
+      reply(errorReply(serverId, unanswerable(method, reasonFor(found))));
       return;
     }
     const [waiting] = found;
@@ -68,7 +75,7 @@ export function createQuestions(pending: Pending, send: (message: Buffer) => voi
         reply(errorReply(idText(message), unanswerable(method, 'it is no question to a client')));
       else {
         asked();
-        pass(message, capability, id, performance.now() + UNCERTAIN);
+        pass(message, capability, id, performance.now() + (relatedTask(message) === null ? UNCERTAIN : UNTIL_RESULT));
       }
     },
   };

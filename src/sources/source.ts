@@ -3,9 +3,11 @@ import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
 import type { Events } from '../events.ts';
 import type { LogLevel } from '../protocol/levels.ts';
+import type { Message } from '../protocol/message.ts';
 import type { OfferStore } from '../store/offers.ts';
 import type { VerdictStore } from '../store/verdicts.ts';
 import type { Request, Ticket } from './connection.ts';
+import type { TaskAbilities } from './greeting.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 /** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
@@ -37,6 +39,7 @@ export interface Source {
   readonly subscriptions: Subscriptions;
   /** Whether it knows `completion/complete`. */
   readonly completes: boolean;
+  readonly tasks: TaskAbilities;
   /** Somebody wants to hear log messages from this level on. */
   setLogLevel(level: LogLevel): void;
   /** Somebody looks at its items of this kind: lists them again where they hold no longer. */
@@ -56,4 +59,6 @@ export interface SourceContext {
   changed(): void;
   /** A resource that was subscribed to changed. */
   updated(source: Source, uri: string): void;
+  /** A server of the revision before tells of a task, or of its progress. */
+  taskChanged(source: Source, message: Message): void;
 }

@@ -77,9 +77,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     }
     if (isResponse(message)) pending.settle(message);
     else if (isRequest(message)) questions.receive(message, null);
-    else if (message.method === 'notifications/progress') pending.progress(message);
     else if (message.method === 'notifications/message') pending.log(message, null);
-    else events.notification(message);
+    else if (!pending.hear(message, null)) events.notification(message);
   };
 
   const end = (reason: string, status = 0) => {

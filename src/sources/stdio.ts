@@ -102,14 +102,11 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       else pending.settle(message);
     } else if (isRequest(message)) {
       questions.receive(message, null);
-    } else if (message.method === 'notifications/progress') {
-      pending.progress(message);
     } else if (message.method === 'notifications/message') {
       pending.log(message, null);
-    } else if (message.method === 'notifications/subscriptions/acknowledged') {
-      listening?.taken();
-    } else {
-      events.notification(message);
+    } else if (!pending.hear(message, null)) {
+      if (message.method === 'notifications/subscriptions/acknowledged') listening?.taken();
+      else events.notification(message);
     }
   };
 

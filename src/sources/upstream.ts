@@ -5,16 +5,15 @@
 import { EMPTY_OFFER, KINDS, type Kind, kindWords, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
-import { decodeString } from '../protocol/json.ts';
-import type { Message } from '../protocol/message.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, openServer } from './attempt.ts';
 import type { Connection, Refusal, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
 import { createFreshness } from './freshness.ts';
-import type { Greeting } from './greeting.ts';
+import { type Greeting, NO_TASKS } from './greeting.ts';
 import { later } from './later.ts';
 import { createLeases } from './leases.ts';
 import { listOffer } from './listing.ts';
+import { passNews } from './news.ts';
 import {
   CAPABILITY_MISSING,
   capabilityMissing,
@@ -22,7 +21,7 @@ import {
   REVISION_UNSUPPORTED,
   refusalText,
 } from './refusal.ts';
-import { changedKinds, createRelisting } from './relisting.ts';
+import { createRelisting } from './relisting.ts';
 import { retryPause } from './retry.ts';
 import type { Source, SourceContext, SourceState } from './source.ts';
 import { createTail } from './tail.ts';
@@ -124,17 +123,10 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       asks = true;
     },
     missed: () => KINDS.forEach(relisting.schedule),
-    notification(message) {
-      if (message.method === 'notifications/resources/updated') hearUpdate(message);
-      else changedKinds(message.method).forEach(relisting.schedule);
-    },
+    notification: (message) => passNews(message, source, context, relisting),
     note: (message) => events.emit('note', { source: config.key, message }),
     stderr: (chunk) => stderr.push(chunk),
   };
-
-  function hearUpdate({ bytes, uriStart, uriEnd }: Message): void {
-    if (uriStart >= 0 && bytes[uriStart] === 0x22) context.updated(source, decodeString(bytes, uriStart, uriEnd));
-  }
 
   /** One more process of the same server. */
   async function openAnother(lost: (which: Connection) => void): Promise<Connection> {
@@ -213,8 +205,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const asked = connection;
     if (asked === null || greeting === null) return;
     if (!greeting.kinds.includes(kind)) return;
+    const deadline = Date.now() + config.startTimeout;
     try {
-      const { offer: listed, holds, failed } = await listOffer(asked, [kind], Date.now() + config.startTimeout);
+      const { offer: listed, holds, failed } = await listOffer(asked, greeting, deadline, [kind]);
       if (connection !== asked) return;
       freshness.note(greeting.silent, holds);
       const others = offer.items.filter((item) => item.kind !== kind);
@@ -290,7 +283,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   function call(request: Request): Ticket {
     if (connection !== null) {
       if (config.idleStop !== null) lastUse = Date.now();
-      return wishes.hold(request, call) ?? (asks ? leases.request(connection, request) : connection.request(request));
+      const held = wishes.hold(request, call);
+      if (held !== null) return held;
+      return asks && request.pinned !== true ? leases.request(connection, request) : connection.request(request);
     }
     if (state === 'asleep' || starting !== null) return wake(request);
     const error = new GatewayError(
@@ -331,6 +326,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     subscriptions: wishes.subscriptions,
     get completes() {
       return greeting?.completes ?? false;
+    },
+    get tasks() {
+      return greeting?.tasks ?? NO_TASKS;
     },
     setLogLevel: wishes.setLogLevel,
     freshen(kind) {

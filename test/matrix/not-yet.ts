@@ -2,7 +2,6 @@
 export const notYet: Readonly<Record<string, string>> = {
   'Elicitation: URL done': 'Being built.',
   Roots: 'Servers of a session’s own are being built.',
-  Tasks: 'Being built.',
 };
 
 export function isBuilt(what: string): boolean {

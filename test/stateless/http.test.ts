@@ -32,6 +32,7 @@ describe('server/discover', () => {
           resources: { subscribe: true, listChanged: true },
           prompts: { listChanged: true },
           completions: {},
+          extensions: { 'io.modelcontextprotocol/tasks': {} },
           logging: {},
         },
         ttlMs: expect.any(Number),
@@ -113,7 +114,7 @@ describe('which era a request belongs to', () => {
 describe('a method', () => {
   it.each([
     ...['no/such', 'toString', 'initialize', 'ping', 'logging/setLevel'],
-    ...['resources/subscribe', 'resources/unsubscribe', 'tasks/get'],
+    ...['resources/subscribe', 'resources/unsubscribe', 'tasks/result', 'tasks/list'],
   ])('%s that is not of this revision answers 404', async (method) => {
     const answer = await ask(gateway, method, { level: 'info', uri: 'up_note://a' }, { id: 'x' });
     expect(answer).toMatchObject({ status: 404, id: 'x', error: { code: -32601 } });

@@ -63,7 +63,7 @@ describe('over HTTP', () => {
 
   it.each<[string, Params]>([
     ['nothing', {}],
-    ['what is not possible', { resourceSubscriptions: 'changing://first', taskIds: ['1'], constructor: true }],
+    ['what is not possible', { resourceSubscriptions: 'changing://first', constructor: true }],
     ['what is no "true"', { toolsListChanged: 'yes', promptsListChanged: 1, resourcesListChanged: null }],
   ])('that asks for %s is acknowledged with nothing, and told nothing', async (_, filter) => {
     const stream = await listen(gateway, filter);

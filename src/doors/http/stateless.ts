@@ -136,6 +136,11 @@ function check(message: Message, headers: Headers): Audience | null {
     case 'resources/read':
       checkNameHeader(headers, message, message.uriStart, message.uriEnd);
       break;
+    case 'tasks/get':
+    case 'tasks/update':
+    case 'tasks/cancel':
+      checkNameHeader(headers, message, message.taskIdStart, message.taskIdEnd);
+      break;
     default:
   }
   return audience;

@@ -1,0 +1,133 @@
+/**
+ * Tasks on the wire, in both eras: the places where their ids stand. A client knows a task by another id than its server,
+ * because two servers may use the same one.
+ */
+import { readLongMembers, writeObject } from './bridge.ts';
+import { decodeString, findMember, JsonError, type Member, readMembers, type Span } from './json.ts';
+import { LONG } from './long.ts';
+import type { Message } from './message.ts';
+import { RELATED_TASK, SUBSCRIPTION_ID } from './meta.ts';
+import { join, type Parts, sizeOf } from './parts.ts';
+import { readMessage } from './read.ts';
+
+const QUOTE = 0x22;
+const TASK = Buffer.from('"task"');
+
+/** Whether a modern server answers with a task instead of a result. No task is long at its beginning. */
+export function isTask(result: Parts): boolean {
+  if (sizeOf(result) > LONG) return false;
+  const bytes = join(result);
+  // Nearly all are none, and seen to be none by one search.
+  if (!bytes.includes(TASK)) return false;
+  return membersOf(bytes).some(({ key, start, end }) => key === 'resultType' && textAt(bytes, start, end) === 'task');
+}
+
+/** The same object with every id of a task in it exchanged: its own, that of the task in it, and that of one it belongs to. */
+export function exchangeIds(object: Buffer, exchange: (id: string) => string): Buffer {
+  const spans = membersOf(object)
+    .flatMap((member) => idsIn(object, member))
+    .filter(({ start }) => object[start] === QUOTE)
+    .sort((a, b) => a.start - b.start);
+  if (spans.length === 0) return object;
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const { start, end } of spans) {
+    parts.push(object.subarray(at, start), Buffer.from(JSON.stringify(exchange(decodeString(object, start, end)))));
+    at = end;
+  }
+  return Buffer.concat([...parts, object.subarray(at)]);
+}
+
+function idsIn(bytes: Buffer, member: Member): Span[] {
+  if (member.key === 'taskId') return [member];
+  if (member.key === 'task') return idOf(bytes, member);
+  if (member.key !== '_meta') return [];
+  return (readMembers(bytes, member.start, member.end) ?? [])
+    .filter(({ key }) => key === RELATED_TASK)
+    .flatMap((related) => idOf(bytes, related));
+}
+
+function idOf(bytes: Buffer, { start, end }: Span): Span[] {
+  return (readMembers(bytes, start, end) ?? []).filter(({ key }) => key === 'taskId');
+}
+
+/** What is broken inside a long object is the caller's to find. */
+function membersOf(object: Buffer): readonly Member[] {
+  try {
+    return readLongMembers(object);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return [];
+  }
+}
+
+function textAt(bytes: Buffer, start: number, end: number): string | null {
+  return bytes[start] === QUOTE ? decodeString(bytes, start, end) : null;
+}
+
+/** The id that a server gave to the task that it describes so; null where it is none. */
+export function idIn(task: Buffer): string | null {
+  const id = membersOf(task).find(({ key }) => key === 'taskId');
+  return id === undefined ? null : textAt(task, id.start, id.end);
+}
+
+/** The id of the task that a server says it has started; null where it has not. */
+export function startedTask(result: Buffer): string | null {
+  const task = membersOf(result).find(({ key, start }) => key === 'task' && result[start] === 0x7b);
+  return task === undefined ? null : idIn(result.subarray(task.start, task.end));
+}
+
+/** The id of the task that a request is about; null where it names none. */
+export function taskIdOf({ bytes, taskIdStart, taskIdEnd }: Message): string | null {
+  return taskIdStart < 0 ? null : textAt(bytes, taskIdStart, taskIdEnd);
+}
+
+/** The task in whose course a server asks something; null where it says none. */
+export function relatedTask({ bytes, metaStart, metaEnd }: Message): string | null {
+  const related = metaStart < 0 ? null : findMember(bytes, RELATED_TASK, metaStart, metaEnd);
+  const [id] = related === null ? [] : idOf(bytes, related);
+  return id === undefined ? null : textAt(bytes, id.start, id.end);
+}
+
+/** The result of `tasks/get` as a notification says the same. */
+export function asNotified(result: Buffer): Buffer {
+  const kept = membersOf(result).filter(({ key }) => key !== 'resultType');
+  return writeObject(kept.map((member) => whole(result, member)));
+}
+
+/** The parameters of a notification, with the id of another subscription in them. */
+export function underSubscription(params: Buffer, id: Buffer): Buffer {
+  const members = membersOf(params);
+  const meta = members.find(({ key }) => key === '_meta');
+  const kept = meta === undefined ? [] : (readMembers(params, meta.start, meta.end) ?? []);
+  const own = kept.filter(({ key }) => key !== SUBSCRIPTION_ID).map((member) => whole(params, member));
+  const others = members.filter(({ key }) => key !== '_meta').map((member) => whole(params, member));
+  const first = Buffer.concat([Buffer.from(`"${SUBSCRIPTION_ID}":`), id]);
+  return writeObject([[META, writeObject([[first], ...own])], ...others]);
+}
+
+function whole(bytes: Buffer, { keyStart, end }: Member): Buffer[] {
+  return [bytes.subarray(keyStart, end)];
+}
+
+/**
+ * A client's request without what it says of tasks to a server that it does not know: which task it belongs to, because a
+ * server may have a task of somebody else under that id; and, unless that can be fulfilled, the wish to be run as one.
+ */
+export function withoutTasks(message: Message, keepsWish: boolean): Message {
+  const { bytes, taskStart, hasRelated, paramsStart, paramsEnd } = message;
+  const hasWish = taskStart >= 0 && !keepsWish;
+  if (!hasWish && !hasRelated) return message;
+  const kept = (readMembers(bytes, paramsStart, paramsEnd) ?? [])
+    .filter(({ key }) => key !== 'task' || keepsWish)
+    .map((member) => (member.key === '_meta' ? [META, withoutRelated(bytes, member)] : whole(bytes, member)));
+  return readMessage(Buffer.concat([bytes.subarray(0, paramsStart), writeObject(kept), bytes.subarray(paramsEnd)]));
+}
+
+const META = Buffer.from('"_meta":');
+
+function withoutRelated(bytes: Buffer, { start, end }: Span): Buffer {
+  const members = readMembers(bytes, start, end);
+  if (members === null) return bytes.subarray(start, end);
+  return writeObject(members.filter(({ key }) => key !== RELATED_TASK).map((member) => whole(bytes, member)));
+}

@@ -1,0 +1,38 @@
+/** The official suite's scenarios for the tasks extension: directly, and through the gateway. */
+import { describe, expect, it } from 'vitest';
+import { explain, named, runScenario } from '../conformance/suite.ts';
+import { startHttp } from '../support/gateway.ts';
+import { server } from '../support/server.ts';
+import { at, command, configOf, startTasks } from './use.ts';
+
+const SCENARIOS = [
+  'tasks-capability-negotiation',
+  'tasks-dispatch-and-envelope',
+  'tasks-lifecycle',
+  'tasks-mrtr-composition',
+  'tasks-mrtr-input',
+  'tasks-request-headers',
+  'tasks-request-state-removal',
+  'tasks-required-task-error',
+  'tasks-wire-fields',
+];
+
+/** `tasks-status-notifications` is not among them: the suite skips it whatever the server does. */
+async function expectAll(url: string): Promise<void> {
+  const verdicts = await Promise.all(SCENARIOS.map((scenario) => runScenario(url, '2026-07-28', scenario, '--force')));
+  expect(named(verdicts, false, 'passed'), explain(verdicts)).toEqual(SCENARIOS);
+}
+
+describe('the scenarios for tasks', { timeout: 150_000 }, () => {
+  it('pass at the fixture itself', async () => {
+    await expectAll((await startTasks('tasks')).url);
+  });
+
+  it.each([
+    ['stdio', async () => command(server('tasks'))],
+    ['HTTP', async () => at((await startTasks('tasks')).url)],
+  ])('pass through the gateway, with the server on %s', async (_, place) => {
+    const gateway = await startHttp({ config: configOf({ '': await place() }) });
+    await expectAll(gateway.url);
+  });
+});

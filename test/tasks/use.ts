@@ -1,0 +1,133 @@
+/** The servers with tasks of both eras, and a raw modern client: no SDK has one that takes tasks. */
+import { messagesOf } from '../pass-through/clients.ts';
+import { type Child, childEnv, startChild } from '../support/child.ts';
+import type { HttpGateway } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { fixture } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+export type Fixture = 'tasks' | 'tasks-legacy';
+
+export const TASKS = 'io.modelcontextprotocol/tasks';
+export const RELATED = 'io.modelcontextprotocol/related-task';
+export const TAKES_TASKS = { elicitation: {}, extensions: { [TASKS]: {} } };
+
+/** Starts one of the fixtures over HTTP. */
+export async function startTasks(name: Fixture, ...args: string[]): Promise<Child & { readonly url: string }> {
+  const all = [fixture(name), ...(args.includes('--port') ? [] : ['--port', '0']), ...args];
+  const child = startChild(process.execPath, all, { cwd: tempFolder(), env: childEnv() });
+  const port = await waitFor(() => {
+    if (child.process.exitCode !== null) throw new Error(`${name} ended: ${child.stderr()}`);
+    return /listening (\d+)/.exec(child.stdout())?.[1];
+  });
+  return { ...child, url: `http://127.0.0.1:${port}/mcp` };
+}
+
+export interface Task {
+  readonly taskId: string;
+  readonly status: string;
+  readonly inputRequests?: Readonly<Record<string, { method: string; params: { message: string } }>>;
+  readonly result?: { readonly content: readonly { readonly text: string }[]; readonly isError?: boolean };
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+export interface Reply {
+  readonly result?: Task & {
+    readonly resultType: string;
+    readonly content?: readonly { readonly text: string }[];
+    readonly isError?: boolean;
+    readonly capabilities?: object;
+    readonly inputRequests?: object;
+    readonly requestState?: string;
+  };
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: object };
+}
+
+let count = 0;
+
+export interface RequestOptions {
+  /** What the client declares. */
+  readonly capabilities?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** What stands beside the envelope. */
+  readonly meta?: object;
+}
+
+export function envelope(capabilities: object = TAKES_TASKS): object {
+  return {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'tasks-test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  };
+}
+
+/** Sends a request of a modern client; the response as it comes. */
+export function send(url: string, method: string, params: object, options: RequestOptions = {}): Promise<Response> {
+  const { capabilities = TAKES_TASKS, headers = {}, signal, meta } = options;
+  const { name, taskId } = params as { name?: string; taskId?: string };
+  const target = taskId ?? name;
+  return fetch(url, {
+    method: 'POST',
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: ++count,
+      method,
+      params: { ...params, _meta: { ...envelope(capabilities), ...meta } },
+    }),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(target !== undefined && { 'mcp-name': target }),
+      ...headers,
+    },
+    ...(signal && { signal }),
+  });
+}
+
+export async function request(
+  gateway: Pick<HttpGateway, 'url'>,
+  method: string,
+  params: object,
+  options?: RequestOptions,
+): Promise<Reply> {
+  const response = await send(gateway.url, method, params, options);
+  return JSON.parse((await messagesOf(response)).at(-1)!.toString()) as Reply;
+}
+
+export function call(gateway: HttpGateway, name: string, args: object = {}, options?: RequestOptions): Promise<Reply> {
+  return request(gateway, 'tools/call', { name, arguments: args }, options);
+}
+
+/** Starts a task by calling a tool; its id. */
+export async function startTask(gateway: HttpGateway, name: string, args: object = {}, options?: RequestOptions) {
+  const { result, error } = await call(gateway, name, args, options);
+  if (result?.resultType !== 'task') throw new Error(`${name} started no task: ${JSON.stringify(result ?? error)}`);
+  return result.taskId;
+}
+
+/** Asks for a task until it is in one of these states. */
+export async function until(gateway: HttpGateway, taskId: string, ...states: string[]): Promise<Task> {
+  return waitFor(async () => {
+    const { result, error } = await request(gateway, 'tasks/get', { taskId });
+    if (error) throw new Error(error.message);
+    return states.includes(result!.status) ? result! : undefined;
+  });
+}
+
+export function textOf({ result }: Task): string {
+  return result!.content[0]!.text;
+}
+
+/** `[[servers]]` tables, from namespace to `command = …` or `url = …`. */
+export function configOf(servers: Readonly<Record<string, string>>): string {
+  const tables = Object.entries(servers).map(
+    ([namespace, place]) => `[[servers]]\nnamespace = "${namespace}"\n${place}\n`,
+  );
+  return `controls = []\n\n${tables.join('\n')}`;
+}
+
+export const command = (line: string) => `command = ${JSON.stringify(line)}`;
+export const at = (url: string) => `url = ${JSON.stringify(url)}`;
