@@ -4,7 +4,7 @@
  */
 
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from './access/lists.ts';
-import { rebase, type Selection, startSelection } from './access/selection.ts';
+import { basePatterns, rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
 import { type Call, findCall } from './calls/call.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
@@ -26,6 +26,7 @@ import type { Era } from './protocol/revisions.ts';
 import { textResult } from './protocol/rpc.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
+import { createMute, type Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
 import { openVerdictStore } from './store/verdicts.ts';
@@ -104,6 +105,7 @@ export function createGateway(initial: Config): Gateway {
   class Member implements Caller {
     readonly agent: string;
     readonly options: CallerOptions;
+    readonly guest: Guest;
     /** Null: follows the default. */
     selection: Selection | null = null;
     /** Forgotten at every change, so that a call looks into nothing but a field. */
@@ -114,6 +116,7 @@ export function createGateway(initial: Config): Gateway {
     constructor(options: CallerOptions) {
       this.agent = options.agent;
       this.options = options;
+      this.guest = options.guest ?? createMute();
       if (options.selection === 'all') this.selection = startSelection(null);
     }
 
@@ -155,13 +158,18 @@ export function createGateway(initial: Config): Gateway {
       desk.unsubscribe(this, uri);
     }
 
+    tell(message: Buffer): void {
+      fleet.tell(this.guest, message);
+    }
+
     leave(): void {
       members.delete(this);
       desk.leave(this);
+      fleet.leave(this.guest);
     }
 
-    /** Looks again, and tells of the lists that changed since the last time. */
-    tell(): void {
+    /** Tells of the lists that changed since the last time. */
+    look(): void {
       this.current = null;
       // Before all servers have been tried lists only grow into shape: that is news only to who has listed already.
       if (!allTried && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
@@ -174,10 +182,11 @@ export function createGateway(initial: Config): Gateway {
     }
   }
 
-  function tellUpdate(source: Source, uri: string): void {
+  function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
     const id = fleet.idOf(source);
     if (id === undefined) return;
-    for (const [member, words] of desk.hearers(id, uri)) member.options.updated?.(words);
+    for (const [member, words] of desk.hearers(id, uri))
+      if (guest === null || member.guest === guest) member.options.updated?.(words);
   }
 
   function scheduleSwap(): void {
@@ -192,7 +201,7 @@ export function createGateway(initial: Config): Gateway {
     catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views = new Map();
-    for (const member of members) member.tell();
+    for (const member of members) member.look();
     routeEarly();
   }
 
@@ -248,6 +257,7 @@ export function createGateway(initial: Config): Gateway {
     if (message.taskStart >= 0 || sink.tasks || slot.source.tasks.starts) call = tasks.attend(call, member.agent);
     call.timeout = slot.config.timeout;
     call.totalTimeout = slot.config.totalTimeout;
+    call.guest = member.guest;
     return slot.source.call(call);
   }
 
@@ -261,10 +271,10 @@ export function createGateway(initial: Config): Gateway {
     const { selection, text } = controls.run(name, catalog, member.selection ?? defaults, args);
     if (member.options.selection !== 'default') {
       member.selection = selection;
-      member.tell();
+      member.look();
     } else {
       defaults = selection;
-      for (const other of members) if (other.selection === null) other.tell();
+      for (const other of members) if (other.selection === null) other.look();
     }
     sink.result(textResult(text), 'legacy');
   }
@@ -314,7 +324,7 @@ export function createGateway(initial: Config): Gateway {
     join(options) {
       const member = new Member(options);
       members.add(member);
-      if (allTried) member.tell();
+      if (allTried) member.look();
       return member;
     },
     parked,
@@ -330,11 +340,6 @@ export function createGateway(initial: Config): Gateway {
       await fleet.close();
     },
   };
-}
-
-/** Without patterns nothing is active where a control can switch things on, and everything otherwise. */
-function basePatterns(config: Config): readonly string[] | null {
-  return config.activeToolsets ?? (config.controls.length > 0 ? [] : null);
 }
 
 function pause(ms: number): Promise<void> {

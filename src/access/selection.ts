@@ -2,9 +2,11 @@
  * What a caller has switched on. Kept as the patterns it started from plus the names switched on and off since, so that a
  * server that goes away and comes back finds its items as they were.
  */
+
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
+import type { Config } from '../config/config.ts';
 
 /** Prompts are always active; templates are switched together with resources. */
 export type Switchable = 'tools' | 'resources';
@@ -68,4 +70,9 @@ export function isActive(selection: Selection, kind: Kind, name: string): boolea
 
 export function activeEntries(selection: Selection, entries: Iterable<Entry>): Entry[] {
   return [...entries].filter((entry) => isActive(selection, entry.kind, entry.name));
+}
+
+/** Without patterns nothing is active where a control can switch things on, and everything otherwise. */
+export function basePatterns(config: Config): readonly string[] | null {
+  return config.activeToolsets ?? (config.controls.length > 0 ? [] : null);
 }

@@ -10,6 +10,7 @@ import { mirrorHeaders } from '../protocol/mirror.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
 import type { Request, Sink } from '../sources/connection.ts';
+import type { Guest } from '../sources/guest.ts';
 
 /** A caller's request on its way to the server that its name belongs to. */
 export class Call implements Request {
@@ -22,6 +23,7 @@ export class Call implements Request {
   readonly sink: Sink;
   timeout = 0;
   totalTimeout = 0;
+  guest: Guest | null = null;
   /** The definition, as last listed. */
   item: Item;
 

@@ -5,6 +5,7 @@ import type { Kind } from '../catalog/item.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
+import type { Guest } from '../sources/guest.ts';
 
 export interface CallerOptions {
   readonly agent: string;
@@ -17,6 +18,8 @@ export interface CallerOptions {
   changed(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */
   updated?(uri: string): void;
+  /** How servers reach it that do not share their callers. Absent: they do not. */
+  readonly guest?: Guest;
 }
 
 /** Somebody who lists and calls: a session, or a program. */
@@ -34,5 +37,7 @@ export interface Caller {
   /** From here on the caller hears of changes of a resource. Rejects where there is none, or its server does not tell. */
   subscribe(uri: string): Promise<void>;
   unsubscribe(uri: string): void;
+  /** Passes on a notification to the servers that have a connection for this caller alone. */
+  tell(message: Buffer): void;
   leave(): void;
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Message } from '../protocol/message.ts';
 import type { Question } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import { createParkedCalls, type Holder, type ParkedCalls } from './parked.ts';
+import { asFirst, createParkedCalls, type Holder, type ParkedCalls } from './parked.ts';
 
 const MINUTE = 60_000;
 
@@ -29,7 +29,14 @@ function createHolder() {
 function createQuestion() {
   const answer = vi.fn<(result: Buffer) => void>();
   const refuse = vi.fn<(error: Buffer) => void>();
-  const question: Question = { method: 'elicitation/create', params: null, answer, refuse };
+  const question: Question = {
+    method: 'elicitation/create',
+    params: null,
+    lasting: false,
+    answer,
+    refuse,
+    withdrawn() {},
+  };
   return { question, answer, refuse };
 }
 
@@ -107,6 +114,34 @@ describe('a parked call', () => {
     expect([parked.size, cancel.mock.calls.length, refuse.mock.calls.length]).toEqual([0, 1, 1]);
     vi.advanceTimersByTime(5 * MINUTE);
     expect(cancel).toHaveBeenCalledOnce();
+  });
+
+  it('goes on where the server takes its question back', () => {
+    const parked = createParkedCalls();
+    const { call, question, state, answer } = parkOne(parked);
+    const other = createQuestion();
+    call.ask(other.question);
+    question.withdrawn('never mind');
+    other.question.withdrawn('never mind');
+    const { holder, states, fail } = createHolder();
+    parked.resume('a', back(state), holder);
+    expect([answer.mock.calls.length, states.length]).toEqual([0, 0]);
+    call.deliver((whoever) => whoever.fail(new Error('the end') as never));
+    expect(fail).toHaveBeenCalledOnce();
+  });
+
+  it('is none where a request is just made again, unless the user said no', () => {
+    const parked = createParkedCalls();
+    const { holder, fail } = createHolder();
+    const state = parked.stateFor('a', callMessage());
+    expect(parked.resume('a', back(state), holder)).toBeNull();
+    expect(JSON.parse(asFirst(back(state)).bytes.toString()).params).toEqual({ name: 'n' });
+    expect(() => parked.resume('b', back(state), holder)).toThrow('requestState');
+    const no = callMessage({ requestState: state, inputResponses: { x: { action: 'decline' } } });
+    expect(parked.resume('a', no, holder)).not.toBeNull();
+    expect(fail).toHaveBeenCalledOnce();
+    const foreign = back('of a server');
+    expect(asFirst(foreign)).toBe(foreign);
   });
 
   it('is nobody’s where the state is none of ours', () => {

@@ -5,8 +5,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
-import type { Message } from '../protocol/message.ts';
+import { idText, type Message } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
+import { readMessage } from '../protocol/read.ts';
 import type { Sink } from '../sources/connection.ts';
 import { createSeal } from './seal.ts';
 
@@ -30,6 +31,8 @@ export interface ParkedCalls {
   begin(agent: string, message: Message, holder: Holder, cancel: (reason: string) => void): ParkedCall;
   /** Goes on with a parked call. Null where the request does not come back for one of ours. */
   resume(agent: string, message: Message, holder: Holder): ((reason: string) => void) | null;
+  /** A state under which this agent may make the request again, with answers to what it has to do first. */
+  stateFor(agent: string, message: Message): string;
   readonly size: number;
   close(): void;
 }
@@ -37,6 +40,8 @@ export interface ParkedCalls {
 const HELD = 2 * 60_000;
 const MOST_PER_AGENT = 8;
 const MARK = 'toolgate.';
+/** How the ids of requests begin that are just made again; those of parked calls have other lengths. */
+const ANEW = 'anew-';
 
 export function createParkedCalls(): ParkedCalls {
   const seal = createSeal();
@@ -62,6 +67,7 @@ export function createParkedCalls(): ParkedCalls {
     }
 
     ask(question: Question): void {
+      question.withdrawn = () => this.drop(question);
       if (this.holder === null) {
         this.waiting.push(question);
         return;
@@ -72,6 +78,12 @@ export function createParkedCalls(): ParkedCalls {
       }
       this.asked = new Map([[`question-${++this.count}`, question]]);
       this.park();
+    }
+
+    /** The server goes on without the answer; whoever comes back with it waits for the end of the call. */
+    drop(question: Question): void {
+      for (const [key, one] of this.asked) if (one === question) this.asked.delete(key);
+      this.waiting = this.waiting.filter((one) => one !== question);
     }
 
     park(): void {
@@ -138,6 +150,11 @@ export function createParkedCalls(): ParkedCalls {
       const state = readState(message);
       if (state === null || !state.startsWith(MARK)) return null;
       const id = seal.open(state.slice(MARK.length), agent, digestOf(message));
+      if (id?.startsWith(ANEW)) {
+        if (isAccepted(readAnswers(message))) return null;
+        holder.fail(DECLINED);
+        return () => {};
+      }
       const call = id === null ? undefined : calls.get(id);
       if (call === undefined) {
         throw new GatewayError(
@@ -154,6 +171,8 @@ export function createParkedCalls(): ParkedCalls {
         call.cancel(reason);
       };
     },
+    stateFor: (agent, message) =>
+      MARK + seal.close(`${ANEW}${randomBytes(9).toString('base64url')}`, agent, digestOf(message)),
     get size() {
       return calls.size;
     },
@@ -165,6 +184,30 @@ export function createParkedCalls(): ParkedCalls {
 
 function readState({ bytes, stateStart, stateEnd }: Message): string | null {
   return stateStart < 0 || bytes[stateStart] !== 0x22 ? null : decodeString(bytes, stateStart, stateEnd);
+}
+
+/** Made again after a user said no, the request would only lead to the same question. */
+function isAccepted(answers: ReadonlyMap<string, Buffer>): boolean {
+  return [...answers.values()].every((answer) => {
+    const action = findMember(answer, 'action');
+    return action === null || answer.toString('latin1', action.start, action.end) === '"accept"';
+  });
+}
+
+const DECLINED = new GatewayError(
+  'question_unanswered',
+  'The server needs the user to open an address first, which was declined.',
+);
+
+/** A request that is made again as it was the first time; any other as it is. */
+export function asFirst(message: Message): Message {
+  if (readState(message)?.startsWith(MARK) !== true) return message;
+  const { bytes, method, paramsStart, paramsEnd } = message;
+  const members = readMembers(bytes, paramsStart, paramsEnd) ?? [];
+  const kept = members.filter(({ key }) => key !== 'inputResponses' && key !== 'requestState');
+  const texts = kept.map(({ keyStart, end }) => bytes.toString('latin1', keyStart, end));
+  const head = `{"jsonrpc":"2.0","id":${idText(message)},"method":"${method}","params":`;
+  return readMessage(Buffer.from(`${head}{${texts.join(',')}}}`, 'latin1'));
 }
 
 /** Answers are results, so each is an object; what is none counts as missing. */

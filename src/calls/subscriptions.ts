@@ -2,6 +2,7 @@
 import { findResource } from '../access/find.ts';
 import type { View } from '../access/view.ts';
 import { GatewayError } from '../errors.ts';
+import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
 
 export interface SubscriptionDesk<T> {
@@ -20,11 +21,13 @@ interface Wanted {
   count: number;
 }
 
-export function createSubscriptionDesk<T>(sourceOf: (id: number) => Source | undefined): SubscriptionDesk<T> {
+export function createSubscriptionDesk<T extends { readonly guest: Guest }>(
+  sourceOf: (id: number) => Source | undefined,
+): SubscriptionDesk<T> {
   const callers = new Map<T, Map<string, Wanted>>();
 
-  function forget({ sourceId, upstreamUri }: Wanted): void {
-    sourceOf(sourceId)?.subscriptions.remove(upstreamUri);
+  function forget({ guest }: T, { sourceId, upstreamUri }: Wanted): void {
+    sourceOf(sourceId)?.subscriptions(guest).remove(upstreamUri);
   }
 
   return {
@@ -45,7 +48,7 @@ export function createSubscriptionDesk<T>(sourceOf: (id: number) => Source | und
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
       callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
       try {
-        await source.subscriptions.add(upstreamUri);
+        await source.subscriptions(caller.guest).add(upstreamUri);
       } catch (error) {
         own.delete(uri);
         throw error;
@@ -57,12 +60,12 @@ export function createSubscriptionDesk<T>(sourceOf: (id: number) => Source | und
       if (own === undefined || known === undefined || --known.count > 0) return;
       own.delete(uri);
       if (own.size === 0) callers.delete(caller);
-      forget(known);
+      forget(caller, known);
     },
     leave(caller) {
       const own = callers.get(caller);
       callers.delete(caller);
-      for (const wanted of own?.values() ?? []) forget(wanted);
+      for (const wanted of own?.values() ?? []) forget(caller, wanted);
     },
     hearers: (sourceId, upstreamUri) =>
       [...callers].flatMap(([caller, own]) =>

@@ -75,12 +75,16 @@ class TaskSink implements Sink {
 
   ask(question: Question): void {
     const { out, back } = this.exchange;
-    this.inner.ask({
+    const passed: Question = {
       method: question.method,
       params: question.params === null ? null : exchangeIds(question.params, out),
+      lasting: question.lasting,
       answer: (result) => question.answer(exchangeIds(result, back)),
       refuse: (error) => question.refuse(error),
-    });
+      withdrawn() {},
+    };
+    question.withdrawn = (reason) => passed.withdrawn(reason);
+    this.inner.ask(passed);
   }
 }
 
@@ -141,6 +145,7 @@ let lastToken = 0;
 /** A request about a task, on its way to the server that has it. */
 export class TaskCall implements Request {
   readonly pinned = true;
+  readonly guest = null;
   readonly message: Message;
   readonly task: string;
   readonly sink: Sink;

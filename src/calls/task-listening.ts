@@ -88,6 +88,7 @@ export function listenToTasks(
     timeout: Number.POSITIVE_INFINITY,
     totalTimeout: Number.POSITIVE_INFINITY,
     sink,
+    guest: null,
     pinned: true,
   };
   const open = () => {

@@ -23,7 +23,7 @@ export interface ServerConfig {
   readonly key: string;
   readonly namespace: string;
   readonly launch: Launch;
-  /** Hash of `launch`: names the offer kept on disk and tells whether a reload has to restart the server. */
+  /** Hash of `launch` and `share`: names the offer kept on disk and tells whether a reload has to restart the server. */
   readonly launchHash: string;
   readonly description: string;
   readonly enabled: boolean;
@@ -31,6 +31,8 @@ export interface ServerConfig {
   readonly start: 'eager' | 'lazy';
   /** Milliseconds without a call after which the server is stopped; null keeps it running. */
   readonly idleStop: number | null;
+  /** Whether all callers share it, or each has a connection to itself. */
+  readonly share: 'project' | 'session';
   /** Milliseconds that one call may go without a sign of life. */
   readonly timeout: number;
   /** Milliseconds that one call may take in all. */

@@ -61,7 +61,7 @@ export function resolveLaunch({ path, server, shellLine }: Entry, folder: string
 }
 
 /** The same for equal launches, whatever the order of their variables. */
-export function launchHash(launch: Launch): string {
+export function launchHash(launch: Launch & { readonly share?: 'session' }): string {
   return createHash('sha256').update(canonicalJson(launch)).digest('hex').slice(0, 32);
 }
 

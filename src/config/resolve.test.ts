@@ -39,6 +39,7 @@ it('has every default filled in', () => {
         idleStop: null,
         timeout: 300_000,
         totalTimeout: 3_600_000,
+        share: 'project',
         startTimeout: 30_000,
       },
     ],
@@ -86,6 +87,7 @@ it('takes over everything that is written', () => {
             idle_stop: '1s',
             timeout: '2s',
             start_timeout: 3,
+            share: 'session',
           },
         },
         http: {
@@ -114,6 +116,7 @@ it('takes over everything that is written', () => {
         idleStop: 1000,
         timeout: 2000,
         startTimeout: 3,
+        share: 'session',
       },
     ],
     http: {

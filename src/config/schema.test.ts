@@ -200,6 +200,7 @@ it('fills in the defaults of a server', () => {
       required: false,
       start: 'eager',
       timeout: 300_000,
+      share: 'project',
       start_timeout: 30_000,
     },
   ]);

@@ -49,6 +49,12 @@ export const serverShape = {
   idle_stop: duration(1)
     .optional()
     .describe('Stop the server after this long without a call. Default: never; `10m` for a lazy server.'),
+  share: z
+    .enum(['project', 'session'], { error: 'expected "project" or "session"' })
+    .prefault('project')
+    .describe(
+      '`project`: all clients share the server. `session`: each has a process or connection of its own for its calls.',
+    ),
   timeout: duration(1)
     .prefault('5m')
     .describe(

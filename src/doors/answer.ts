@@ -3,6 +3,7 @@ import type { Holder, ParkedCall } from '../calls/parked.ts';
 import type { Item } from '../catalog/item.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
+import { requiredUrls } from '../protocol/elicitation.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
@@ -49,6 +50,8 @@ export interface Client {
   ask(answer: Answer, question: Question): void;
   /** The server's result is none yet: it wants answers to what it asks first, in the same request sent again. */
   askAll(answer: Answer, result: Buffer): void;
+  /** The server cannot answer before the user has been at some addresses; true where the client has been told. */
+  sendTo(answer: Answer, urls: readonly Buffer[]): boolean;
   /** The request is over before its answer, or before the client has answered what it was asked. */
   left(answer: Answer): void;
 }
@@ -171,7 +174,10 @@ export class Answer implements Holder {
       this.parked?.deliver((holder) => holder.error(error, era));
       return;
     }
-    this.finish(errorReply(this.id, era === 'legacy' && this.era === 'modern' ? modernError(error) : error));
+    const isEarlier = era === 'legacy' && this.era === 'modern';
+    const urls = isEarlier ? requiredUrls(error) : [];
+    if (urls.length > 0 && this.client.sendTo(this, urls)) return;
+    this.finish(errorReply(this.id, isEarlier ? modernError(error) : error));
   }
 
   fail(error: GatewayError): void {

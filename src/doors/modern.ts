@@ -5,6 +5,7 @@
 
 import type { ListKind } from '../access/lists.ts';
 import type { Caller } from '../calls/caller.ts';
+import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
@@ -13,11 +14,12 @@ import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/mirror.ts';
-import { ASKING, type Question, unanswerable } from '../protocol/question.ts';
+import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '../protocol/question.ts';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
-import { notificationMessage } from '../protocol/rpc.ts';
+import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import type { Ticket } from '../sources/connection.ts';
+import { createMute } from '../sources/guest.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
 import {
   after,
@@ -52,6 +54,8 @@ const FILTERS: Readonly<Record<ListKind, string>> = {
   prompts: 'promptsListChanged',
 };
 
+const URL_CAPABILITY = { requiredCapabilities: { elicitation: { url: {} } } };
+
 function discovery(instructions: string): Buffer {
   return toBytes({
     supportedVersions: ALL_REVISIONS,
@@ -80,6 +84,7 @@ export class ModernPeer implements Client {
       selection,
       changed: (kind) => this.#changed(kind),
       updated: (uri) => this.#updated(uri),
+      guest: { ...createMute(), abilities: null },
     });
   }
 
@@ -124,6 +129,22 @@ export class ModernPeer implements Client {
     answer.parked.ask(question);
   }
 
+  sendTo(answer: Answer, urls: readonly Buffer[]): boolean {
+    if (!ASKING.has(answer.message.method)) return false;
+    if (!answer.asks.has(URL_MODE)) {
+      const text = 'The server needs a client that can send its user to an address (elicitation with the mode "url").';
+      answer.fail(new GatewayError('capability_missing', text, { details: URL_CAPABILITY }));
+      return true;
+    }
+    const asked = urls.map((url, index): [string, Pick<Question, 'method' | 'params'>] => [
+      `address-${index + 1}`,
+      { method: 'elicitation/create', params: url },
+    ]);
+    const state = this.#gateway.parked.stateFor(this.agent, answer.message);
+    answer.finish(resultReply(answer.id, inputRequired(new Map(asked), state)));
+    return true;
+  }
+
   /** Modern servers ask modern clients without us. */
   askAll(): void {}
 
@@ -140,8 +161,8 @@ export class ModernPeer implements Client {
   }
 
   close(): void {
-    this.#caller.leave();
     cancelAll(this.#running);
+    this.#caller.leave();
     // An answer says that the end was meant; a stream that just breaks off would be opened again at once.
     for (const answer of [...this.#listening]) answer.result(latin1(`{"_meta":${subscription(answer)}}`), 'legacy');
   }
@@ -157,7 +178,7 @@ export class ModernPeer implements Client {
       case 'prompts/get':
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
-        answer.ticket = this.#resume(message, answer) ?? this.#caller.call(message, answer);
+        answer.ticket = this.#resume(message, answer) ?? this.#caller.call(asFirst(message), answer);
         return;
       case 'tasks/get':
       case 'tasks/update':

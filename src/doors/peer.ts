@@ -48,10 +48,15 @@ const changedMessages: Readonly<Record<ListKind, Buffer>> = {
   prompts: notificationMessage('notifications/prompts/list_changed'),
 };
 
+const ROOTS_CHANGED = notificationMessage('notifications/roots/list_changed');
+
 /** A question of a server that the client has not answered yet. */
 interface OpenQuestion {
   readonly question: Question;
-  readonly answer: Answer;
+  /** The request in whose course it was asked, if it was in one. */
+  readonly answer: Answer | null;
+  /** Tells the client that it need not answer. */
+  cancel(reason: string): void;
 }
 
 export class Peer implements Client {
@@ -123,6 +128,7 @@ export class Peer implements Client {
   accept(message: Message): void {
     if (isResponse(message)) this.#settle(message);
     else if (message.method === 'notifications/cancelled') cancelByMessage(this.#running, message);
+    else if (message.method === 'notifications/roots/list_changed') this.#caller?.tell(ROOTS_CHANGED);
     else if (message.method === 'notifications/initialized' && this.#revision !== null) {
       this.#isInitialized = true;
       this.#options.initialized?.();
@@ -130,22 +136,44 @@ export class Peer implements Client {
   }
 
   ask(answer: Answer, question: Question): void {
-    answer.wasAsked = true;
-    const id = `toolgate-${++this.#lastQuestion}`;
-    this.#questions.set(JSON.stringify(id), { question, answer });
-    answer.notify(requestMessage(id, question.method, question.params ?? EMPTY));
+    const { exchange } = answer;
+    const { notify } = this.#options;
+    // One that lasts ends with a call that is cancelled, but not with its answer.
+    answer.wasAsked ||= !question.lasting;
+    const isOver = () => question.lasting && answer.place < 0;
+    this.#pose(question, answer, (message) => (isOver() ? notify(message) : exchange.send(message)));
+  }
+
+  #pose(question: Question, answer: Answer | null, say: (message: Buffer) => void): void {
+    const requestId = `toolgate-${++this.#lastQuestion}`;
+    const id = JSON.stringify(requestId);
+    const cancel = (reason: string) => {
+      this.#questions.delete(id);
+      say(notificationMessage('notifications/cancelled', toBytes({ requestId, reason })));
+    };
+    this.#questions.set(id, { question, answer, cancel });
+    question.withdrawn = cancel;
+    say(requestMessage(requestId, question.method, question.params ?? EMPTY));
   }
 
   askAll(answer: Answer, result: Buffer): void {
     askAll(answer, result, (message) => this.#caller!.call(message, answer));
   }
 
+  /** Clients with a session know the error itself. */
+  sendTo(): boolean {
+    return false;
+  }
+
   /** Nobody waits for its questions any more, neither the server nor, soon, the client. */
   left(answer: Answer): void {
-    for (const [id, open] of this.#questions) {
-      if (open.answer !== answer) continue;
-      this.#questions.delete(id);
-      open.question.refuse(unanswerable(open.question.method, 'the call is over'));
+    this.#closeQuestions((open) => open.answer === answer, 'the call is over');
+  }
+
+  #closeQuestions(matches: (open: OpenQuestion) => boolean, why: string): void {
+    for (const open of [...this.#questions.values()].filter(matches)) {
+      open.cancel(why);
+      open.question.refuse(unanswerable(open.question.method, why));
     }
   }
 
@@ -170,9 +198,10 @@ export class Peer implements Client {
   /** Ends the peer and cancels what it was waiting for. */
   close(): void {
     this.#closed = true;
-    this.#caller?.leave();
     this.#gateway.tasks.leave(this);
     cancelAll(this.#running);
+    this.#closeQuestions(() => true, 'the client is gone');
+    this.#caller?.leave();
   }
 
   #dispatch(message: Message, answer: Answer): void {
@@ -250,6 +279,7 @@ export class Peer implements Client {
       selection,
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
+      guest: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
     });
     return this.#caller;
   }

@@ -2,11 +2,11 @@
  * A modern server that asks something, and a client with a session: each question goes to the client as a request of ours,
  * and when all are answered the call is made again with the answers in it.
  */
-import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
+import { withElicitationId } from '../protocol/elicitation.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
-import { capabilityFor } from '../protocol/question.ts';
+import { capabilityFor, URL_MODE } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Ticket } from '../sources/connection.ts';
 import type { Answer } from './answer.ts';
@@ -31,15 +31,19 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
     if (answers.size < questions.size || answer.place < 0) return;
     answer.ticket = call(withAnswers(answer.message, answers, result));
   };
-  for (const [, { method }] of questions) {
-    const capability = capabilityFor(method);
+  for (const [, { method, params }] of questions) {
+    const capability = capabilityFor(method, params);
     if (capability === null || !answer.asks.has(capability))
-      throw new GatewayError('capability_missing', `The server needs a client that can be asked ${method}.`);
+      throw new GatewayError(
+        'capability_missing',
+        `The server needs a client that can be asked ${nameOf(method, capability)}.`,
+      );
   }
   for (const [key, { method, params }] of questions) {
     answer.ask({
       method,
       params,
+      lasting: false,
       answer(reply) {
         answers.set(key, reply);
         goOn();
@@ -48,10 +52,15 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
         const text = `The client did not answer ${method}, which the server needs: ${messageIn(error)}`;
         answer.fail(new GatewayError('question_unanswered', text));
       },
+      withdrawn() {},
     });
   }
   // A server may just want to be called again.
   if (questions.size === 0) goOn();
+}
+
+function nameOf(method: string, capability: string | null): string {
+  return capability === URL_MODE ? `${method} with the mode "url"` : method;
 }
 
 interface Asked {
@@ -72,14 +81,6 @@ function readQuestions(result: Buffer): Map<string, Asked> {
       return [key, { method: decodeString(result, method.start, method.end), params: asked }];
     }),
   );
-}
-
-/** Earlier clients know questions with an address by an id, which modern ones do without. */
-function withElicitationId(params: Buffer): Buffer {
-  const mode = findMember(params, 'mode');
-  if (mode === null || params.toString('latin1', mode.start, mode.end) !== '"url"') return params;
-  if (findMember(params, 'elicitationId') !== null) return params;
-  return Buffer.concat([Buffer.from(`{"elicitationId":"${randomUUID()}",`), params.subarray(1)]);
 }
 
 /** The same request with the answers and the state that the server wants back. */

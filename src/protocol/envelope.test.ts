@@ -30,6 +30,17 @@ const codeOf = (run: () => unknown) => {
 };
 
 describe('the envelope of a request', () => {
+  it.each([
+    ['{}', ['elicitation.form']],
+    ['{"form":{}}', ['elicitation.form']],
+    ['{"url":{}}', ['elicitation.url']],
+    ['{"form":{},"url":{}}', ['elicitation.url', 'elicitation.form']],
+    ['{"other":{}}', ['elicitation.form']],
+  ])('says which modes of elicitation there are: %s', (declared, modes) => {
+    const { asks } = readAudience(request(`{${VERSION},${CAPABILITIES}{"elicitation":${declared}}}`));
+    expect([...asks]).toEqual(modes);
+  });
+
   it('says what the caller can be asked, as far as that can be passed on', () => {
     const sampling = '{ "tools": {}, "größe": 1.0 }';
     const able = `{"extensions":{"a/b":{}},"sampling":${sampling},"elicitation":{"form":{}},"Roots":{}}`;

@@ -8,13 +8,14 @@ import { decodeString, findMember, readMembers } from './json.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
 import { claimsRevision, type Envelope, type Message } from './message.ts';
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, TASKS } from './meta.ts';
+import { FORM_MODE, URL_MODE } from './question.ts';
 import { ALL_REVISIONS, type Era, MODERN_REVISION } from './revisions.ts';
 
 /** What a server may expect of whoever called, in either era. */
 export interface Audience {
   /** The capabilities of the caller that can be passed on, as JSON, one character a byte. */
   readonly capabilities: string;
-  /** Their names. */
+  /** What it can be asked, in the words of `capabilityFor`. */
   readonly asks: ReadonlySet<string>;
   /** The least serious log message the caller wants to hear; null for none. */
   readonly logLevel: LogLevel | null;
@@ -149,11 +150,20 @@ export function readCapabilities(message: Buffer, start: number, end: number, er
     if (kept.some(({ start }) => bytes[start] !== 0x7b))
       throw invalidEnvelope(CLIENT_CAPABILITIES, 'each capability must be an object');
     const capabilities = kept.map(({ key, start, end }) => `"${key}":${bytes.toString('latin1', start, end)}`);
-    const asks = new Set(kept.map(({ key }) => key));
+    const asks = new Set(
+      kept.flatMap(({ key, start, end }) => (key === 'elicitation' ? modesOf(bytes, start, end) : [key])),
+    );
     const tasks = era === 'modern' && declaresTasks(bytes);
     if (tasks) capabilities.push(TASKS_TEXT);
     return { capabilities: `{${capabilities.join(',')}}`, asks, logLevel: null, tasks };
   });
+}
+
+/** Forms are what elicitation was before there were modes. */
+function modesOf(bytes: Buffer, start: number, end: number): string[] {
+  const keys = readMembers(bytes, start, end)?.map(({ key }) => key) ?? [];
+  const isUrl = keys.includes('url');
+  return [...(isUrl ? [URL_MODE] : []), ...(keys.includes('form') || !isUrl ? [FORM_MODE] : [])];
 }
 
 const HEAD =

@@ -69,6 +69,7 @@ export function pose(connection: Asked, method: string, params: object, timeout:
       renew() {},
       token: null,
       pinned: true,
+      guest: null,
       timeout,
       totalTimeout: timeout,
       sink: {

@@ -5,6 +5,7 @@ import type { Message } from '../protocol/message.ts';
 import type { VerdictStore } from '../store/verdicts.ts';
 import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
 import { type Greeting, greet } from './greeting.ts';
+import type { Guest } from './guest.ts';
 import { openHttp } from './http.ts';
 import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
@@ -25,8 +26,12 @@ export interface Opened {
   readonly listed: Listed;
 }
 
-/** What happens to the connection, from its first moment on. */
+/** Who a connection is for, and what happens to it from its first moment on. */
 export interface Keeper {
+  /** Whose it is; null where it is everybody's. */
+  readonly guest: Guest | null;
+  /** Whether what it offers is wanted: one more of the same server offers nothing new. */
+  readonly lists: boolean;
   /** It is there, though of no use yet. */
   connected(connection: Connection): void;
   /** It has been greeted and listed, and is in charge from here on; what follows comes only then. */
@@ -124,8 +129,8 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
     connection = await connect(config, way, maxMessage, keeper, events);
     keeper.connected(connection);
     check();
-    greeting = await greet(connection, { timeout: startTimeout, probe: way.probe });
-    const listed = await listOffer(connection, greeting, deadline);
+    greeting = await greet(connection, { timeout: startTimeout, probe: way.probe, guest: keeper.guest });
+    const listed = await listOffer(connection, greeting, deadline, keeper.lists ? greeting.kinds : []);
     check();
     entered = true;
     const opened = { connection, greeting, listed };
@@ -142,10 +147,10 @@ async function connect(
   { launch, key }: ServerConfig,
   { sse }: Way,
   maxMessage: number,
-  { stderr }: Keeper,
+  { stderr, guest }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  const options = { source: key, maxMessage };
+  const options = { source: key, maxMessage, guest };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
   return sse ? openSse(launch, options, events) : openHttp(launch, options, events);
 }

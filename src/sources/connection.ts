@@ -7,6 +7,7 @@ import type { Parts } from '../protocol/parts.ts';
 import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
+import type { Guest } from './guest.ts';
 
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
 export interface Sink extends Audience {
@@ -47,6 +48,8 @@ export interface Request {
   /** Milliseconds without a sign of life, and in all. */
   readonly timeout: number;
   readonly totalTimeout: number;
+  /** Whose it is; null for what is asked on behalf of all. */
+  readonly guest: Guest | null;
   readonly sink: Sink;
   /** Whether only the first process of the server will do, because what it is about lives there. */
   readonly pinned?: boolean;
@@ -92,6 +95,10 @@ export interface ConnectionEvents {
 export interface ListenRequest {
   readonly id: string;
   readonly message: Buffer;
+  /** The server tells from here on, of these resources; null where it does not say of which. */
+  taken(uris: readonly string[] | null): void;
+  /** It does not. */
+  refused(): void;
 }
 
 export interface Connection {
@@ -101,7 +108,7 @@ export interface Connection {
   speak(era: Era, revision: string | null): void;
   /**
    * Opens what the server needs to speak unasked. `request` is how a modern one is asked for it; it replaces an earlier
-   * one, and null ends that.
+   * one as soon as the server has taken it, and null ends that.
    */
   listen(request: ListenRequest | null): void;
   /** Whether arguments that a tool marks are sent in headers too; then marks that are not valid spoil the tool. */
@@ -112,6 +119,8 @@ export interface Connection {
   readonly asking: number;
   /** Those of them whose callers can be asked. */
   readonly askable: number;
+  /** Whether a user may still be busy elsewhere on its behalf. */
+  readonly awaited: boolean;
   readonly pid: number | null;
   close(): Promise<void>;
 }

@@ -7,6 +7,7 @@ import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { exposedName } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
+import type { Guest } from './guest.ts';
 import type { Source, SourceContext, SourceStatus } from './source.ts';
 import { createSource } from './upstream.ts';
 
@@ -50,6 +51,10 @@ export interface Fleet {
   setLogLevel(level: LogLevel): void;
   /** Somebody looks at the items of this kind. */
   freshen(kind: Kind): void;
+  /** Passes on a notification of a client to the connections that it has to itself. */
+  tell(guest: Guest, message: Buffer): void;
+  /** The client is gone. */
+  leave(guest: Guest): void;
   statuses(): ServerStatus[];
   /** Resolves when every server that is there now has been tried once. */
   tried(): Promise<void>;
@@ -72,6 +77,12 @@ export function createFleet(context: SourceContext): Fleet {
     return source;
   };
 
+  /** Also those that are about to come, or to go. */
+  const running = () => [
+    ...slots.flatMap(({ source, successor }) => (successor === null ? [source] : [source, successor])),
+    ...leaving,
+  ];
+
   function retire(source: Source): void {
     leaving.add(source);
     void source.drain().finally(() => leaving.delete(source));
@@ -91,7 +102,12 @@ export function createFleet(context: SourceContext): Fleet {
     void successor.tried.then(() => {
       if (slot.successor !== successor || closed || !slots.includes(slot)) return;
       const old = slot.source;
-      for (const uri of old.subscriptions.uris) void successor.subscriptions.add(uri).catch(() => {});
+      for (const [guest, uris] of old.wanted)
+        for (const uri of uris)
+          void successor
+            .subscriptions(guest)
+            .add(uri)
+            .catch(() => {});
       slot.source = successor;
       slot.launchHash = config.launchHash;
       slot.successor = null;
@@ -194,6 +210,12 @@ export function createFleet(context: SourceContext): Fleet {
     freshen(kind) {
       for (const { source } of slots) source.freshen(kind);
     },
+    tell(guest, message) {
+      for (const source of running()) source.tell(guest, message);
+    },
+    leave(guest) {
+      for (const source of running()) source.leave(guest);
+    },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({
         key: config.key,
@@ -209,9 +231,9 @@ export function createFleet(context: SourceContext): Fleet {
     },
     async close() {
       closed = true;
-      const all = slots.flatMap((slot) => [slot.source, ...(slot.successor === null ? [] : [slot.successor])]);
+      const all = running();
       slots = [];
-      await Promise.allSettled([...all, ...leaving].map((source) => source.close()));
+      await Promise.allSettled(all.map((source) => source.close()));
     },
   };
 }

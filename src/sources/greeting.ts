@@ -4,13 +4,14 @@
  */
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
-import { idText, type Message } from '../protocol/message.ts';
-import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
+import { idText, type Message, parseParams } from '../protocol/message.ts';
+import { SERVER_INFO, SUBSCRIPTION_ID, TASKS } from '../protocol/meta.ts';
 import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../version.ts';
 import { ask, ownParams, pose, UpstreamError } from './ask.ts';
 import type { Connection, ListenRequest } from './connection.ts';
+import type { Guest } from './guest.ts';
 
 export interface Greeting {
   readonly era: Era;
@@ -49,6 +50,8 @@ export interface GreetOptions {
   readonly timeout: number;
   /** False for a server that is known not to be modern. */
   readonly probe: boolean;
+  /** Whose connection it is; null where it is everybody's. */
+  readonly guest: Guest | null;
 }
 
 /** How long a server may leave the first question unanswered before it is taken for one that never will answer it. */
@@ -57,10 +60,21 @@ const PROBE_WAIT = 3_000;
 const _meta = { [INSTANCE_KEY]: INSTANCE };
 /** What we pass on to callers. A server of the earlier revisions is told once for all of them, and some offer tools only then. */
 const ASKED = { elicitation: { form: {}, url: {} }, sampling: {} };
-const HELLO = { protocolVersion: LATEST_REVISION, capabilities: ASKED, clientInfo: IDENTITY, _meta };
 
-export async function greet(connection: Connection, { timeout, probe }: GreetOptions): Promise<Greeting> {
-  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', HELLO, timeout));
+function helloFor(guest: Guest | null): object {
+  return { protocolVersion: LATEST_REVISION, capabilities: capabilitiesOf(guest), clientInfo: IDENTITY, _meta };
+}
+
+function capabilitiesOf(guest: Guest | null): unknown {
+  if (guest === null) return ASKED;
+  // One without a session may be able to do more in its next request.
+  if (guest.abilities === null) return { ...ASKED, roots: {} };
+  return JSON.parse(Buffer.from(guest.abilities.capabilities, 'latin1').toString());
+}
+
+export async function greet(connection: Connection, { timeout, probe, guest }: GreetOptions): Promise<Greeting> {
+  const words = helloFor(guest);
+  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', words, timeout));
   const deadline = Date.now() + timeout;
   connection.speak('modern', MODERN_REVISION);
   const discovery = pose(connection, 'server/discover', { _meta }, timeout);
@@ -68,7 +82,7 @@ export async function greet(connection: Connection, { timeout, probe }: GreetOpt
   const first = await Promise.race([discovered, pause(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak('legacy', null);
-  const hello = pose(connection, 'initialize', HELLO, Math.max(1, deadline - Date.now()));
+  const hello = pose(connection, 'initialize', words, Math.max(1, deadline - Date.now()));
   if (first === null) return enterLegacy(connection, await hello.answer);
   const winner = await judgeBoth(discovered, hello.answer);
   if (Buffer.isBuffer(winner)) {
@@ -195,12 +209,34 @@ function listFilter({ tools, resources, prompts }: Capabilities): Readonly<Recor
 let listens = 0;
 
 /** The request under which a modern server tells of changes, and of these resources; null where there is nothing to tell. */
-export function listenRequest({ filter }: Greeting, uris: readonly string[]): ListenRequest | null {
+export function listenRequest(
+  { filter }: Pick<Greeting, 'filter'>,
+  uris: readonly string[],
+  outcome: Pick<ListenRequest, 'taken' | 'refused'> = UNWATCHED,
+): ListenRequest | null {
   const notifications = { ...filter, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
   if (Object.keys(notifications).length === 0) return null;
   // Ids of calls are numbers.
   const id = `listen-${++listens}`;
-  return { id, message: requestMessage(id, 'subscriptions/listen', ownParams({ notifications }, 'modern')) };
+  return {
+    id,
+    message: requestMessage(id, 'subscriptions/listen', ownParams({ notifications }, 'modern')),
+    ...outcome,
+  };
+}
+
+const UNWATCHED = { taken() {}, refused() {} };
+
+export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+
+/** Tells the request if this is the server's word that it has taken it. */
+export function hearAcknowledged(message: Message, request: ListenRequest | null): boolean {
+  const { _meta, notifications } = parseParams(message) as { _meta?: Record<string, unknown>; notifications?: unknown };
+  if (request === null || (_meta?.[SUBSCRIPTION_ID] ?? request.id) !== request.id) return false;
+  const honoured = (notifications as { resourceSubscriptions?: unknown } | null | undefined) ?? null;
+  const uris: unknown = honoured?.resourceSubscriptions ?? [];
+  request.taken(honoured === null || !Array.isArray(uris) ? null : uris.map(String));
+  return true;
 }
 
 /** Whether the server has ended what it was asked with `listenRequest`. */

@@ -1,5 +1,4 @@
 /** A connection to a server over Streamable HTTP: every request is a POST of its own. */
-import type { Dispatcher } from 'undici';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
@@ -9,13 +8,13 @@ import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
-import type { Connection, ConnectionEvents, ListenRequest, Request, Ticket } from './connection.ts';
-import { isListenAnswer } from './greeting.ts';
+import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import { ACKNOWLEDGED } from './greeting.ts';
+import type { Guest } from './guest.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
 import { isUnderstood, isUnreachable, NOT_HERE, reach, statusHint } from './http-refusal.ts';
-import { keepListening, type Listening } from './listening.ts';
+import { createHttpStream } from './http-stream.ts';
 import { createPending, type Waiting } from './pending.ts';
 import { createQuestions } from './questions.ts';
 
@@ -24,6 +23,8 @@ export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 export interface HttpOptions {
   readonly source: string;
   readonly maxMessage: number;
+  /** Whose connection it is; null where it is everybody's. */
+  readonly guest: Guest | null;
 }
 
 export async function openHttp(
@@ -45,11 +46,6 @@ export async function openHttp(
   let session: string | null = null;
   let revision: string | null = null;
   let ended = false;
-  let listening: Listening | null = null;
-  let listened: ListenRequest | null = null;
-  let stream: Dispatcher.DispatchController | null = null;
-  /** Whether the server speaks on it; null as long as it never has. */
-  let isSpeaking: boolean | null = null;
 
   const pending = createPending(source, {
     abandoned({ id, carrier }, reason) {
@@ -61,7 +57,9 @@ export async function openHttp(
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, (message) => post(message, null), events.asked);
+  const questions = createQuestions(pending, (message) => post(message, null), events, options.guest);
+  /** Whether it has asked something without saying in the course of which request. */
+  let asksAnywhere = false;
 
   // Made once a change: the headers of a call are the same for every call.
   let headers: string[] = [];
@@ -83,6 +81,7 @@ export async function openHttp(
   const end = (reason: string) => {
     if (ended) return;
     shut();
+    questions.close('the server is gone');
     pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
     events.closed(reason);
   };
@@ -103,12 +102,11 @@ export async function openHttp(
   /** What a server refuses whose stream has ended may be meant for the one that was there before. */
   const isForgotten = (status: number, parts: readonly Buffer[]) =>
     (status === 404 && session !== null) ||
-    (isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts)));
+    (stream.isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts)));
 
   const shut = () => {
     ended = true;
-    listening?.stop();
-    stream?.abort(new Error('closed'));
+    stream.stop();
   };
 
   const receive = (waiting: Waiting | null, bytes: Buffer) => {
@@ -131,19 +129,15 @@ export async function openHttp(
       events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
       return;
     }
-    if (isResponse(message)) settle(message);
-    else if (isRequest(message)) questions.receive(message, waiting?.id ?? null);
-    else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
-    else if (!pending.hear(message, waiting?.id ?? null)) events.notification(message);
-  };
-
-  const settle = (message: Message) => {
-    if (listened === null || !isListenAnswer(message, listened.id)) pending.settle(message);
-    else if (message.errorStart >= 0) {
-      // It will not do better the next time.
-      listening?.stop();
-      isSpeaking = null;
-    }
+    if (isResponse(message)) {
+      if (!stream.settle(message)) pending.settle(message);
+    } else if (isRequest(message)) {
+      asksAnywhere ||= waiting === null;
+      questions.receive(message, waiting?.id ?? null);
+    } else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
+    else if (pending.hear(message, waiting?.id ?? null)) return;
+    else if (message.method === ACKNOWLEDGED) stream.acknowledged(message);
+    else if (!questions.hear(message)) events.notification(message);
   };
 
   const broken = (waiting: Waiting | null, text: string, status = 0) => {
@@ -218,55 +212,19 @@ export async function openHttp(
     }
   }
 
-  /** The stream on which a server may speak unasked. Those without one answer with another status, or with no stream. */
-  function openStream(request: ListenRequest | null): void {
-    let reader: SseReader | null = null;
-    let mayReturn = false;
-    // Another one may have taken its place.
-    const isCurrent = () => listened === request;
-    const silence = () => {
-      if (!isCurrent()) return;
-      stream = null;
-      if (isSpeaking) isSpeaking = false;
-    };
-    const asked =
-      request === null
-        ? { path, method: 'GET' as const, headers }
-        : { path, method: 'POST' as const, headers: headers.concat(LISTEN_HEADERS), body: request.message };
-    pool.dispatch(asked, {
-      onRequestStart(controller) {
-        // Replaced before it began, when there was nothing to stop yet: everything would be heard twice.
-        if (isCurrent()) stream = controller;
-        else controller.abort(new Error('replaced'));
-      },
-      onResponseStart(controller, status, responseHeaders) {
-        if (status === 200 && String(responseHeaders['content-type'] ?? '').startsWith('text/event-stream')) {
-          isSpeaking = true;
-          mayReturn = true;
-          listening?.taken();
-          const tooLong = () => controller.abort(new TooLarge(maxMessage));
-          reader = createSseReader(maxMessage, (data) => data.length > 0 && receive(null, data), tooLong);
-        } else if (isSpeaking !== null && !ended) {
-          // Without a stream before, it only says that there is none.
-          if (NOT_HERE.includes(status)) forgotten(null);
-          else mayReturn = true;
-        }
-      },
-      onResponseData(_controller, chunk) {
-        reader?.push(chunk);
-      },
-      onResponseEnd() {
-        silence();
-        if (mayReturn && isCurrent()) listening?.lost();
-      },
-      onResponseError(_controller, error) {
-        silence();
-        if (ended || !isCurrent()) return;
-        if (isUnreachable(error)) end(reach(error));
-        else listening?.lost();
-      },
-    });
-  }
+  const stream = createHttpStream(
+    (what, handler) => {
+      const all = what.method === 'GET' ? headers : headers.concat(LISTEN_HEADERS);
+      pool.dispatch({ path, headers: all, ...what }, handler);
+    },
+    maxMessage,
+    {
+      receive: (data) => receive(null, data),
+      forgotten: () => forgotten(null),
+      unreachable: end,
+      missed: events.missed,
+    },
+  );
 
   return {
     pid: null,
@@ -276,22 +234,22 @@ export async function openHttp(
     get inFlight() {
       return pending.size;
     },
-    // Each question comes with the reply to its own request.
-    asking: 0,
-    askable: 0,
+    // Most servers ask with the reply to the request that the question is about.
+    get asking() {
+      return asksAnywhere ? pending.asking : 0;
+    },
+    get askable() {
+      return asksAnywhere ? pending.askable : 0;
+    },
+    get awaited() {
+      return pending.elicitations.open;
+    },
     speak(era, agreed) {
       pending.era = era;
       revision = agreed;
       setHeaders();
     },
-    listen(request) {
-      const before = stream;
-      listening?.stop();
-      listened = request;
-      const needless = request === null && pending.era === 'modern';
-      listening = needless ? null : keepListening(() => openStream(request), events.missed);
-      before?.abort(new Error('replaced'));
-    },
+    listen: (request) => stream.listen(request, request !== null || pending.era === 'legacy'),
     notify: (message) => post(message, null),
     request(request: Request): Ticket {
       const waiting = pending.add(request);
@@ -310,6 +268,7 @@ export async function openHttp(
     async close() {
       if (!ended) {
         shut();
+        questions.close('the server is being stopped');
         pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
         if (session !== null) await forget();
       }

@@ -1,6 +1,6 @@
 /**
- * Further processes of a server that asks things of its clients, so that every question has one addressee: a call whose
- * caller can be asked has a process to itself, those whose callers cannot share one.
+ * Further processes of a server that asks things of its clients, or connections to it, so that every question has one
+ * addressee: a call whose caller can be asked has one to itself, those whose callers cannot share one.
  */
 import { GatewayError } from '../errors.ts';
 import { isAskable } from '../protocol/question.ts';
@@ -10,16 +10,23 @@ import { later } from './later.ts';
 export interface Leases {
   /** Sends the request where no other call could be meant by a question. */
   request(primary: Connection, request: Request): Ticket;
+  /** The server has forgotten the session of this connection. */
+  forgotten(connection: Connection): void;
   readonly inFlight: number;
   close(): Promise<void>;
 }
 
-/** With the first one: as many processes as a server may have. */
-const MOST = 4;
+/** With the first one: as many as a server may have. Over HTTP they are no processes. */
+const MOST = { stdio: 4, http: 16 };
 const IDLE = 60_000;
 
 /** `open` gives a new, greeted connection; `lost` is called by it when the connection breaks. */
-export function createLeases(source: string, open: (lost: (which: Connection) => void) => Promise<Connection>): Leases {
+export function createLeases(
+  source: string,
+  kind: keyof typeof MOST,
+  open: (lost: (which: Connection) => void) => Promise<Connection>,
+): Leases {
+  const most = MOST[kind];
   const extras = new Set<Connection>();
   /** Whom each of them works for, or did last. */
   const sinks = new WeakMap<Connection, Sink>();
@@ -45,7 +52,7 @@ export function createLeases(source: string, open: (lost: (which: Connection) =>
 
   function endWhenIdle(connection: Connection): void {
     const timer = setInterval(() => {
-      if (extras.has(connection) && connection.inFlight > 0) return;
+      if (extras.has(connection) && (connection.inFlight > 0 || connection.awaited)) return;
       clearInterval(timer);
       drop(connection);
       void connection.close();
@@ -53,7 +60,7 @@ export function createLeases(source: string, open: (lost: (which: Connection) =>
     timer.unref();
   }
 
-  const hasRoom = () => extras.size + opening + 1 < MOST;
+  const hasRoom = () => extras.size + opening + 1 < most;
 
   /** Ends one whose caller was asked something and went away. It may never come back, and until then others would wait. */
   function makeRoom(): boolean {
@@ -95,10 +102,12 @@ export function createLeases(source: string, open: (lost: (which: Connection) =>
       const free = [primary, ...extras].find(({ asking }) => asking === 0);
       if (free !== undefined) return lease(free, request);
       if (hasRoom() || makeRoom()) return requestOn(add(), request);
-      const text = `Server "${source}" is busy with ${MOST} calls that may ask something back. Try again later.`;
+      const text = `Server "${source}" is busy with ${most} calls that may ask something back. Try again later.`;
       queueMicrotask(() => request.sink.fail(new GatewayError('source_busy', text)));
       return { cancel() {} };
     },
+    // Its answers may still come; it is closed when it is looked after the next time.
+    forgotten: drop,
     get inFlight() {
       let sum = opening;
       for (const { inFlight } of extras) sum += inFlight;

@@ -1,5 +1,5 @@
 /** What a server offers, page by page. */
-import { type Item, type Kind, kindWords, type Listing, readItems } from '../catalog/item.ts';
+import { type Item, type Kind, kindWords, type Listing, type Offer, readItems } from '../catalog/item.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { ask, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
@@ -29,6 +29,14 @@ export async function listOffer(
     holds: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
     failed: kinds.filter((_, index) => lists[index]!.failed),
   };
+}
+
+/** The offer with one kind listed anew. What the server does not list for once is not gone. */
+export function relisted(offer: Offer, kind: Kind, { offer: listed, failed }: Listed): Offer {
+  const others = offer.items.filter((item) => item.kind !== kind);
+  const { method } = kindWords[kind];
+  const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
+  return { ...offer, items: failed.length > 0 ? offer.items : [...others, ...listed.items], problems };
 }
 
 /** All pages of one list; a server whose pages never end is cut off and reported. */

@@ -1,5 +1,6 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
 import { GatewayError } from '../errors.ts';
+import { requiredUrls } from '../protocol/elicitation.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
 import { idText, type Message } from '../protocol/message.ts';
@@ -9,6 +10,7 @@ import { readProgress } from '../protocol/progress.ts';
 import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
+import { createElicitations, type Elicitations } from './elicitations.ts';
 import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
 import { Slots } from './slots.ts';
 
@@ -42,6 +44,8 @@ export interface Pending {
   readonly asking: number;
   /** Those of them whose callers can be asked. */
   readonly askable: number;
+  /** The addresses that callers were sent to. */
+  readonly elicitations: Elicitations;
   /** Stops the clock of a request while a person is asked; returns what starts it again. */
   pause(waiting: Waiting): () => void;
   /** Hands a log message to the request whose reply it came with (`id`), or to the one it must belong to. */
@@ -190,12 +194,15 @@ function readData(error: Buffer): { readonly supported?: unknown } | null {
 export function createPending(source: string, { abandoned, refused }: PendingEvents): Pending {
   const table: Table = { source, waiting: new Slots(), abandoned };
   const { waiting } = table;
+  const elicitations = createElicitations();
   let era: Era = 'legacy';
 
   function settleError(entry: Entry, error: Buffer): void {
     const refusal = readRefusal(error, era);
-    if (refusal === null) entry.request.sink.error(error, era);
-    else entry.next = refused(entry.request, refusal);
+    if (refusal === null) {
+      for (const params of requiredUrls(error)) elicitations.note(params, entry.request.guest);
+      entry.request.sink.error(error, era);
+    } else entry.next = refused(entry.request, refusal);
   }
 
   function progress(message: Message): boolean {
@@ -294,6 +301,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     get askable() {
       return waiting.all().filter((entry) => mayAsk(entry) && isAskable(entry.request.sink)).length;
     },
+    elicitations,
     pause({ id }) {
       const entry = waiting.get(id);
       if (entry === undefined) return () => {};

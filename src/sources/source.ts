@@ -8,6 +8,7 @@ import type { OfferStore } from '../store/offers.ts';
 import type { VerdictStore } from '../store/verdicts.ts';
 import type { Request, Ticket } from './connection.ts';
 import type { TaskAbilities } from './greeting.ts';
+import type { Guest } from './guest.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 /** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
@@ -34,9 +35,16 @@ export interface Source {
   status(): SourceStatus;
   /** New settings for the same launch: nothing is restarted. */
   update(config: ServerConfig): void;
-  /** Whether it tells of changes inside resources, and those that somebody wants to hear of. */
+  /** Whether it tells of changes inside resources. */
   readonly subscribes: boolean;
-  readonly subscriptions: Subscriptions;
+  /** Those that this client wants to hear of, or all together where they share it. */
+  subscriptions(guest: Guest | null): Pick<Subscriptions, 'add' | 'remove'>;
+  /** What is wanted at present, and by whom where they do not share it. */
+  readonly wanted: readonly (readonly [Guest | null, readonly string[]])[];
+  /** Passes on a notification of a client to the connection that it has to itself, if it has one. */
+  tell(guest: Guest, message: Buffer): void;
+  /** The client is gone, and what it had to itself goes with it. */
+  leave(guest: Guest): void;
   /** Whether it knows `completion/complete`. */
   readonly completes: boolean;
   readonly tasks: TaskAbilities;
@@ -57,8 +65,8 @@ export interface SourceContext {
   readonly limits: LimitsConfig;
   /** The offer or the presence changed. */
   changed(): void;
-  /** A resource that was subscribed to changed. */
-  updated(source: Source, uri: string): void;
+  /** A resource that was subscribed to changed: for all who did, or for this one alone. */
+  updated(source: Source, uri: string, guest: Guest | null): void;
   /** A server of the revision before tells of a task, or of its progress. */
   taskChanged(source: Source, message: Message): void;
 }

@@ -39,7 +39,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, (message) => post(message, null), events.asked);
+  const questions = createQuestions(pending, (message) => post(message, null), events, options.guest);
 
   function post(message: Wire, waiting: Waiting | null): void {
     if (endpoint === null) {
@@ -78,13 +78,14 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     if (isResponse(message)) pending.settle(message);
     else if (isRequest(message)) questions.receive(message, null);
     else if (message.method === 'notifications/message') pending.log(message, null);
-    else if (!pending.hear(message, null)) events.notification(message);
+    else if (!pending.hear(message, null) && !questions.hear(message)) events.notification(message);
   };
 
   const end = (reason: string, status = 0) => {
     if (ended) return;
     ended = true;
     const text = `Server "${source}" ${reason} before it answered. Try again.`;
+    questions.close('the server is gone');
     pending.failAll(new GatewayError('source_broken', text, { details: { status } }));
     events.closed(reason);
   };
@@ -137,6 +138,9 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     get askable() {
       return pending.askable;
     },
+    get awaited() {
+      return pending.elicitations.open;
+    },
     speak() {},
     listen() {},
     notify: (message) => post(message, null),
@@ -156,6 +160,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     async close() {
       if (!ended) {
         ended = true;
+        questions.close('the server is being stopped');
         pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
       }
       abort();

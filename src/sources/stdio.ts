@@ -9,8 +9,9 @@ import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
-import type { Connection, ConnectionEvents } from './connection.ts';
-import { isListenAnswer } from './greeting.ts';
+import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
+import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './greeting.ts';
+import type { Guest } from './guest.ts';
 import { keepListening, type Listening } from './listening.ts';
 import { createPending } from './pending.ts';
 import { createQuestions } from './questions.ts';
@@ -30,6 +31,8 @@ export interface StdioOptions {
   readonly source: string;
   /** Bytes that one message may have. */
   readonly maxMessage: number;
+  /** Whose connection it is; null where it is everybody's. */
+  readonly guest: Guest | null;
   /** Everything the server writes to its standard error. */
   stderr(chunk: Buffer): void;
 }
@@ -68,9 +71,11 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, write, events.asked);
+  const questions = createQuestions(pending, write, events, options.guest);
   let listening: Listening | null = null;
-  let listenId: string | null = null;
+  let listened: ListenRequest | null = null;
+  /** What tells of changes until its successor does. */
+  const replaced: string[] = [];
   let notes = 0;
   const note = (text: string) => {
     notes++;
@@ -98,22 +103,35 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       return;
     }
     if (isResponse(message)) {
-      if (listenId !== null && isListenAnswer(message, listenId)) listenEnded(message);
+      if (listened !== null && isListenAnswer(message, listened.id)) listenEnded(message);
       else pending.settle(message);
     } else if (isRequest(message)) {
       questions.receive(message, null);
     } else if (message.method === 'notifications/message') {
       pending.log(message, null);
-    } else if (!pending.hear(message, null)) {
-      if (message.method === 'notifications/subscriptions/acknowledged') listening?.taken();
-      else events.notification(message);
+    } else if (pending.hear(message, null)) {
+      return;
+    } else if (message.method === ACKNOWLEDGED) {
+      if (!hearAcknowledged(message, listened)) return;
+      listening?.taken();
+      endReplaced();
+    } else if (!questions.hear(message)) {
+      events.notification(message);
     }
+  };
+
+  const endReplaced = () => {
+    for (const requestId of replaced.splice(0))
+      write(notificationMessage('notifications/cancelled', toBytes({ requestId })));
   };
 
   /** A server that answers with an error will not do better the next time. */
   const listenEnded = ({ errorStart }: Message) => {
     if (errorStart < 0) listening?.lost();
-    else listening?.stop();
+    else {
+      listening?.stop();
+      listened?.refused();
+    }
   };
 
   // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
@@ -162,6 +180,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     ended = true;
     listening?.stop();
     onEnded();
+    questions.close('the server is gone');
     pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
     if (!closing) events.closed(reason);
   };
@@ -195,15 +214,18 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     get askable() {
       return pending.askable;
     },
+    get awaited() {
+      return pending.elicitations.open;
+    },
     speak(era) {
       pending.era = era;
     },
     listen(request) {
-      const before = listenId;
       listening?.stop();
-      listenId = request?.id ?? null;
+      if (listened !== null) replaced.push(listened.id);
+      listened = request;
       listening = request === null ? null : keepListening(() => write(request.message), events.missed);
-      if (before !== null) write(notificationMessage('notifications/cancelled', toBytes({ requestId: before })));
+      if (request === null) endReplaced();
     },
     notify: write,
     request(request) {

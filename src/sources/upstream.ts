@@ -1,27 +1,23 @@
 /**
  * One configured server, kept available: started, listed, restarted with growing pauses when it dies, put to sleep when
- * idle and woken by a call. Owns at most one connection at a time.
+ * idle and woken by a call. Owns one connection at a time, on which it is listed, and those that its callers need beside it.
  */
-import { EMPTY_OFFER, KINDS, type Kind, kindWords, type Offer, reuseItems } from '../catalog/item.ts';
+import { EMPTY_OFFER, KINDS, type Kind, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
-import { AttemptFailure, FORGOTTEN, type Keeper, openServer } from './attempt.ts';
-import type { Connection, Refusal, Request, Ticket } from './connection.ts';
+import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './attempt.ts';
+import type { Connection, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
 import { createFreshness } from './freshness.ts';
 import { type Greeting, NO_TASKS } from './greeting.ts';
+import { createIdling } from './idling.ts';
 import { later } from './later.ts';
 import { createLeases } from './leases.ts';
-import { listOffer } from './listing.ts';
-import { passNews } from './news.ts';
-import {
-  CAPABILITY_MISSING,
-  capabilityMissing,
-  HEADER_MISMATCH,
-  REVISION_UNSUPPORTED,
-  refusalText,
-} from './refusal.ts';
+import { listOffer, relisted } from './listing.ts';
+import { passNews, passUpdate } from './news.ts';
+import { createPrivates } from './private.ts';
 import { createRelisting } from './relisting.ts';
+import { createRepeats } from './repeats.ts';
 import { retryPause } from './retry.ts';
 import type { Source, SourceContext, SourceState } from './source.ts';
 import { createTail } from './tail.ts';
@@ -35,6 +31,8 @@ const MAX_FORGETS = 5;
 export function createSource(initial: ServerConfig, context: SourceContext): Source {
   const { events, offers, verdicts } = context;
   let config = initial;
+  /** Whether each caller has a connection to itself. A server with another answer is another one. */
+  const isPrivate = initial.share === 'session';
   let state: SourceState = 'starting';
   let detail = '';
   let greeting: Greeting | null = null;
@@ -47,9 +45,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let restarts = 0;
   let upSince = 0;
   let retryTimer: NodeJS.Timeout | undefined;
-  let idleTimer: NodeJS.Timeout | undefined;
-  let lastUse = Date.now();
   let waking = 0;
+  const isClosed = () => state === 'closed';
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
   const fading = createFading();
@@ -58,9 +55,26 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   const wishes = createWishes(() =>
     connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout },
   );
-  const leases = createLeases(initial.key, openAnother);
-  /** Requests that have been asked in a second session; there is no third. */
-  const repeated = new WeakSet<Request>();
+  const note = (message: string) => events.emit('note', { source: config.key, message });
+  const leases = createLeases(
+    initial.key,
+    initial.launch.kind,
+    async (lost) => (await openAnother({ lost })).connection,
+  );
+  const privates = createPrivates({ config: () => config, open: openPrivate, note, fading });
+  const isBusy = () =>
+    connection!.inFlight + leases.inFlight > 0 ||
+    waking > 0 ||
+    connection!.awaited ||
+    wishes.subscriptions.uris.length > 0;
+  const idling = createIdling(() => (connection === null ? null : config.idleStop), isBusy, sleep);
+  const repeats = createRepeats({
+    key: () => config.key,
+    isClosed,
+    call,
+    relist: () => refresh('tool').then(() => offer),
+    forgotten,
+  });
   let mayProbe = true;
   const stderr = createTail();
 
@@ -72,7 +86,6 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     events.emit('source', { source: config.key, state, detail: said === '' ? why : `${why} (it said: ${said})` });
     context.changed();
   };
-  const isClosed = () => state === 'closed';
   const sleeps = () => config.idleStop !== null || config.start === 'lazy';
 
   function start(): Promise<Connection> {
@@ -94,13 +107,15 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       const fled = error instanceof AttemptFailure && error.early && error.died && config.launch.kind === 'stdio';
       if (fled) mayProbe = !mayProbe;
       if (!isClosed()) retryLater(messageOf(error));
-      throw new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${messageOf(error)}.`);
+      throw unavailable(messageOf(error));
     } finally {
       opening = null;
     }
   }
 
   const keeper: Keeper = {
+    guest: null,
+    lists: true,
     isClosed,
     connected(next) {
       opening = next;
@@ -110,29 +125,48 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       offer = reuseItems(offer, { ...opened.listed.offer, instructions: greeting.instructions });
       freshness.note(greeting.silent, opened.listed.holds);
       upSince = Date.now();
-      lastUse = upSince;
+      idling.use();
       wishes.renew();
       moved('up', greeting.server);
       void offers.write(config.launchHash, offer);
-      armIdle();
+      idling.arm();
     },
     lost,
     forgotten,
-    refused,
+    refused: repeats.refused,
     asked() {
       asks = true;
     },
     missed: () => KINDS.forEach(relisting.schedule),
     notification: (message) => passNews(message, source, context, relisting),
-    note: (message) => events.emit('note', { source: config.key, message }),
+    note,
     stderr: (chunk) => stderr.push(chunk),
   };
 
-  /** One more process of the same server. */
-  async function openAnother(lost: (which: Connection) => void): Promise<Connection> {
-    const another: Keeper = { ...keeper, connected() {}, entered() {}, lost };
-    const mayBeModern = greeting?.era === 'modern';
-    return (await openServer(config, context.limits.message, verdicts, another, mayBeModern)).connection;
+  /** One more connection to the same server. */
+  async function openAnother(parts: Partial<Keeper>): Promise<Opened> {
+    const another: Keeper = { ...keeper, lists: false, connected() {}, entered() {}, ...parts };
+    const mayBeModern = greeting === null ? mayProbe : greeting.era === 'modern';
+    try {
+      const opened = await openServer(config, context.limits.message, verdicts, another, mayBeModern);
+      greeting ??= opened.greeting;
+      return opened;
+    } catch (error) {
+      throw unavailable(messageOf(error));
+    }
+  }
+
+  /** One for a single client. What it says about lists is not so for the others. */
+  function openPrivate(parts: Partial<Keeper> & Pick<Keeper, 'guest'>): Promise<Opened> {
+    return openAnother({
+      ...parts,
+      missed() {},
+      notification: (message) => passUpdate(message, source, context, parts.guest),
+    });
+  }
+
+  function unavailable(why: string): GatewayError {
+    return new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${why}.`);
   }
 
   /** The connection broke by itself. */
@@ -145,6 +179,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
 
   /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
   function forgotten(which: Connection, refused: Request | null): Ticket | null {
+    for (const others of [privates, leases]) others.forgotten(which);
     if (connection === which) {
       retire(connection);
       if (failures > MAX_FORGETS) retryLater(FORGOTTEN);
@@ -153,42 +188,13 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
         start().catch(() => {});
       }
     }
-    return refused === null ? null : again(refused);
-  }
-
-  function again(request: Request): Ticket | null {
-    if (repeated.has(request) || isClosed()) return null;
-    repeated.add(request);
-    return call(request);
-  }
-
-  /** The server does not take a request as we sent it: our knowledge of it may be old, or the caller may lack something. */
-  function refused(which: Connection, request: Request, { code, data }: Refusal): Ticket | null {
-    if (code === CAPABILITY_MISSING) {
-      request.sink.fail(capabilityMissing(config.key, data));
-      return null;
-    }
-    const first = !repeated.has(request);
-    if (first && code === HEADER_MISMATCH && request.method === 'tools/call') {
-      const retry = () => {
-        request.renew(offer);
-        return again(request) ?? giveUp(request, code);
-      };
-      return later(refresh('tool'), retry, (error) => request.sink.fail(error));
-    }
-    const isOld = first && code === REVISION_UNSUPPORTED;
-    return (isOld ? forgotten(which, request) : null) ?? giveUp(request, code);
-  }
-
-  function giveUp(request: Request, code: number): null {
-    request.sink.fail(new GatewayError('source_broken', refusalText(config.key, code)));
-    return null;
+    return refused === null ? null : repeats.again(refused);
   }
 
   /** Takes the connection out of charge, and notes that this was not planned. */
   function retire(which: Connection): void {
     connection = null;
-    clearTimeout(idleTimer);
+    idling.disarm();
     relisting.clear();
     fading.add(which);
     if (Date.now() - upSince > STEADY) failures = 0;
@@ -207,34 +213,15 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (!greeting.kinds.includes(kind)) return;
     const deadline = Date.now() + config.startTimeout;
     try {
-      const { offer: listed, holds, failed } = await listOffer(asked, greeting, deadline, [kind]);
+      const listed = await listOffer(asked, greeting, deadline, [kind]);
       if (connection !== asked) return;
-      freshness.note(greeting.silent, holds);
-      const others = offer.items.filter((item) => item.kind !== kind);
-      const { method } = kindWords[kind];
-      const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
-      // What it does not list for once is not gone.
-      const items = failed.length > 0 ? offer.items : [...others, ...listed.items];
-      offer = reuseItems(offer, { ...offer, items, problems });
+      freshness.note(greeting.silent, listed.holds);
+      offer = reuseItems(offer, relisted(offer, kind, listed));
       void offers.write(config.launchHash, offer);
       context.changed();
     } catch (error) {
-      events.emit('note', { source: config.key, message: `listing again failed: ${messageOf(error)}` });
+      note(`listing again failed: ${messageOf(error)}`);
     }
-  }
-
-  function armIdle(): void {
-    clearTimeout(idleTimer);
-    const { idleStop } = config;
-    if (idleStop === null || connection === null) return;
-    const idle = Date.now() - lastUse;
-    const busy = connection.inFlight + leases.inFlight > 0 || waking > 0;
-    if (!busy && idle >= idleStop) {
-      sleep();
-      return;
-    }
-    idleTimer = setTimeout(armIdle, busy ? idleStop : idleStop - idle);
-    idleTimer.unref();
   }
 
   function sleep(): void {
@@ -271,27 +258,26 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (isClosed()) return;
     state = 'closed';
     clearTimeout(retryTimer);
-    clearTimeout(idleTimer);
+    idling.disarm();
     relisting.clear();
     // One that is still starting is not waited for: it may hang for as long as start_timeout.
     const open = connection ?? opening;
     connection = null;
-    await Promise.all([open?.close(), fading.close(), leases.close()]);
+    await Promise.all([open?.close(), leases.close(), privates.close()]);
+    await fading.close();
     await starting?.catch(() => {});
   }
 
   function call(request: Request): Ticket {
+    if (isPrivate && request.guest !== null) return privates.call(request.guest, request);
     if (connection !== null) {
-      if (config.idleStop !== null) lastUse = Date.now();
+      if (config.idleStop !== null) idling.use();
       const held = wishes.hold(request, call);
       if (held !== null) return held;
       return asks && request.pinned !== true ? leases.request(connection, request) : connection.request(request);
     }
     if (state === 'asleep' || starting !== null) return wake(request);
-    const error = new GatewayError(
-      'source_unavailable',
-      `Server "${config.key}" is not available: ${detail}. Try again later.`,
-    );
+    const error = unavailable(`${detail}. Try again later`);
     queueMicrotask(() => request.sink.fail(error));
     return { cancel() {} };
   }
@@ -305,7 +291,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
     },
     get inFlight() {
-      return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + waking;
+      return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + privates.inFlight + waking;
     },
     status: () => ({
       state,
@@ -317,20 +303,29 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     }),
     update(next) {
       config = next;
-      armIdle();
+      idling.arm();
+      privates.rearm();
       if (state === 'asleep' && !sleeps()) void start().catch(() => {});
     },
     get subscribes() {
       return greeting?.subscribes ?? false;
     },
-    subscriptions: wishes.subscriptions,
+    subscriptions: (guest) => (isPrivate && guest !== null ? privates.subscriptions(guest) : wishes.subscriptions),
+    get wanted() {
+      return [[null, wishes.subscriptions.uris] as const, ...privates.wanted];
+    },
+    tell: privates.tell,
+    leave: privates.leave,
     get completes() {
       return greeting?.completes ?? false;
     },
     get tasks() {
-      return greeting?.tasks ?? NO_TASKS;
+      return isPrivate ? NO_TASKS : (greeting?.tasks ?? NO_TASKS);
     },
-    setLogLevel: wishes.setLogLevel,
+    setLogLevel(level) {
+      wishes.setLogLevel(level);
+      privates.setLogLevel(level);
+    },
     freshen(kind) {
       if (connection !== null && freshness.isOver(kind)) relisting.schedule(kind);
     },

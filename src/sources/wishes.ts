@@ -1,4 +1,5 @@
 /** What callers want of a server beside calls: how much it logs, which resources to tell of. A new connection is told again. */
+import { GatewayError } from '../errors.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { ask } from './ask.ts';
 import type { Connection, Request, Ticket } from './connection.ts';
@@ -51,9 +52,37 @@ export function createWishes(line: () => Line | null): Wishes {
     tell: (method, uri) => (line()?.greeting.era === 'legacy' ? tell(method, { uri }) : null),
     tellAll(uris) {
       const current = line();
-      if (current?.greeting.era === 'modern') current.connection.listen(listenRequest(current.greeting, uris));
+      return current?.greeting.era === 'modern' ? listen(current, uris) : null;
     },
   });
+
+  /** Ends the waiting for an answer to the last request to listen. */
+  let follow: (next: Promise<ReadonlySet<string>>) => void = () => {};
+
+  /** Resolves with those that the server tells of. One that is replaced before it was taken goes the way of its successor. */
+  function listen({ connection, greeting, timeout }: Line, uris: readonly string[]): Promise<ReadonlySet<string>> {
+    const before = follow;
+    const heard = new Promise<ReadonlySet<string>>((resolve, reject) => {
+      const late = setTimeout(() => {
+        const text = `The server did not say within ${timeout / 1000} s that it tells of changes in resources.`;
+        reject(new GatewayError('source_timeout', text));
+      }, timeout);
+      late.unref();
+      const settle = (honoured: ReadonlySet<string> | Promise<ReadonlySet<string>>) => {
+        clearTimeout(late);
+        resolve(honoured);
+      };
+      follow = settle;
+      const request = listenRequest(greeting, uris, {
+        taken: (honoured) => settle(new Set(honoured ?? uris)),
+        refused: () => settle(new Set()),
+      });
+      connection.listen(request);
+      if (request === null) settle(new Set());
+    });
+    before(heard);
+    return heard;
+  }
 
   return {
     subscriptions,

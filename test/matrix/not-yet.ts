@@ -1,8 +1,5 @@
 /** What is not built yet, of features and of clients' sides, and why. To be emptied. */
-export const notYet: Readonly<Record<string, string>> = {
-  'Elicitation: URL done': 'Being built.',
-  Roots: 'Servers of a session’s own are being built.',
-};
+export const notYet: Readonly<Record<string, string>> = {};
 
 export function isBuilt(what: string): boolean {
   return !(what in notYet);

@@ -1,0 +1,58 @@
+/** A client is told that it hears of a resource when the server has said so, and not before. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
+import { CLIENTS, listen, listenModern, start } from './hearers.ts';
+import { callModern, jsonOf } from './use.ts';
+
+const SERVERS = ['modern stdio', 'modern http'] as const;
+
+describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, upstream] as const)))(
+  'a %s client and a server called %s',
+  (client, upstream) => {
+    it('waits for a server that takes its time, and misses nothing from then on', async () => {
+      const { gateway, touch, one, two } = await start(upstream, ['--ack-after', '400']);
+      const started = performance.now();
+      const first = await listen(client, gateway, one);
+      expect(performance.now() - started).toBeGreaterThan(390);
+      await touch(one);
+      await waitFor(() => first.heard().length === 1);
+      // While the server is asked for more it still tells of what it was asked before.
+      const listening = listen(client, gateway, one, two);
+      await sleep(150);
+      await touch(one);
+      expect(first.heard()).toEqual([one, one]);
+      const second = await listening;
+      await touch(two);
+      await waitFor(() => second.heard().includes(two));
+      expect(first.heard()).toEqual([one, one]);
+      const { result } = await callModern(gateway, 'x_listening');
+      expect(jsonOf(result)).toEqual([one, two]);
+    });
+
+    it('has who comes second wait as well', async () => {
+      const { gateway, touch, one } = await start(upstream, ['--ack-after', '400']);
+      const hearers = await Promise.all([listen(client, gateway, one), listen(client, gateway, one)]);
+      await touch(one);
+      await waitFor(() => hearers.every(({ heard }) => heard().length === 1));
+    });
+
+    it('is not told of what the server does not honour', async () => {
+      const { gateway, touch, one, two } = await start(upstream, ['--honour', 'modern://one']);
+      if (client === 'legacy') await expect(listen(client, gateway, two)).rejects.toThrow('does not tell');
+      else expect((await listenModern(gateway, two, one)).honoured).toEqual({ resourceSubscriptions: [one] });
+      const hearer = await listen(client, gateway, one);
+      await touch(two);
+      await touch(one);
+      expect(hearer.heard()).toEqual([one]);
+    });
+
+    it('hears within the time-out of the server that it never listens', async () => {
+      const { gateway, one } = await start(upstream, ['--deaf'], 'timeout = "700ms"\n');
+      const started = performance.now();
+      if (client === 'legacy') await expect(listen(client, gateway, one)).rejects.toThrow('0.7 s');
+      else expect((await listenModern(gateway, one)).honoured).toEqual({ resourceSubscriptions: [] });
+      expect(performance.now() - started).toBeLessThan(3000);
+    });
+  },
+);

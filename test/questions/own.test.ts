@@ -1,0 +1,214 @@
+/** Servers with `share = "session"`: each client has a connection to itself. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { describe, expect, it } from 'vitest';
+import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server } from '../support/server.ts';
+import { textOf } from '../upstreams/use.ts';
+import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
+import { ABLE, callModern, jsonOf, openLegacy, request } from './use.ts';
+
+interface Whoami {
+  readonly pid: number;
+  readonly connection: number;
+  readonly capabilities: object;
+}
+
+const call = async (client: Client, name: string, args: Record<string, unknown> = {}) =>
+  textOf(await client.callTool({ name, arguments: args }));
+const who = async (client: Client) => JSON.parse(await call(client, 'whoami')) as Whoami;
+const modern = async (gateway: HttpGateway, name: string, args: object = {}) =>
+  (await callModern(gateway, name, args)).result?.content?.[0]?.text;
+
+describe.each(OVER)('a server over %s that is not shared', (over) => {
+  it('keeps clients with sessions apart, and has one connection for the agent of those without', async () => {
+    const { gateway, place } = await startPersonal(over);
+    expect(await place.count()).toBe(1);
+    const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
+    await one.client.listTools();
+    expect(await place.count()).toBe(1);
+    await call(one.client, 'remember', { word: 'first' });
+    await call(two.client, 'remember', { word: 'second' });
+    await modern(gateway, 'remember', { word: 'third' });
+    expect([await call(one.client, 'recall'), await call(two.client, 'recall')]).toEqual(['first', 'second']);
+    expect(await modern(gateway, 'recall')).toBe('third');
+    expect(await place.count()).toBe(4);
+    // Not only tools.
+    const { contents } = await one.client.readResource({ uri: 'personal://it' });
+    expect(contents).toMatchObject([{ text: 'first' }]);
+    const { messages } = await two.client.getPrompt({ name: 'word' });
+    expect(messages).toMatchObject([{ content: { text: 'second' } }]);
+    const read = await request(gateway, 'resources/read', { uri: 'personal://it' });
+    expect(read.result).toMatchObject({ contents: [{ text: 'third' }] });
+    expect(await place.count()).toBe(4);
+  });
+
+  it('ends the connection of a client with its session, and the others with the gateway', async () => {
+    const { gateway, place } = await startPersonal(over);
+    const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
+    await Promise.all([call(one.client, 'recall'), call(two.client, 'recall')]);
+    expect(await place.count()).toBe(3);
+    await one.transport.terminateSession();
+    await waitFor(async () => (await place.count()) === 2);
+    expect(await call(two.client, 'recall')).toBe('');
+    await gateway.stop();
+    await waitFor(async () => (await place.count()) === 0);
+  });
+
+  it('ends the connection of a client that vanishes in the middle of a call', async () => {
+    const place = await placeOf(over);
+    const pipe = await startStdio({ config: configOf(place), capabilities: ABLE });
+    await call(pipe.client, 'recall');
+    const open = pipe.client.callTool({ name: 'withdraw', arguments: { ms: 60_000 } });
+    open.catch(() => {});
+    await waitFor(async () => (await place.count()) === 2);
+    pipe.process.stdin.end();
+    await waitFor(async () => (await place.count()) === 0, 10_000);
+  });
+
+  it('ends them all on a reload that removes it', async () => {
+    const { gateway, place } = await startPersonal(over);
+    const { client } = await gateway.connect();
+    await call(client, 'recall');
+    expect(await place.count()).toBe(2);
+    const other = `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${JSON.stringify(server('basic'))}\n`;
+    writeFileSync(join(gateway.cwd, 'tools.toml'), other);
+    await waitFor(async () => (await place.count()) === 0, 10_000);
+  });
+
+  it('stops a connection that is idle, and opens it again for the next call', async () => {
+    const { gateway, place } = await startPersonal(over, 'share = "session"\nidle_stop = "300ms"\n');
+    const { client } = await gateway.connect();
+    await call(client, 'remember', { word: 'gone' });
+    await waitFor(async () => (await place.count()) === 0);
+    expect(await call(client, 'recall')).toBe('');
+    // Only that of the client: nobody needs the other one.
+    expect(await place.count()).toBe(1);
+  });
+
+  it('tells the client alone whose resource has changed', async () => {
+    const { gateway, place } = await startPersonal(over);
+    const clients = await Promise.all([gateway.connect(), gateway.connect()]);
+    for (const { client } of clients) await client.subscribeResource({ uri: 'personal://it' });
+    expect(await place.count()).toBe(3);
+    expect(await call(clients[0]!.client, 'touch')).toBe('true');
+    const updates = () =>
+      clients.map(({ notifications }) => notifications.filter(({ method }) => method.endsWith('updated')).length);
+    await waitFor(() => updates()[0] === 1);
+    await clients[0]!.client.unsubscribeResource({ uri: 'personal://it' });
+    expect(await call(clients[0]!.client, 'touch')).toBe('false');
+    await call(clients[1]!.client, 'touch');
+    await waitFor(() => updates()[1] === 1);
+    expect(updates()).toEqual([1, 1]);
+  });
+});
+
+describe('a connection of a client', () => {
+  it('declares what its client can do, and no more', async () => {
+    const { gateway } = await startPersonal('stdio');
+    const able = await gateway.connect({ capabilities: { roots: { listChanged: true }, sampling: {} } });
+    expect((await who(able.client)).capabilities).toEqual({ roots: { listChanged: true }, sampling: {} });
+    expect((await who((await gateway.connect()).client)).capabilities).toEqual({});
+    const whoami = JSON.parse((await modern(gateway, 'whoami'))!) as Whoami;
+    expect(Object.keys(whoami.capabilities).sort()).toEqual(['elicitation', 'roots', 'sampling']);
+  });
+
+  it('that has died is opened again by the next call, and takes nobody else with it', async () => {
+    const { gateway, place } = await startPersonal('stdio');
+    const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
+    const before = [await who(one.client), await who(two.client)];
+    expect((await one.client.callTool({ name: 'die' })).isError).toBe(true);
+    const after = [await who(one.client), await who(two.client)];
+    expect(after[0]!.pid).not.toBe(before[0]!.pid);
+    expect(after[1]!.pid).toBe(before[1]!.pid);
+    expect(await place.count()).toBe(3);
+  });
+
+  it('that has died is opened again for what is subscribed to, without a call', async () => {
+    const { gateway, place } = await startPersonal('stdio');
+    const { client, notifications } = await gateway.connect();
+    await client.subscribeResource({ uri: 'personal://it' });
+    const { pid } = await who(client);
+    process.kill(pid, 'SIGKILL');
+    await waitFor(async () => (await place.count()) === 1);
+    await waitFor(async () => (await place.count()) === 2);
+    expect(await call(client, 'touch')).toBe('true');
+    await waitFor(() => notifications.some(({ method }) => method === 'notifications/resources/updated'));
+    expect((await who(client)).pid).not.toBe(pid);
+    expect(await place.count()).toBe(2);
+  });
+
+  it('is one for calls that come together before it is there', async () => {
+    const { gateway, place } = await startPersonal('stdio');
+    const { client } = await gateway.connect();
+    const all = await Promise.all(Array.from({ length: 5 }, () => who(client)));
+    expect(new Set(all.map(({ pid }) => pid)).size).toBe(1);
+    expect(await place.count()).toBe(2);
+  });
+
+  it('is opened without starting a lazy server for its lists', async () => {
+    const { gateway, place } = await startPersonal('stdio');
+    await (await gateway.connect()).client.listTools();
+    await gateway.stop();
+    const config = configOf(place, 'share = "session"\nstart = "lazy"\n');
+    const later = await startHttp({ config, cwd: gateway.cwd });
+    const { client } = await later.connect();
+    expect(await place.count()).toBe(0);
+    expect(await call(client, 'recall')).toBe('');
+    expect(await place.count()).toBe(1);
+    // What it can do is known from then on.
+    await client.subscribeResource({ uri: 'personal://it' });
+    expect(await call(client, 'touch')).toBe('true');
+    expect(await place.count()).toBe(1);
+  });
+
+  it('says why it cannot be opened', async () => {
+    const place = await placeOf('stdio');
+    const broken = `sh -c 'test -e broken && exit 3; exec ${/command = "(.*)"/.exec(place.toml)![1]}'`;
+    const toml = `command = ${JSON.stringify(broken)}\n`;
+    const gateway = await startHttp({ config: configOf({ ...place, toml }) });
+    const { client } = await gateway.connect();
+    writeFileSync(join(gateway.cwd, 'broken'), '');
+    const { content, isError } = await client.callTool({ name: 'recall' });
+    expect([isError, JSON.stringify(content)]).toEqual([true, expect.stringContaining('exited with code 3')]);
+    expect((await client.listTools()).tools.length).toBeGreaterThan(0);
+  });
+
+  it('is not idle while its user is at an address', async () => {
+    const { gateway } = await startPersonal('stdio', 'share = "session"\nidle_stop = "300ms"\n');
+    const { client, notifications } = await gateway.connect({ capabilities: { elicitation: { url: {} } } });
+    client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept' }));
+    const { pid } = await who(client);
+    await call(client, 'url', { id: 'far' });
+    await sleep(1000);
+    expect((await who(client)).pid).toBe(pid);
+    await call(client, 'finish', { id: 'far' });
+    await waitFor(() => notifications.some(({ method }) => method === 'notifications/elicitation/complete'));
+    await sleep(1000);
+    expect((await who(client)).pid).not.toBe(pid);
+  });
+
+  it('is there with two questions at once, each answered', async () => {
+    const { gateway } = await startPersonal('stdio');
+    const one = await openLegacy(gateway, async (message) => {
+      await sleep(100);
+      return { action: 'accept', content: { word: message } };
+    });
+    const words = ['a', 'b', 'c'];
+    const answers = await Promise.all(words.map((word) => one.client.callTool({ name: 'ask', arguments: { word } })));
+    expect(answers.map(jsonOf)).toEqual(words.map((word) => ({ action: 'accept', content: { word } })));
+  });
+});
+
+it('is a change of the server to be shared or not', async () => {
+  const { gateway, place } = await startPersonal('stdio', '');
+  const { client } = await gateway.connect();
+  await call(client, 'remember', { word: 'shared' });
+  writeFileSync(join(gateway.cwd, 'tools.toml'), configOf(place));
+  await waitFor(async () => (await call(client, 'recall')) === '', 10_000);
+  await waitFor(async () => (await place.count()) === 2);
+});
