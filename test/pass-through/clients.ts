@@ -55,6 +55,7 @@ async function openHttp(config: string): Promise<Client[]> {
   const gateway = await startHttp({ config });
   const started = await gateway.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":${HELLO}}`);
   const session = { 'mcp-session-id': started.headers.get('mcp-session-id')! };
+  await gateway.post('{"jsonrpc":"2.0","method":"notifications/initialized"}', session);
   let count = 0;
   return (['legacy', 'modern'] as const).map((era) => {
     const exchange = async (method: string, params: string) => {

@@ -104,7 +104,7 @@ describe("a client's cancellation", () => {
   });
 
   it.each(doors)('of a list that waits for a server to start does no harm, at the door %s', async (door) => {
-    const config = toml([{ namespace: 'b', command: server('basic', '--tools', 'echo', '--slow-start', 700) }]);
+    const config = toml([{ namespace: 'b', command: server('basic', '--tools', 'echo', '--slow-start', 2000) }]);
     const { client } =
       door === 'stdio' ? await startStdio({ config }) : await (await startHttp({ config, ready: false })).connect();
     const list = client.listTools(undefined, { signal: AbortSignal.timeout(100) });
