@@ -1,6 +1,6 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
-import { allowsNonObjects, type EraTraits, NO_TRAITS, withoutTaskSupport } from '../protocol/definition.ts';
+import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSupport } from '../protocol/definition.ts';
 import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
 
@@ -120,14 +120,10 @@ function readTraits(bytes: Buffer, members: readonly Member[]): EraTraits {
   const output = members.find(({ key }) => key === 'outputSchema');
   const wrapsOutput =
     output !== undefined && isAt(bytes, output.start, '{') && allowsNonObjects(bytes, output.start, output.end);
-  const execution = members.find(({ key }) => key === 'execution');
-  if (execution === undefined) return wrapsOutput ? { ...NO_TRAITS, wrapsOutput } : NO_TRAITS;
-  const support = findMember(bytes, 'taskSupport', execution.start, execution.end);
-  const runsAsTask = support !== null && TASK_SUPPORT.includes(bytes.toString('latin1', support.start, support.end));
-  return { wrapsOutput, hasExecution: true, runsAsTask };
+  const hasExecution = members.some(({ key }) => key === 'execution');
+  if (!hasExecution) return wrapsOutput ? { ...NO_TRAITS, wrapsOutput } : NO_TRAITS;
+  return { wrapsOutput, hasExecution, runsAsTask: runsAsTask(bytes) };
 }
-
-const TASK_SUPPORT = ['"optional"', '"required"'];
 
 function readMirrored(bytes: Buffer): readonly MirroredArgument[] | string | null {
   const schema = findMember(bytes, 'inputSchema')!;

@@ -48,9 +48,18 @@ export function modernDefinition(definition: Buffer): Buffer {
   return withoutMember(definition, 'execution');
 }
 
+const TASK_SUPPORT = ['"optional"', '"required"'];
+
+/** Whether it may be run as a task, by its own word. */
+export function runsAsTask(definition: Buffer): boolean {
+  const execution = findMember(definition, 'execution');
+  const support = execution === null ? null : findMember(definition, 'taskSupport', execution.start, execution.end);
+  return support !== null && TASK_SUPPORT.includes(definition.toString('latin1', support.start, support.end));
+}
+
 /** For a tool whose server does not run tasks, whatever it says of the tool. */
 export function withoutTaskSupport(definition: Buffer): Buffer {
-  return findMember(definition, 'execution') === null ? definition : withoutMember(definition, 'execution');
+  return runsAsTask(definition) ? withoutMember(definition, 'execution') : definition;
 }
 
 function withoutMember(definition: Buffer, unwanted: string): Buffer {

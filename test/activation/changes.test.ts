@@ -156,7 +156,7 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
 
   it('activates over the whole catalog, in the order in which it asks', async () => {
     const { client } = await enter(door, {
-      config: starting(600, '20s').replace('active_toolsets = ["*"]', ''),
+      config: starting(1800, '20s').replace('active_toolsets = ["*"]', ''),
       ready: false,
     });
     if (isPipe(door)) {

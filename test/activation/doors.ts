@@ -115,7 +115,7 @@ async function rawPost(gateway: HttpGateway, method: string, params: string, hea
     headers,
   );
   const text = await response.text();
-  return rawAnswer(Buffer.from(text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')));
+  return rawAnswer(Buffer.from(text.startsWith('{') ? text : (/^data: (.+)$/m.exec(text)?.[1] ?? '')));
 }
 
 function rawAnswer(message: Buffer): RawAnswer {

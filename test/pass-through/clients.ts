@@ -1,4 +1,5 @@
 /** Clients of both eras at both doors that send and get raw bytes. */
+import { INITIALIZED } from '../http/raw.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 
 export type Era = 'legacy' | 'modern';
@@ -55,7 +56,7 @@ async function openHttp(config: string): Promise<Client[]> {
   const gateway = await startHttp({ config });
   const started = await gateway.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":${HELLO}}`);
   const session = { 'mcp-session-id': started.headers.get('mcp-session-id')! };
-  await gateway.post('{"jsonrpc":"2.0","method":"notifications/initialized"}', session);
+  await gateway.post(INITIALIZED, session);
   let count = 0;
   return (['legacy', 'modern'] as const).map((era) => {
     const exchange = async (method: string, params: string) => {
@@ -86,5 +87,5 @@ export function modernHeaders(method: string, params: string): Record<string, st
 export async function messagesOf(response: Response): Promise<Buffer[]> {
   const bytes = Buffer.from(await response.arrayBuffer());
   if (response.headers.get('content-type') === 'application/json') return [bytes];
-  return [...bytes.toString().matchAll(/^data: (.*)$/gm)].map((match) => Buffer.from(match[1]!));
+  return [...bytes.toString().matchAll(/^data: (.+)$/gm)].map((match) => Buffer.from(match[1]!));
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { expect, it } from 'vitest';
+import { INITIALIZED } from '../http/raw.ts';
 import { startHttp } from '../support/gateway.ts';
 import { type Era, metaOf, modernHeaders } from './clients.ts';
 import { upstreams, upstreamsToml } from './paths.ts';
@@ -30,7 +31,9 @@ it(`gives none of ${CLIENTS} clients a foreign answer`, { timeout: 60_000 }, asy
 
   const openSession = async () => {
     const hello = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}';
-    return { 'mcp-session-id': (await post(agent, gateway.url, hello)).session };
+    const session = { 'mcp-session-id': (await post(agent, gateway.url, hello)).session };
+    await post(agent, gateway.url, INITIALIZED, session);
+    return session;
   };
 
   const client = async (era: Era) => {

@@ -1,5 +1,6 @@
 /** Progress reaches the caller that asked for it, whole, in order, before the answer, under the caller's own token. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { INITIALIZED } from '../http/raw.ts';
 import { type HttpGateway, type StdioGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { type Era, messagesOf, metaOf, modernHeaders } from './clients.ts';
@@ -91,7 +92,9 @@ describe('clients on HTTP', () => {
 
   async function openSession(): Promise<Record<string, string>> {
     const started = await gateway.post('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}');
-    return { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
+    const session = { 'mcp-session-id': started.headers.get('mcp-session-id') ?? '' };
+    await gateway.post(INITIALIZED, session);
+    return session;
   }
 
   async function openClient(era: Era): Promise<Run> {

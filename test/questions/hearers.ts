@@ -99,7 +99,7 @@ export async function listenModern(gateway: HttpGateway, ...uris: string[]): Pro
   })();
   reading.catch(() => {});
   const messages = () =>
-    [...text.matchAll(/^data: (.*)$/gm)].map(
+    [...text.matchAll(/^data: (.+)$/gm)].map(
       ([, line]) => JSON.parse(line!) as { method: string; params: { uri: string; notifications: object } },
     );
   await waitFor(() => messages().length > 0);
