@@ -56,11 +56,11 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout },
   );
   const note = (message: string) => events.emit('note', { source: config.key, message });
-  const leases = createLeases(
-    initial.key,
-    initial.launch.kind,
-    async (lost) => (await openAnother({ lost })).connection,
-  );
+  const leases = createLeases(initial.key, initial.launch.kind, async (lost) => {
+    const opened = await openAnother({ lost });
+    await wishes.brief({ ...opened, timeout: config.timeout });
+    return opened.connection;
+  });
   const privates = createPrivates({ config: () => config, open: openPrivate, note, fading });
   const isBusy = () =>
     connection!.inFlight + leases.inFlight > 0 ||

@@ -13,6 +13,8 @@ export interface Wishes {
   /** A call while the server is being told how much to log waits for that: over HTTP it could be there first. Null otherwise. */
   hold(request: Request, go: (request: Request) => Ticket): Ticket | null;
   renew(): void;
+  /** Tells another connection to the same server how much to log; null where there is nothing to say. */
+  brief(line: Line): Promise<unknown> | null;
 }
 
 /** How long a call waits at most. */
@@ -37,14 +39,17 @@ export function createWishes(line: () => Line | null): Wishes {
   /** For servers that take it once for all callers. Everybody hears from `info` on who has not said otherwise. */
   function tellLevel(): void {
     const current = line();
-    if (logLevel === null || current?.greeting.levels !== true) return;
-    const asked = ask(current.connection, 'logging/setLevel', { level: logLevel }, Math.min(TELLING, current.timeout));
-    const told: Promise<void> = asked
-      .catch(() => {})
-      .then(() => {
-        if (telling === told) telling = null;
-      });
+    const asked = current === null ? null : brief(current);
+    if (asked === null) return;
+    const told: Promise<void> = asked.then(() => {
+      if (telling === told) telling = null;
+    });
     telling = told;
+  }
+
+  function brief({ connection, greeting, timeout }: Line): Promise<unknown> | null {
+    if (logLevel === null || !greeting.levels) return null;
+    return ask(connection, 'logging/setLevel', { level: logLevel }, Math.min(TELLING, timeout)).catch(() => {});
   }
 
   const subscriptions = createSubscriptions({
@@ -86,6 +91,7 @@ export function createWishes(line: () => Line | null): Wishes {
 
   return {
     subscriptions,
+    brief,
     setLogLevel(level) {
       if (logLevel === 'debug' || (logLevel !== null && level !== 'debug')) return;
       logLevel = level === 'debug' ? 'debug' : 'info';
