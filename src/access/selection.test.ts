@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { catalogOf } from '../../test/support/catalog.ts';
+import { catalogOf, entryOf } from '../../test/support/catalog.ts';
 import { activeEntries, changeSelection, isActive, rebase, type Selection, startSelection } from './selection.ts';
 
 const none = { on: new Set<string>(), off: new Set<string>() };
@@ -10,28 +10,28 @@ const off = (...names: string[]) => ({ ...none, off: new Set(names) });
 describe('a selection', () => {
   it('starts with what its patterns match, tools and resources each for themselves', () => {
     const selection = startSelection(['git_*', 'fs_file:*']);
-    expect(isActive(selection, 'tool', 'git_status')).toBe(true);
-    expect(isActive(selection, 'tool', 'fs_read')).toBe(false);
-    expect(isActive(selection, 'resource', 'fs_file:///a')).toBe(true);
-    expect(isActive(selection, 'template', 'fs_file:///{a}')).toBe(true);
-    expect(isActive(selection, 'resource', 'fs_git_x')).toBe(false);
+    expect(isActive(selection, entryOf('tool', 'git_status'))).toBe(true);
+    expect(isActive(selection, entryOf('tool', 'fs_read'))).toBe(false);
+    expect(isActive(selection, entryOf('resource', 'fs_file:///a'))).toBe(true);
+    expect(isActive(selection, entryOf('template', 'fs_file:///{a}'))).toBe(true);
+    expect(isActive(selection, entryOf('resource', 'fs_git_x'))).toBe(false);
   });
 
   it('has everything without patterns and nothing with none', () => {
-    expect(isActive(startSelection(null), 'tool', 'x')).toBe(true);
-    expect(isActive(startSelection([]), 'tool', 'x')).toBe(false);
+    expect(isActive(startSelection(null), entryOf('tool', 'x'))).toBe(true);
+    expect(isActive(startSelection([]), entryOf('tool', 'x'))).toBe(false);
   });
 
   it('always has every prompt', () => {
     const selection = changeSelection(startSelection([]), { tools: off('p'), resources: off('p') });
-    expect(isActive(selection, 'prompt', 'p')).toBe(true);
+    expect(isActive(selection, entryOf('prompt', 'p'))).toBe(true);
   });
 
   it('switches a tool and a resource of the same name apart, and templates with resources', () => {
     const selection = changeSelection(startSelection([]), { tools: none, resources: on('x') });
-    expect(isActive(selection, 'tool', 'x')).toBe(false);
-    expect(isActive(selection, 'resource', 'x')).toBe(true);
-    expect(isActive(selection, 'template', 'x')).toBe(true);
+    expect(isActive(selection, entryOf('tool', 'x'))).toBe(false);
+    expect(isActive(selection, entryOf('resource', 'x'))).toBe(true);
+    expect(isActive(selection, entryOf('template', 'x'))).toBe(true);
   });
 
   it('keeps what was switched over new patterns', () => {
@@ -39,15 +39,15 @@ describe('a selection', () => {
       tools: { on: new Set(['b1']), off: new Set(['a1']) },
       resources: none,
     });
-    const rebased = rebase(changed, ['*']);
-    const active = (name: string) => isActive(rebased, 'tool', name);
+    const rebased = rebase(changed, { tools: ['*'], resources: ['*'] });
+    const active = (name: string) => isActive(rebased, entryOf('tool', name));
     expect(['a1', 'a2', 'b1', 'c1'].map(active)).toEqual([false, true, true, true]);
   });
 
   it('does not change when it is changed', () => {
     const before = startSelection([]);
     changeSelection(before, { tools: on('x'), resources: none });
-    expect(isActive(before, 'tool', 'x')).toBe(false);
+    expect(isActive(before, entryOf('tool', 'x'))).toBe(false);
     expect(Object.isFrozen(before)).toBe(true);
   });
 
@@ -79,8 +79,8 @@ describe('a selection', () => {
         }
         for (const one of ['a1', 'a2', 'b1', 'b2']) {
           const start = one.startsWith('a');
-          expect(isActive(selection, 'tool', one)).toBe(model.tools.get(one) ?? start);
-          expect(isActive(selection, 'resource', one)).toBe(model.resources.get(one) ?? start);
+          expect(isActive(selection, entryOf('tool', one))).toBe(model.tools.get(one) ?? start);
+          expect(isActive(selection, entryOf('resource', one))).toBe(model.resources.get(one) ?? start);
         }
       }),
     );

@@ -4,9 +4,9 @@
  */
 
 import type { Entry } from '../catalog/entry.ts';
-import type { Kind } from '../catalog/item.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 import type { Config } from '../config/config.ts';
+import { includesTool, type Toolset } from './toolset.ts';
 
 /** Prompts are always active; templates are switched together with resources. */
 export type Switchable = 'tools' | 'resources';
@@ -16,24 +16,41 @@ export interface Switches {
   readonly off: ReadonlySet<string>;
 }
 
+/** Patterns over exposed names; null means everything. */
+export type Patterns = readonly string[] | null;
+
+/** What is active before anybody switches anything. */
+export interface Base {
+  readonly tools: Patterns;
+  readonly resources: Patterns;
+}
+
 export interface Selection {
-  /** Patterns over exposed names; null means everything. */
-  readonly base: readonly string[] | null;
+  readonly base: Base;
   readonly tools: Switches;
   readonly resources: Switches;
+  /** The toolset that is equipped: its tools are active too. */
+  readonly toolset: Toolset | null;
   /** Equal for equal selections. */
   readonly key: string;
 }
 
 const NONE: Switches = { on: new Set(), off: new Set() };
 
-export function startSelection(base: readonly string[] | null): Selection {
-  return toSelection(base, NONE, NONE);
+/** The same patterns for everything, or for each kind its own. */
+export function startSelection(base: Patterns | Base): Selection {
+  const isOne = base === null || Array.isArray(base);
+  return toSelection(isOne ? { tools: base, resources: base } : (base as Base), NONE, NONE, null);
 }
 
-/** The same switches over other patterns, after the configuration changed. */
-export function rebase(selection: Selection, base: readonly string[] | null): Selection {
-  return toSelection(base, selection.tools, selection.resources);
+/** The same switches and toolset over other patterns, after the configuration changed. */
+export function rebase({ tools, resources, toolset }: Selection, base: Base): Selection {
+  return toSelection(base, tools, resources, toolset);
+}
+
+/** Another toolset, or none. */
+export function equip({ base, tools, resources }: Selection, toolset: Toolset | null): Selection {
+  return toSelection(base, tools, resources, toolset);
 }
 
 export interface SelectionChange {
@@ -42,7 +59,8 @@ export interface SelectionChange {
 }
 
 export function changeSelection(selection: Selection, change: SelectionChange): Selection {
-  return toSelection(selection.base, flip(selection.tools, change.tools), flip(selection.resources, change.resources));
+  const { base, tools, resources, toolset } = selection;
+  return toSelection(base, flip(tools, change.tools), flip(resources, change.resources), toolset);
 }
 
 function flip(before: Switches, change: Switches): Switches {
@@ -52,27 +70,34 @@ function flip(before: Switches, change: Switches): Switches {
   };
 }
 
-function toSelection(base: readonly string[] | null, tools: Switches, resources: Switches): Selection {
+function toSelection(base: Base, tools: Switches, resources: Switches, toolset: Toolset | null): Selection {
   const key = JSON.stringify([
-    base,
+    base.tools,
+    base.resources,
     ...[tools.on, tools.off, resources.on, resources.off].map((set) => [...set].sort()),
+    toolset,
   ]);
-  return Object.freeze({ base, tools, resources, key });
+  return Object.freeze({ base, tools, resources, toolset, key });
 }
 
-export function isActive(selection: Selection, kind: Kind, name: string): boolean {
+export function isActive({ base, tools, resources, toolset }: Selection, entry: Entry): boolean {
+  const { kind, name } = entry;
   if (kind === 'prompt') return true;
-  const switches = kind === 'tool' ? selection.tools : selection.resources;
+  const switches = kind === 'tool' ? tools : resources;
   if (switches.on.has(name)) return true;
   if (switches.off.has(name)) return false;
-  return selection.base === null || selection.base.some((pattern) => matchesPattern(pattern, name));
+  const patterns = kind === 'tool' ? base.tools : base.resources;
+  if (patterns === null || patterns.some((pattern) => matchesPattern(pattern, name))) return true;
+  return kind === 'tool' && toolset !== null && includesTool(toolset, entry);
 }
 
 export function activeEntries(selection: Selection, entries: Iterable<Entry>): Entry[] {
-  return [...entries].filter((entry) => isActive(selection, entry.kind, entry.name));
+  return [...entries].filter((entry) => isActive(selection, entry));
 }
 
-/** Without patterns nothing is active where a control can switch things on, and everything otherwise. */
-export function basePatterns(config: Config): readonly string[] | null {
-  return config.activeToolsets ?? (config.controls.length > 0 ? [] : null);
+/** Without patterns nothing is active that a control can switch on, and everything else is. Toolsets are about tools only. */
+export function basePatterns({ activeToolsets, controls }: Config): Base {
+  if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
+  const resources = controls.includes('activate') ? [] : null;
+  return { tools: controls.includes('equip') ? [] : resources, resources };
 }

@@ -41,7 +41,7 @@ export interface ServerConfig {
   readonly startTimeout: number;
 }
 
-export type Control = 'activate';
+export type Control = 'activate' | 'equip';
 
 export interface HttpConfig {
   readonly host: string;

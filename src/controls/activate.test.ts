@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { catalogOf, type Offered } from '../../test/support/catalog.ts';
+import { catalogOf, entryOf, type Offered } from '../../test/support/catalog.ts';
 import { isActive, type Selection, startSelection } from '../access/selection.ts';
 import { definitionOf } from '../catalog/entry.ts';
 import { GatewayError } from '../errors.ts';
@@ -19,10 +19,10 @@ const lists = (given: Record<string, unknown>) => ({
 });
 const run = (given: Record<string, unknown>, selection = start) => activate(catalog, selection, lists(given));
 const activeTools = (selection: Selection) =>
-  [...catalog.entries.tool.keys()].filter((name) => isActive(selection, 'tool', name));
+  [...catalog.entries.tool.keys()].filter((name) => isActive(selection, entryOf('tool', name)));
 const activeResources = (selection: Selection) =>
   [...catalog.entries.resource.keys(), ...catalog.entries.template.keys()].filter((name) =>
-    isActive(selection, 'resource', name),
+    isActive(selection, entryOf('resource', name)),
   );
 
 function refusal(args: unknown): { code: string; message: string } {
@@ -55,7 +55,10 @@ describe('activate', () => {
   it('takes a name with a wildcard in it for itself before it takes it for a pattern', () => {
     const odd = catalogOf({ namespace: '', tool: ['a*', 'ab'] });
     const { selection } = activate(odd, startSelection([]), lists({ tools_on: ['a*'] }));
-    expect([isActive(selection, 'tool', 'a*'), isActive(selection, 'tool', 'ab')]).toEqual([true, false]);
+    expect([isActive(selection, entryOf('tool', 'a*')), isActive(selection, entryOf('tool', 'ab'))]).toEqual([
+      true,
+      false,
+    ]);
   });
 
   it('is the same twice', () => {

@@ -61,8 +61,7 @@ function describe(catalog: Catalog, selection: Selection): string {
 
 function catalogLines(entries: Iterable<Entry>, selection: Selection): string[] {
   const lines: string[] = [];
-  for (const entry of entries)
-    lines.push((isActive(selection, entry.kind, entry.name) ? '*' : '') + catalogLine(entry));
+  for (const entry of entries) lines.push((isActive(selection, entry) ? '*' : '') + catalogLine(entry));
   return lines.length > 0 ? lines : ['(none)'];
 }
 

@@ -1,5 +1,6 @@
 /** Catalogs from literals, for tests of code that only looks at them. */
 import { buildCatalog, type Catalog, type Contribution } from '../../src/catalog/catalog.ts';
+import type { Entry } from '../../src/catalog/entry.ts';
 import { KINDS, type Kind, kindWords, type Offer, readItems } from '../../src/catalog/item.ts';
 import { toBytes } from '../../src/protocol/json.ts';
 
@@ -50,4 +51,10 @@ export function catalogOf(...offerings: Offering[]): Catalog {
 /** What a server is asked for, out of the JSON with one character a byte. */
 export function askedFor(upstreamName: string): string {
   return JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
+}
+
+/** An entry of which nothing but its name matters. */
+export function entryOf(kind: Kind, name: string): Entry {
+  const catalog = catalogOf({ namespace: '', [kind]: [name] });
+  return catalog.entries[kind].get(name)!;
 }

@@ -1,0 +1,44 @@
+/** A named choice of tools of several servers. */
+import type { Entry } from '../catalog/entry.ts';
+import { matchesPattern } from '../catalog/pattern.ts';
+
+export interface ToolReference {
+  /** `server.tool`, by the server's key and its own name for the tool; in a configuration also a pattern. */
+  readonly namespacedName: string;
+  /** The definition that the tool had when it was chosen. */
+  readonly refId?: string;
+}
+
+/** What somebody wants a model to know about a tool, beside its description. */
+export interface ToolNotes {
+  readonly toolRef: ToolReference;
+  readonly notes: readonly { readonly name: string; readonly note: string }[];
+}
+
+export interface Toolset {
+  readonly name: string;
+  readonly description: string;
+  readonly tools: readonly ToolReference[];
+  readonly toolNotes: readonly ToolNotes[];
+}
+
+/** What a tool is called wherever servers are told apart: stable, whatever name it is exposed under. */
+export function canonicalName({ sourceKey, item }: Entry): string {
+  return `${sourceKey}.${item.name}`;
+}
+
+/** A tool is meant by its canonical name, or by a pattern over that or the exposed one. */
+export function includesTool(toolset: Toolset, entry: Entry): boolean {
+  const canonical = canonicalName(entry);
+  return toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry, canonical));
+}
+
+export function isMeant(reference: string, entry: Entry, canonical = canonicalName(entry)): boolean {
+  return reference === canonical || matchesPattern(reference, canonical) || matchesPattern(reference, entry.name);
+}
+
+/** The server that a reference names, of those there are: the longest, because keys may have dots. */
+export function serverOf(reference: string, keys: readonly string[]): string | null {
+  const named = keys.filter((key) => reference.startsWith(`${key}.`));
+  return named.sort((a, b) => b.length - a.length)[0] ?? null;
+}
