@@ -1,0 +1,60 @@
+/** Arguments of control tools, checked one by one so that the model reads what to correct. */
+import type { ToolReference } from '../access/toolset.ts';
+import { GatewayError } from '../errors.ts';
+import { TOOLSET_NAME } from '../store/toolsets.ts';
+
+export type Arguments = Readonly<Record<string, unknown>>;
+
+export function invalid(text: string): GatewayError {
+  return new GatewayError('arguments_invalid', text);
+}
+
+/** The arguments as an object that has no other keys than these. */
+export function readArguments(args: unknown, known: readonly string[]): Arguments {
+  if (args === undefined) return {};
+  if (typeof args !== 'object' || args === null || Array.isArray(args))
+    throw invalid('The arguments must be an object.');
+  const extra = Object.keys(args).filter((key) => !known.includes(key));
+  if (extra.length > 0) {
+    const takes = known.length === 0 ? 'This tool takes none.' : `Known are ${known.join(', ')}.`;
+    throw invalid(`Unknown argument ${extra.join(', ')}. ${takes}`);
+  }
+  return args as Arguments;
+}
+
+export function readText(args: Arguments, key: string, most: number): string {
+  const value = args[key];
+  if (typeof value !== 'string' || value === '' || value.length > most)
+    throw invalid(`"${key}" must be a text of 1 to ${most} characters.`);
+  return value;
+}
+
+export function readToolsetName(args: Arguments, key = 'name'): string {
+  const name = args[key];
+  if (typeof name !== 'string' || !TOOLSET_NAME.test(name))
+    throw invalid(`"${key}" must have 2 to 50 lower-case letters, digits and hyphens.`);
+  return name;
+}
+
+export function readFlag(args: Arguments, key: string): boolean {
+  const value = args[key] ?? false;
+  if (typeof value !== 'boolean') throw invalid(`"${key}" must be true or false.`);
+  return value;
+}
+
+export function readList(args: Arguments, key: string, most: number): readonly unknown[] {
+  const list = args[key];
+  if (!Array.isArray(list) || list.length === 0 || list.length > most)
+    throw invalid(`"${key}" must be a list of 1 to ${most}.`);
+  return list;
+}
+
+/** One of the two ways to name a tool. */
+export function readReference(value: unknown, where: string): Partial<ToolReference> {
+  const given = readArguments(value ?? {}, ['namespacedName', 'refId']);
+  const { namespacedName, refId } = given;
+  if ((namespacedName === undefined) === (refId === undefined))
+    throw invalid(`${where} needs either "namespacedName" or "refId".`);
+  if (namespacedName !== undefined) return { namespacedName: readText(given, 'namespacedName', 1_000) };
+  return { refId: readText(given, 'refId', 1_000) };
+}

@@ -1,0 +1,25 @@
+/** What a control tool gets and gives. */
+import type { Selection } from '../access/selection.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Shelf } from '../store/shelf.ts';
+
+export interface ServerState {
+  readonly key: string;
+  readonly present: boolean;
+  readonly state: string;
+  readonly detail: string;
+}
+
+export interface ControlContext {
+  readonly catalog: Catalog;
+  /** The caller's own, or the one it shares. */
+  readonly selection: Selection;
+  readonly servers: readonly ServerState[];
+  readonly shelf: Shelf;
+}
+
+export interface Outcome {
+  readonly selection: Selection;
+  /** The result of the tool, as bytes. */
+  readonly result: Buffer;
+}

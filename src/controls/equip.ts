@@ -1,0 +1,212 @@
+/** What the tools for toolsets do. Each checks everything first; a mistake throws, and nothing is changed. */
+import { createHash } from 'node:crypto';
+import { equip } from '../access/selection.ts';
+import { canonicalName, isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { didYouMean } from '../catalog/similar.ts';
+import { GatewayError } from '../errors.ts';
+import { toBytes } from '../protocol/json.ts';
+import { invalid, readArguments, readFlag, readList, readReference, readText, readToolsetName } from './arguments.ts';
+import type { ControlContext, Outcome } from './control.ts';
+import type { EquipTool } from './equip-tools.ts';
+import { findNamed, reportOn, tokensOf } from './toolset-report.ts';
+
+type Run = (context: ControlContext, args: unknown) => Outcome | Promise<Outcome>;
+
+export const EQUIP_RUNS: Readonly<Record<EquipTool, Run>> = {
+  'discover-all-tools': discoverAll,
+  'build-toolset': build,
+  'list-saved-toolsets': listSaved,
+  'equip-toolset': equipOne,
+  'unequip-toolset': unequip,
+  'get-active-toolset': getActive,
+  'delete-toolset': deleteOne,
+  'add-tool-annotation': annotate,
+};
+
+function said({ selection }: Pick<ControlContext, 'selection'>, value: object): Outcome {
+  const text = JSON.stringify(value);
+  return { selection, result: toBytes({ content: [{ type: 'text', text }], structuredContent: value }) };
+}
+
+// The same for every caller, and hashing ten thousand definitions is felt.
+const refIds = new WeakMap<Entry, string>();
+
+/** Changes with anything in the definition, its description too: that is where a changed server would speak to the model. */
+export function refIdOf(entry: Entry): string {
+  const known = refIds.get(entry);
+  if (known !== undefined) return known;
+  const refId = createHash('sha256')
+    .update(`${canonicalName(entry)}\n`)
+    .update(entry.item.bytes)
+    .digest('hex');
+  refIds.set(entry, refId);
+  return refId;
+}
+
+const toolsOf = ({ catalog }: ControlContext) => [...catalog.entries.tool.values()];
+
+function discoverAll(context: ControlContext, args: unknown): Outcome {
+  readArguments(args, []);
+  const entries = toolsOf(context);
+  const total = entries.reduce((sum, entry) => sum + tokensOf(entry), 0);
+  const keys = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
+  const toolsByServer = keys.map((serverName) => {
+    const tools = entries
+      .filter(({ sourceKey }) => sourceKey === serverName)
+      .map((entry) => ({
+        name: entry.item.name,
+        description: entry.item.description,
+        namespacedName: canonicalName(entry),
+        serverName,
+        refId: refIdOf(entry),
+        context: { tokens: tokensOf(entry), percentTotal: Math.round((tokensOf(entry) / total) * 1000) / 10 },
+      }));
+    return { serverName, toolCount: tools.length, tools };
+  });
+  return said(context, {
+    summary: { totalTools: entries.length, totalServers: keys.length },
+    toolsByServer,
+  });
+}
+
+async function build(context: ControlContext, args: unknown): Promise<Outcome> {
+  const given = readArguments(args, ['name', 'description', 'tools', 'autoEquip']);
+  const name = readToolsetName(given);
+  const description = given.description === undefined ? '' : readText(given, 'description', 200);
+  const autoEquip = readFlag(given, 'autoEquip');
+  const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
+  const tools = resolve(wanted, toolsOf(context));
+  const toolset = await context.shelf.create({ name, description, tools, toolNotes: [] }, 'project');
+  const selection = autoEquip ? equip(context.selection, plain(toolset)) : context.selection;
+  return said({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
+}
+
+/** The references in full. Throws where any of them means nothing: then nothing is saved. */
+function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly Entry[]): ToolReference[] {
+  const bad: string[] = [];
+  const found = wanted.flatMap(({ namespacedName, refId }) => {
+    const entry =
+      namespacedName === undefined
+        ? (entries.find((one) => refIdOf(one) === refId) ?? `refId "${refId}"`)
+        : findNamed(namespacedName, entries);
+    if (typeof entry !== 'string') return [entry];
+    bad.push(entry);
+    return [];
+  });
+  if (bad.length > 0) throw new GatewayError('item_unknown', `Nothing was saved. Unknown tools: ${bad.join('; ')}.`);
+  return [...new Set(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
+}
+
+async function listSaved(context: ControlContext, args: unknown): Promise<Outcome> {
+  readArguments(args, []);
+  const { toolsets, problems } = await context.shelf.list();
+  const equipped = context.selection.toolset?.name;
+  return said(context, {
+    success: true,
+    toolsets: toolsets.map((toolset) => ({
+      ...toolset,
+      toolCount: toolset.tools.length,
+      active: toolset.name === equipped,
+    })),
+    ...(problems.length > 0 && { warnings: problems }),
+  });
+}
+
+async function equipOne(context: ControlContext, args: unknown): Promise<Outcome> {
+  const name = readText(readArguments(args, ['name']), 'name', 1_000);
+  const toolset = await find(context, name);
+  const selection = equip(context.selection, plain(toolset));
+  const { entries, unavailableServers, warnings } = reportOn(toolset, context);
+  return said(
+    { selection },
+    {
+      success: true,
+      message: `Equipped "${name}": ${entries.length} ${entries.length === 1 ? 'tool' : 'tools'}.`,
+      toolset,
+      exposedTools: entries.map((entry) => entry.name),
+      unavailableServers,
+      warnings,
+    },
+  );
+}
+
+async function find({ shelf }: ControlContext, name: string): Promise<Toolset> {
+  const toolset = await shelf.find(name);
+  if (toolset !== null) return toolset;
+  const names = (await shelf.list()).toolsets.map((one) => one.name);
+  const hint = didYouMean(name, names) || (names.length === 0 ? ' Build one with build-toolset.' : '');
+  throw new GatewayError('item_unknown', `There is no toolset "${name}".${hint}`);
+}
+
+function unequip(context: ControlContext, args: unknown): Outcome {
+  readArguments(args, []);
+  const before = context.selection.toolset;
+  const selection = equip(context.selection, null);
+  const message = before === null ? 'No toolset was equipped.' : `Unequipped "${before.name}".`;
+  return said({ selection }, { success: true, message });
+}
+
+function getActive(context: ControlContext, args: unknown): Outcome {
+  readArguments(args, []);
+  const { toolset } = context.selection;
+  const serverStatus = Object.fromEntries(
+    context.servers.map(({ key, present, state, detail }) => [key, { available: present, state, detail }]),
+  );
+  if (toolset === null) return said(context, { equipped: false, serverStatus, warnings: [] });
+  const { entries, unavailableServers, warnings } = reportOn(toolset, context);
+  const servers = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
+  const namesOf = (key: string) => entries.filter(({ sourceKey }) => sourceKey === key).map(({ name }) => name);
+  return said(context, {
+    equipped: true,
+    toolset,
+    serverStatus,
+    toolSummary: { total: toolset.tools.length, available: entries.length },
+    exposedTools: Object.fromEntries(servers.map((key) => [key, namesOf(key)])),
+    unavailableServers,
+    warnings,
+    context: { tokens: entries.reduce((sum, entry) => sum + tokensOf(entry), 0) },
+  });
+}
+
+async function deleteOne(context: ControlContext, args: unknown): Promise<Outcome> {
+  const given = readArguments(args, ['name', 'confirm']);
+  const name = readText(given, 'name', 1_000);
+  if (!readFlag(given, 'confirm')) throw invalid(`Set "confirm" to true to delete the toolset "${name}" for good.`);
+  await context.shelf.remove(name);
+  const isEquipped = context.selection.toolset?.name === name;
+  const selection = isEquipped ? equip(context.selection, null) : context.selection;
+  return said({ selection }, { success: true, message: `Deleted "${name}".` });
+}
+
+async function annotate(context: ControlContext, args: unknown): Promise<Outcome> {
+  const given = readArguments(args, ['toolRef', 'notes']);
+  const { toolset } = context.selection;
+  if (toolset === null) throw invalid('No toolset is equipped, and notes belong to one. Call equip-toolset first.');
+  const [reference] = resolve([readReference(given.toolRef, '"toolRef"')], toolsOf(context));
+  const notes = readList(given, 'notes', 20).map((one) => {
+    const note = readArguments(one, ['name', 'note']);
+    return { name: readToolsetName(note), note: readText(note, 'note', 500) };
+  });
+  const entry = toolsOf(context).find((one) => canonicalName(one) === reference!.namespacedName)!;
+  if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
+    throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
+  const changed = await context.shelf.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
+  return said({ selection: equip(context.selection, plain(changed)) }, { success: true, toolset: changed });
+}
+
+type Notes = Toolset['toolNotes'][number]['notes'];
+
+/** A note of the same name is replaced. */
+function withNotes(toolset: Toolset, toolRef: ToolReference, notes: Notes): Toolset {
+  const isIt = (one: ToolReference) => one.namespacedName === toolRef.namespacedName;
+  const before = toolset.toolNotes.find((one) => isIt(one.toolRef))?.notes ?? [];
+  const kept = before.filter(({ name }) => !notes.some((note) => note.name === name));
+  const others = toolset.toolNotes.filter((one) => !isIt(one.toolRef));
+  return { ...toolset, toolNotes: [...others, { toolRef, notes: [...kept, ...notes] }] };
+}
+
+/** Without what says where it is saved: a selection is the same wherever its toolset came from. */
+function plain({ name, description, tools, toolNotes }: Toolset): Toolset {
+  return { name, description, tools, toolNotes };
+}

@@ -1,0 +1,52 @@
+/** What of a toolset is there at the moment, what is not, and why. */
+import { canonicalName, isMeant, serverOf, type Toolset } from '../access/toolset.ts';
+import { definitionOf, type Entry } from '../catalog/entry.ts';
+import { similarNames } from '../catalog/similar.ts';
+import type { ControlContext } from './control.ts';
+
+export interface ToolsetReport {
+  readonly entries: readonly Entry[];
+  /** Servers that have tools in it and are away. */
+  readonly unavailableServers: readonly string[];
+  /** A sentence for each thing that is missing. */
+  readonly warnings: readonly string[];
+}
+
+export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext): ToolsetReport {
+  const all = [...catalog.entries.tool.values()];
+  const keys = servers.map(({ key }) => key);
+  const found = new Set<Entry>();
+  const skipped = new Map<string, string[]>();
+  const warnings: string[] = [];
+  for (const { namespacedName } of toolset.tools) {
+    const meant = all.filter((entry) => isMeant(namespacedName, entry));
+    for (const entry of meant) found.add(entry);
+    if (meant.length > 0) continue;
+    const key = serverOf(namespacedName, keys);
+    const server = servers.find((one) => one.key === key);
+    if (server === undefined) warnings.push(`No server of the configuration has "${namespacedName}".`);
+    else if (server.present) warnings.push(`Server "${server.key}" does not offer "${namespacedName}".`);
+    else skipped.set(server.key, [...(skipped.get(server.key) ?? []), namespacedName]);
+  }
+  for (const [key, names] of skipped) {
+    const { state, detail } = servers.find((one) => one.key === key)!;
+    const why = detail === '' ? state : `${state}: ${detail}`;
+    warnings.push(
+      `Server "${key}" is not available (${why}), skipped: ${names.join(', ')}. They come when it returns.`,
+    );
+  }
+  return { entries: [...found], unavailableServers: [...skipped.keys()], warnings };
+}
+
+/** About as many tokens as a model spends on the definition. */
+export function tokensOf(entry: Entry): number {
+  return Math.ceil(definitionOf(entry, 'legacy').length / 4);
+}
+
+/** The tool that somebody names, by its canonical name or by the one it is exposed under; or what could have been meant. */
+export function findNamed(name: string, entries: readonly Entry[]): Entry | string {
+  const found = entries.find((entry) => canonicalName(entry) === name) ?? entries.find((entry) => entry.name === name);
+  if (found !== undefined) return found;
+  const similar = similarNames(name, entries.map(canonicalName));
+  return `"${name}"${similar.length === 0 ? '' : ` (did you mean ${similar.join(', ')}?)`}`;
+}
