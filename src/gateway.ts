@@ -242,7 +242,7 @@ export function createGateway(initial: Config): Gateway {
     let call = findCall(member.view(), message, sink);
     const { entry } = call;
     if (opening !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
-    sink.admit(entry.item);
+    sink.admit(call);
     if (entry.sourceId === BUILT_IN) {
       runControl(member, entry.name, message, sink);
       return NO_TICKET;

@@ -1,5 +1,5 @@
 /** Requests that may start a task, and those about one: the client's ids on the one side, the server's on the other. */
-import type { Item } from '../catalog/item.ts';
+
 import { GatewayError } from '../errors.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
@@ -9,7 +9,7 @@ import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Target, type Wire } from '../protocol/rewrite.ts';
 import { exchangeIds, isTask, startedTask } from '../protocol/task.ts';
-import type { Request, Sink } from '../sources/connection.ts';
+import type { Admission, Request, Sink } from '../sources/connection.ts';
 import { Call } from './call.ts';
 import { taskUnknown } from './task-names.ts';
 
@@ -53,8 +53,8 @@ class TaskSink implements Sink {
     this.inner.whenDrained(goOn);
   }
 
-  admit(item: Item): void {
-    this.inner.admit(item);
+  admit(call: Admission): void {
+    this.inner.admit(call);
   }
 
   result(result: Parts, era: Era): void {

@@ -1,6 +1,5 @@
 /** One request of a client under way: where its answer goes, in which form, and how to stop it. */
 import type { Holder, ParkedCall } from '../calls/parked.ts';
-import type { Item } from '../catalog/item.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
@@ -13,7 +12,7 @@ import { join, type Parts } from '../protocol/parts.ts';
 import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
-import type { Ticket } from '../sources/connection.ts';
+import type { Admission, Ticket } from '../sources/connection.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
 export const SLOW = 1024 * 1024;
@@ -84,6 +83,8 @@ export class Answer implements Holder {
   /** The call that goes on after this request has ended with a question. */
   parked: ParkedCall | null = null;
   isParked = false;
+  /** What it calls. */
+  admitted: Admission | null = null;
 
   constructor(
     message: Message,
@@ -139,7 +140,9 @@ export class Answer implements Holder {
     this.exchange.abandon();
   }
 
-  admit({ name, mirrored, traits }: Item): void {
+  admit(call: Admission): void {
+    const { name, mirrored, traits } = call.item;
+    this.admitted = call;
     if (this.wantsTask && !traits.runsAsTask)
       throw new GatewayError(
         'method_unknown',

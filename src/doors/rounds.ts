@@ -26,11 +26,6 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
   if (++answer.rounds > MOST_ROUNDS)
     throw new GatewayError('source_broken', `The server has asked ${MOST_ROUNDS} times and still has no result.`);
   const questions = readQuestions(result);
-  const answers = new Map<string, Buffer>();
-  const goOn = () => {
-    if (answers.size < questions.size || answer.place < 0) return;
-    answer.ticket = call(withAnswers(answer.message, answers, result));
-  };
   for (const [, { method, params }] of questions) {
     const capability = capabilityFor(method, params);
     if (capability === null || !answer.asks.has(capability))
@@ -39,6 +34,21 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
         `The server needs a client that can be asked ${nameOf(method, capability)}.`,
       );
   }
+  const answers = new Map<string, Buffer>();
+  const fail = (why: string) => {
+    clearTimeout(late);
+    answer.fail(new GatewayError('question_unanswered', why));
+  };
+  // No call is under way at the server now, and so no clock but this one.
+  const limit = answer.admitted?.totalTimeout ?? 0;
+  const late = setTimeout(fail, limit, `The client did not answer what the server needs to know in ${limit / 1000} s.`);
+  late.unref();
+  const goOn = () => {
+    if (answers.size < questions.size) return;
+    clearTimeout(late);
+    if (answer.place < 0) return;
+    answer.ticket = call(withAnswers(answer.message, answers, result));
+  };
   for (const [key, { method, params }] of questions) {
     answer.ask({
       method,
@@ -49,8 +59,7 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
         goOn();
       },
       refuse(error) {
-        const text = `The client did not answer ${method}, which the server needs: ${messageIn(error)}`;
-        answer.fail(new GatewayError('question_unanswered', text));
+        fail(`The client did not answer ${method}, which the server needs: ${messageIn(error)}`);
       },
       withdrawn() {},
     });

@@ -9,6 +9,13 @@ import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import type { Guest } from './guest.ts';
 
+/** A call that is let through. */
+export interface Admission {
+  readonly item: Item;
+  /** Milliseconds that it may take in all, once that is known. */
+  readonly totalTimeout: number;
+}
+
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
 export interface Sink extends Audience {
   /** Whom the answer is for: what may belong to any of several requests reaches an owner only if all of them are its. */
@@ -16,7 +23,7 @@ export interface Sink extends Audience {
   /** Whether nobody waits at present: the client was asked something, and may come back with the answer or not. */
   readonly isAway: boolean;
   /** Throws where what came with the request contradicts the definition of what it is for. */
-  admit(item: Item): void;
+  admit(call: Admission): void;
   /** The result as the server sent it, in the form of the server's era. */
   result(result: Parts, era: Era): void;
   /** The error object as the server sent it. */

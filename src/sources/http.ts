@@ -36,12 +36,10 @@ export async function openHttp(
   const { Pool } = await import('undici');
   const { source, maxMessage } = options;
   const url = new URL(launch.url);
-  const pool = new Pool(url.origin, {
-    connections: 64,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: 10_000 },
-  });
+  const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
+  const pool = new Pool(url.origin, { ...settings, connections: MOST_CALLS });
+  // For what has no answer. Calls that wait for a person keep their connections, and what that person says must not wait for one.
+  const side = new Pool(url.origin, { ...settings, connections: 8 });
   const path = `${url.pathname}${url.search}`;
   let session: string | null = null;
   let revision: string | null = null;
@@ -151,7 +149,8 @@ export async function openHttp(
   function post(message: Wire, waiting: Waiting | null, mirrored: readonly string[] | null = null): void {
     const all = mirrored === null ? headers : headers.concat(mirrored);
     const exchange = new Exchange(link, waiting, maxMessage);
-    pool.dispatch({ path, method: 'POST', headers: all, body: wireBytes(message) }, exchange);
+    const way = waiting === null ? side : pool;
+    way.dispatch({ path, method: 'POST', headers: all, body: wireBytes(message) }, exchange);
   }
 
   const link: Link = {
@@ -272,7 +271,7 @@ export async function openHttp(
         pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
         if (session !== null) await forget();
       }
-      await pool.destroy();
+      await Promise.all([pool.destroy(), side.destroy()]);
     },
   };
 
@@ -283,6 +282,8 @@ export async function openHttp(
   }
 }
 
+/** Each has a connection to itself. Those of slow readers, and of people who are asked something, keep theirs for long. */
+const MOST_CALLS = 1_024;
 /** How long after the end of a stream it is asked for again, and how often in a row. */
 const RETURN = 1_000;
 const MOST_RETURNS = 5;

@@ -62,9 +62,14 @@ export function createLeases(
 
   const hasRoom = () => extras.size + opening + 1 < most;
 
-  /** Ends one whose caller was asked something and went away. It may never come back, and until then others would wait. */
+  /**
+   * Ends one whose caller was asked something and went away, because it may never come back, and until then others would
+   * wait; or one that is only busy with what was given up.
+   */
   function makeRoom(): boolean {
-    const left = [...extras].find((connection) => sinks.get(connection)?.isAway === true);
+    const isLeft = (connection: Connection) =>
+      sinks.get(connection)?.isAway === true || (connection.inFlight === 0 && !connection.awaited);
+    const left = [...extras].find(isLeft);
     if (left === undefined) return false;
     drop(left);
     void left.close();

@@ -11,6 +11,7 @@ import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
 import { createElicitations, type Elicitations } from './elicitations.ts';
+import { createGhosts } from './ghosts.ts';
 import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
 import { Slots } from './slots.ts';
 
@@ -38,9 +39,10 @@ export interface Pending {
   /**
    * The requests that a question may belong to, where one of their callers has this capability: none where nobody can be
    * meant. `id` is the one it came with, `task` the task it is about: null then, where nobody has come for its result yet.
+   * A null among them is one that was given up, and may be meant all the same.
    */
-  candidates(capability: string, id: number | null, task: string | null): Waiting[] | null;
-  /** Requests in whose course the server may ask something. */
+  candidates(capability: string, id: number | null, task: string | null): (Waiting | null)[] | null;
+  /** Requests in whose course the server may ask something, those that were given up included. */
   readonly asking: number;
   /** Those of them whose callers can be asked. */
   readonly askable: number;
@@ -92,7 +94,7 @@ class Entry implements Waiting {
 interface Table {
   readonly source: string;
   readonly waiting: Slots<Entry>;
-  readonly abandoned: (waiting: Waiting, reason: string) => void;
+  readonly abandoned: (waiting: Entry, reason: string) => void;
 }
 
 export interface PendingEvents {
@@ -192,7 +194,15 @@ function readData(error: Buffer): { readonly supported?: unknown } | null {
 }
 
 export function createPending(source: string, { abandoned, refused }: PendingEvents): Pending {
-  const table: Table = { source, waiting: new Slots(), abandoned };
+  const ghosts = createGhosts();
+  const table: Table = {
+    source,
+    waiting: new Slots(),
+    abandoned(entry, reason) {
+      if (!UNLOGGED.has(entry.request.method)) ghosts.add(entry.id, entry.request);
+      abandoned(entry, reason);
+    },
+  };
   const { waiting } = table;
   const elicitations = createElicitations();
   let era: Era = 'legacy';
@@ -250,8 +260,12 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
       // Without an id it may be no answer at all, but something of the same shape.
       if (idStart < 0 && (id === undefined || !isErrorObject(bytes, errorStart, errorEnd))) return;
-      const entry = waiting.take(id ?? Number(idText(message)));
-      if (entry === undefined) return;
+      const answered = id ?? Number(idText(message));
+      const entry = waiting.take(answered);
+      if (entry === undefined) {
+        ghosts.answered(answered);
+        return;
+      }
       const { sink, method } = entry.request;
       // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
       if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), era);
@@ -265,7 +279,9 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
         );
     },
     deliver(id, result) {
-      waiting.take(id)?.request.sink.result(result, era);
+      const entry = waiting.take(id);
+      if (entry === undefined) ghosts.answered(id);
+      else entry.request.sink.result(result, era);
     },
     log(message, id) {
       const { bytes, paramsStart, paramsEnd } = message;
@@ -274,12 +290,15 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const level = decodeString(bytes, member.start, member.end);
       if (!isLogLevel(level)) return;
       const own = id === null ? undefined : waiting.get(id);
+      // It came with the reply to a call that is over.
+      if (id !== null && own === undefined) return;
       const candidates =
         own !== undefined ? [own] : waiting.all().filter(({ request }) => !UNLOGGED.has(request.method));
       const sink = candidates[0]?.request.sink;
       // It may be about any of them: one of another caller, or one that wants to hear nothing, keeps it from all.
       const isFor = (other: Sink) => other.owner === sink?.owner && hears(other, level);
-      if (candidates.every(({ request }) => isFor(request.sink))) sink?.notify(bytes);
+      if (sink === undefined || !candidates.every(({ request }) => isFor(request.sink))) return;
+      if (own !== undefined || !ghosts.haunt(sink.owner, null)) sink.notify(bytes);
     },
     hear(message, id) {
       if (message.method === 'notifications/progress') return progress(message);
@@ -293,10 +312,12 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const entries = addressees(id, task);
       if (entries === null) return null;
       // The server takes us for one client, and may ask on behalf of a caller that cannot be asked.
-      return entries.some(({ request }) => request.sink.asks.has(capability)) ? entries : [];
+      if (!entries.some(({ request }) => request.sink.asks.has(capability))) return [];
+      const isHaunted = id === null && task === null && ghosts.haunt(entries[0]!.request.sink.owner, ASKING);
+      return isHaunted ? [...entries, null] : entries;
     },
     get asking() {
-      return waiting.all().filter(mayAsk).length;
+      return waiting.all().filter(mayAsk).length + ghosts.count(ASKING);
     },
     get askable() {
       return waiting.all().filter((entry) => mayAsk(entry) && isAskable(entry.request.sink)).length;

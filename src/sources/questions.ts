@@ -34,7 +34,7 @@ const LOOK_AGAIN = 25;
 /** How long one in the course of a task waits for the client to come for the result: it polls before that. */
 const UNTIL_RESULT = 60_000;
 
-function reasonFor(found: readonly Waiting[] | null): string {
+function reasonFor(found: readonly (Waiting | null)[] | null): string {
   if (found === null) return 'nobody has asked for the result of its task';
   return found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
 }
@@ -108,7 +108,7 @@ export function createQuestions(
   }
 
   /** For a question with no addressee, or with too many. */
-  function refusal(message: Message, found: readonly Waiting[] | null): Reply {
+  function refusal(message: Message, found: readonly (Waiting | null)[] | null): Reply {
     const { method } = message;
     const key = idText(message);
     if (method === 'roots/list') {

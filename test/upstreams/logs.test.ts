@@ -101,6 +101,8 @@ describe.each(['modern', 'legacy'])('a %s server on stdio, which does not say wh
     const strange = modern.client.callTool({ name: `${ns}_hang`, _meta: wanting('info') });
     await modern.client.callTool({ name: `${ns}_tell`, arguments: tell('whose'), _meta: wanting('info') });
     await strange;
+    // It was given up, and may still be logged about for as long again.
+    await sleep(1100);
     await callText(two.client, `${ns}_tell`, tell('last'));
     expect(heard(two)).toEqual(['last']);
     expect(heard(one)).toEqual([]);

@@ -215,6 +215,7 @@ export class StreamLog {
       else writeReply(response, kept.event);
     }
     if (stream.isOver) response.end();
+    this.unread.written(response);
     return stream;
   }
 }
