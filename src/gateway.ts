@@ -4,10 +4,13 @@
  */
 
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from './access/lists.ts';
-import { basePatterns, rebase, type Selection, startSelection } from './access/selection.ts';
+import { basePatterns, fixedSelection, rebase, type Selection, startSelection } from './access/selection.ts';
 import { buildView, type View } from './access/view.ts';
+import { createViews } from './access/views.ts';
 import { type Call, findCall } from './calls/call.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
+import { createEarlyCalls } from './calls/early.ts';
+import { createOpening } from './calls/opening.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
@@ -17,18 +20,20 @@ import { introduce } from './catalog/introduction.ts';
 import type { Kind } from './catalog/item.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
+import { createDefaultChoice } from './controls/default-choice.ts';
+import { createControlDesk } from './controls/desk.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
 import { toBytes } from './protocol/json.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
 import type { Era } from './protocol/revisions.ts';
-import { textResult } from './protocol/rpc.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
 import { createMute, type Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
+import type { Shelf } from './store/shelf.ts';
 import { openVerdictStore } from './store/verdicts.ts';
 
 export interface Gateway {
@@ -39,6 +44,10 @@ export interface Gateway {
   readonly opening: Promise<void> | null;
   /** The same, but for a moment only, and null as soon as something is known of every server. */
   readonly introducing: Promise<void> | null;
+  /** Equips the toolset for all callers without a choice of their own; null for none. Rejects where there is none of that name. */
+  equip(name: string | null): Promise<void>;
+  /** All toolsets there are. */
+  readonly shelf: Shelf;
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
   join(options: CallerOptions): Caller;
@@ -57,9 +66,6 @@ export interface Gateway {
 
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
-const MAX_VIEWS = 100;
-/** What servers say of themselves is worth this wait, at the first start only: later it is known from before. */
-const INTRODUCTION = 1_000;
 /** The answer for an item of a server that does not complete. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
 const NO_TICKET: Ticket = { cancel() {} };
@@ -71,14 +77,19 @@ export function createGateway(initial: Config): Gateway {
   let config = initial;
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
-  let defaults = startSelection(basePatterns(config));
-  let views = new Map<string, View>();
+  const views = createViews((selection) => buildView(catalog, selection, controls));
   let swapTimer: NodeJS.Timeout | undefined;
   let allTried = false;
   let closed = false;
   const members = new Set<Member>();
-  /** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
-  const early = new Set<() => void>();
+  const early = createEarlyCalls();
+  const controlDesk = createControlDesk();
+  const defaults = createDefaultChoice(
+    () => config,
+    () => {
+      for (const member of members) if (member.selection === null) member.look();
+    },
+  );
   const context = {
     events,
     offers: openOfferStore(config.dataDir),
@@ -92,15 +103,6 @@ export function createGateway(initial: Config): Gateway {
   const parked = createParkedCalls();
   const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
-
-  function viewOf(selection: Selection): View {
-    const known = views.get(selection.key);
-    if (known !== undefined) return known;
-    if (views.size >= MAX_VIEWS) views.delete(views.keys().next().value!);
-    const view = buildView(catalog, selection, controls);
-    views.set(selection.key, view);
-    return view;
-  }
 
   class Member implements Caller {
     readonly agent: string;
@@ -118,10 +120,17 @@ export function createGateway(initial: Config): Gateway {
       this.options = options;
       this.guest = options.guest ?? createMute();
       if (options.selection === 'all') this.selection = startSelection(null);
+      if (options.toolset !== undefined) this.selection = fixedSelection(basePatterns(config), options.toolset);
+    }
+
+    /** Whether what it switches is everybody's. */
+    get shares(): boolean {
+      const { selection } = this.options;
+      return this.selection === null && (selection === 'default' || config.selection === 'shared');
     }
 
     view(): View {
-      this.current ??= viewOf(this.selection ?? defaults);
+      this.current ??= views.of(this.selection ?? defaults.selection);
       return this.current;
     }
 
@@ -200,9 +209,9 @@ export function createGateway(initial: Config): Gateway {
     const before = catalog;
     catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
-    views = new Map();
+    views.forget();
     for (const member of members) member.look();
-    routeEarly();
+    early.retry();
   }
 
   function routeCall(member: Member, message: Message, sink: Sink): Ticket {
@@ -211,7 +220,7 @@ export function createGateway(initial: Config): Gateway {
     } catch (error) {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: message.method, error });
-      if (opening !== null && MAY_CHANGE.has(known.code)) return routeWhenKnown(member, message, sink);
+      if (opening.current !== null && MAY_CHANGE.has(known.code)) return routeWhenKnown(member, message, sink);
       sink.fail(known);
       return NO_TICKET;
     }
@@ -219,29 +228,13 @@ export function createGateway(initial: Config): Gateway {
 
   /** What is meant may come with a server that is still starting. */
   function routeWhenKnown(member: Member, message: Message, sink: Sink): Ticket {
-    let ticket: Ticket | null = null;
-    const again = () => {
-      ticket = routeCall(member, message, sink);
-    };
-    early.add(again);
-    return {
-      cancel(reason) {
-        early.delete(again);
-        ticket?.cancel(reason);
-      },
-    };
-  }
-
-  function routeEarly(): void {
-    const waiting = [...early];
-    early.clear();
-    for (const again of waiting) again();
+    return early.add(() => routeCall(member, message, sink));
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
     let call = findCall(member.view(), message, sink);
     const { entry } = call;
-    if (opening !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
+    if (opening.current !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     sink.admit(call);
     if (entry.sourceId === BUILT_IN) {
       runControl(member, entry.name, message, sink);
@@ -268,15 +261,30 @@ export function createGateway(initial: Config): Gateway {
 
   function runControl(member: Member, name: string, message: Message, sink: Sink): void {
     const args = parseParams(message).arguments;
-    const { selection, text } = controls.run(name, catalog, member.selection ?? defaults, args);
-    if (member.options.selection !== 'default') {
+    const work = () =>
+      controls.run(name, { ...controlContext(), selection: member.selection ?? defaults.selection }, args);
+    controlDesk.run(member.shares ? defaults : member, name, work, {
+      outcome({ selection, result }) {
+        choose(member, selection);
+        sink.result(result, 'legacy');
+      },
+      failed: (error) => sink.fail(error),
+    });
+  }
+
+  const controlContext = () => ({ catalog, servers: fleet.statuses(), shelf: defaults.shelf });
+
+  function choose(member: Member, selection: Selection): void {
+    if (selection.key === (member.selection ?? defaults.selection).key) return;
+    if (member.options.toolset !== undefined)
+      throw new GatewayError(
+        'arguments_invalid',
+        'The address of this connection decides its toolset. Use /mcp without one.',
+      );
+    if (!member.shares) {
       member.selection = selection;
       member.look();
-    } else {
-      defaults = selection;
-      for (const other of members) if (other.selection === null) other.look();
-    }
-    sink.result(textResult(text), 'legacy');
+    } else defaults.choose(selection);
   }
 
   function apply(next: Config): FleetReport {
@@ -284,7 +292,7 @@ export function createGateway(initial: Config): Gateway {
     controls = createControls(next.controls);
     context.limits = next.limits;
     const base = basePatterns(next);
-    defaults = rebase(defaults, base);
+    defaults.rebase();
     for (const member of members) {
       if (member.options.selection === 'own' && member.selection !== null)
         member.selection = rebase(member.selection, base);
@@ -300,11 +308,7 @@ export function createGateway(initial: Config): Gateway {
     allTried = true;
     swap();
   });
-  let opening: Promise<void> | null = Promise.race([tried, pause(config.startWait)]).then(() => {
-    opening = null;
-    routeEarly();
-  });
-  const briefly = pause(INTRODUCTION);
+  const opening = createOpening(tried, config.startWait, defaults.restore(), early.retry);
 
   return {
     events,
@@ -315,12 +319,14 @@ export function createGateway(initial: Config): Gateway {
       return catalog;
     },
     get opening() {
-      return opening;
+      return opening.current;
     },
     get introducing() {
-      return opening === null || fleet.isKnown ? null : Promise.race([opening, briefly]);
+      return fleet.isKnown ? null : opening.brief;
     },
     apply,
+    equip: defaults.equip,
+    shelf: defaults.shelf,
     join(options) {
       const member = new Member(options);
       members.add(member);
@@ -340,10 +346,4 @@ export function createGateway(initial: Config): Gateway {
       await fleet.close();
     },
   };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

@@ -13,7 +13,7 @@ export interface FoundResource {
 }
 
 export function findTool(view: View, name: string): Entry {
-  const entry = view.entries.tool.get(name);
+  const entry = view.entries.tool.get(name) ?? view.controls.alias(name);
   if (entry === undefined) throw missing(view, 'tool', name);
   return entry;
 }

@@ -50,7 +50,17 @@ export function rebase({ tools, resources, toolset }: Selection, base: Base): Se
 
 /** Another toolset, or none. */
 export function equip({ base, tools, resources }: Selection, toolset: Toolset | null): Selection {
-  return toSelection(base, tools, resources, toolset);
+  return toSelection(base, tools, resources, toolset === null ? null : plain(toolset));
+}
+
+/** This toolset and no other tools. */
+export function fixedSelection(base: Base, toolset: Toolset): Selection {
+  return toSelection({ ...base, tools: [] }, NONE, NONE, plain(toolset));
+}
+
+/** Without what says where it is saved: a selection is the same wherever its toolset came from. */
+function plain({ name, description, tools, toolNotes }: Toolset): Toolset {
+  return { name, description, tools, toolNotes };
 }
 
 export interface SelectionChange {

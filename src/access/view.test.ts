@@ -7,7 +7,7 @@ import { KINDS, kindWords } from '../catalog/item.ts';
 import { startSelection } from './selection.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
 
-const controls: ViewControls = { entries: () => [], advice: () => '' };
+const controls: ViewControls = { entries: () => [], alias: () => undefined, advice: () => '' };
 const viewOf = (patterns: string[] | null, ...offerings: Offering[]) =>
   buildView(catalogOf(...offerings), startSelection(patterns), controls);
 const listed = (view: View, kind: (typeof KINDS)[number]) => {

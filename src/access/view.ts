@@ -8,6 +8,7 @@ import { definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
 import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
 import { NO_TRAITS } from '../protocol/definition.ts';
 import type { Era } from '../protocol/revisions.ts';
+import { annotate } from './notes.ts';
 import { activeEntries, type Selection } from './selection.ts';
 
 export interface View {
@@ -27,6 +28,8 @@ export interface View {
 export interface ViewControls {
   /** Its own tools: they depend on what is visible, and come first in the list. */
   entries(catalog: Catalog, selection: Selection): readonly Entry[];
+  /** What else one of them is called; undefined for any other name. */
+  alias(name: string): Entry | undefined;
   /** What to do to use an item that is there but not active. */
   advice(kind: Kind, name: string): string;
 }
@@ -34,7 +37,7 @@ export interface ViewControls {
 export function buildView(catalog: Catalog, selection: Selection, controls: ViewControls): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
-    const active = activeEntries(selection, catalog.entries[kind].values());
+    const active = activeEntries(selection, catalog.entries[kind].values()).map((entry) => annotate(entry, selection));
     const all = kind === 'tool' ? [...controls.entries(catalog, selection), ...active] : active;
     entries[kind] = new Map(all.map((entry) => [entry.name, entry]));
   }

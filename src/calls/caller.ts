@@ -1,5 +1,6 @@
 /** Who lists and calls, as doors and the gateway know each other. */
 import type { ListKind } from '../access/lists.ts';
+import type { Toolset } from '../access/toolset.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Message } from '../protocol/message.ts';
@@ -14,6 +15,8 @@ export interface CallerOptions {
    * `all` is for the operator, who sees everything switched on.
    */
   readonly selection: 'own' | 'default' | 'all';
+  /** The only tools the caller is to see, whatever it switches: its address says so. */
+  readonly toolset?: Toolset;
   /** A list that the caller sees has changed. */
   changed(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */

@@ -22,6 +22,8 @@ export interface ParkedCall {
   ask(question: Question): void;
   /** Whoever holds the call now. */
   readonly holder: Holder | null;
+  /** Since when nobody does. */
+  readonly awaySince: number | null;
   /** The end of the call, for whoever holds it; kept while nobody does. */
   deliver(to: (holder: Holder) => void): void;
 }
@@ -53,6 +55,7 @@ export function createParkedCalls(): ParkedCalls {
     readonly cancel: (reason: string) => void;
     id = '';
     holder: Holder | null;
+    awaySince: number | null = null;
     asked = new Map<string, Question>();
     waiting: Question[] = [];
     outcome: ((holder: Holder) => void) | null = null;
@@ -95,6 +98,7 @@ export function createParkedCalls(): ParkedCalls {
       this.timer.unref();
       const { holder } = this;
       this.holder = null;
+      this.awaySince = Date.now();
       holder?.park(this.asked, MARK + seal.close(this.id, this.agent, this.digest));
     }
 
@@ -121,6 +125,7 @@ export function createParkedCalls(): ParkedCalls {
     /** What was asked has these answers; what has none is asked again. */
     resume(answers: ReadonlyMap<string, Buffer>, holder: Holder): void {
       this.holder = holder;
+      this.awaySince = null;
       if (this.outcome !== null) {
         this.deliver(this.outcome);
         return;

@@ -41,8 +41,8 @@ class TaskSink implements Sink {
     this.tasks = inner.tasks;
   }
 
-  get isAway(): boolean {
-    return this.inner.isAway;
+  get awaySince(): number | null {
+    return this.inner.awaySince;
   }
 
   get isFull(): boolean {

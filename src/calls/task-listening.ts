@@ -27,7 +27,7 @@ const SILENT: Sink = {
   ...NOBODY,
   ...READS_AT_ONCE,
   owner: {},
-  isAway: false,
+  awaySince: null,
   admit() {},
   result() {},
   error() {},

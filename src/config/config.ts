@@ -43,6 +43,14 @@ export interface ServerConfig {
 
 export type Control = 'activate' | 'equip';
 
+/** A toolset that the configuration has. */
+export interface ToolsetConfig {
+  readonly name: string;
+  readonly description: string;
+  readonly tools: readonly { readonly namespacedName: string }[];
+  readonly toolNotes: readonly never[];
+}
+
 export interface HttpConfig {
   readonly host: string;
   readonly port: number;
@@ -80,6 +88,9 @@ export interface Config {
   /** Patterns over exposed names; null where the configuration has none. */
   readonly activeToolsets: readonly string[] | null;
   readonly controls: readonly Control[];
+  readonly toolsets: readonly ToolsetConfig[];
+  /** Whether each caller's choice is its own, or everybody's. */
+  readonly selection: 'own' | 'shared';
   readonly startWait: number;
   readonly dataDir: string;
   readonly http: HttpConfig;

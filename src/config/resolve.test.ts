@@ -45,6 +45,8 @@ it('has every default filled in', () => {
     ],
     activeToolsets: null,
     controls: ['activate'],
+    selection: 'own',
+    toolsets: [],
     startWait: 5000,
     dataDir: '/etc/app/.toolgate',
     http: {

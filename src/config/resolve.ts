@@ -50,6 +50,13 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     servers,
     activeToolsets: active ? texts(['active_toolsets'], active) : null,
     controls: [...new Set(settings.controls ?? source.defaultControls)],
+    selection: settings.selection,
+    toolsets: Object.entries(settings.toolsets ?? {}).map(([name, { description, tools }]) => ({
+      name,
+      description,
+      tools: tools.map((namespacedName) => ({ namespacedName })),
+      toolNotes: [],
+    })),
     startWait: settings.start_wait,
     dataDir: dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir)),
     http: {

@@ -120,7 +120,11 @@ describe('what the schema says of', () => {
       { servers: [{ url: 'x', headers: 'Bearer s3cret' }] },
       ['servers[0].headers: expected a map of strings, found a string.'],
     ],
-    ['an unknown control', { controls: ['activte'] }, ['controls[0]: expected "activate", found "activte".']],
+    [
+      'an unknown control',
+      { controls: ['activte'] },
+      ['controls[0]: expected "activate" or "equip", found "activte".'],
+    ],
     ['one control', { controls: 'activate' }, ['controls: expected a list such as ["activate"], found a string.']],
     ['one pattern', { active_toolsets: 'git_*' }, ['active_toolsets: expected a list of strings, found a string.']],
     ['a truth value for a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],
@@ -169,6 +173,7 @@ describe('what the schema says of', () => {
 
 it('accepts an empty configuration and fills in every default', () => {
   expect(fileSchema.parse({})).toEqual({
+    selection: 'own',
     start_wait: 5000,
     data_dir: '.toolgate',
     http: {

@@ -48,6 +48,11 @@ const limitsSchema = strictMap({
     .describe('Bytes that all clients together may leave unread: beyond them the slowest one is cut.'),
 });
 
+const toolsetSchema = strictMap({
+  description: text().prefault('').describe('What the toolset is for.'),
+  tools: textList().describe('Its tools: `server.tool`, exposed names, or patterns over either.'),
+}).meta({ id: 'Toolset', description: 'A named choice of tools.' });
+
 /** Everything but the servers. */
 export const settingsSchema = strictMap({
   $schema: text().optional().describe('Where editors find the schema of this file. Toolgate does not read it.'),
@@ -58,9 +63,19 @@ export const settingsSchema = strictMap({
         'Default: none where a control such as `activate` is on, else all.',
     ),
   controls: z
-    .array(z.enum(['activate'], { error: 'expected "activate"' }), { error: 'expected a list such as ["activate"]' })
+    .array(z.enum(['activate', 'equip'], { error: 'expected "activate" or "equip"' }), {
+      error: 'expected a list such as ["activate"]',
+    })
     .optional()
     .describe('Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, else none.'),
+  selection: z
+    .enum(['own', 'shared'], { error: 'expected "own" or "shared"' })
+    .prefault('own')
+    .describe('Whether what a client switches or equips is its own, or that of all clients.'),
+  toolsets: z
+    .record(z.string(), toolsetSchema, { error: 'expected a map of toolsets' })
+    .optional()
+    .describe('Toolsets by name, beside those that are saved: named choices of tools to equip.'),
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what there is.'),

@@ -35,14 +35,22 @@ function refusal(args: unknown): { code: string; message: string } {
   throw new Error('it was accepted');
 }
 
+function textOf({ result }: { result: Buffer }): string {
+  return JSON.parse(result.toString()).content[0].text;
+}
+
 describe('activate', () => {
   it('switches what is named and leaves the rest as it is', () => {
-    const { selection, text } = run({ tools_on: ['fs_read'], tools_off: ['git_stash'], resources_on: ['git_log://1'] });
+    const { selection, result } = run({
+      tools_on: ['fs_read'],
+      tools_off: ['git_stash'],
+      resources_on: ['git_log://1'],
+    });
     expect(activeTools(selection)).toEqual(['git_status', 'fs_read']);
     expect(activeResources(selection)).toEqual(['git_log://1', 'fs_file:a']);
-    expect(text).toBe('Activated 2, deactivated 1 items.');
-    expect(run({ tools_on: ['fs_read'] }).text).toBe('Activated 1 item.');
-    expect(run({ tools_off: ['git_*'] }).text).toBe('Deactivated 3 items.');
+    expect(textOf({ result })).toBe('Activated 2, deactivated 1 items.');
+    expect(textOf(run({ tools_on: ['fs_read'] }))).toBe('Activated 1 item.');
+    expect(textOf(run({ tools_off: ['git_*'] }))).toBe('Deactivated 3 items.');
   });
 
   it('takes patterns in all four lists', () => {

@@ -11,6 +11,8 @@ import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { isPattern, matchesPattern } from '../catalog/pattern.ts';
 import { similarNames } from '../catalog/similar.ts';
 import { GatewayError } from '../errors.ts';
+import { textResult } from '../protocol/rpc.ts';
+import type { Outcome } from './control.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
@@ -80,12 +82,6 @@ function catalogLine(entry: Entry): string {
   return line;
 }
 
-/** What a control tool did. */
-export interface Outcome {
-  readonly selection: Selection;
-  readonly text: string;
-}
-
 /** Checks everything first; any mistake throws and nothing is applied. */
 export function activate(catalog: Catalog, selection: Selection, args: unknown): Outcome {
   const lists = readLists(args);
@@ -112,7 +108,7 @@ export function activate(catalog: Catalog, selection: Selection, args: unknown):
     tools: { on: sets.tools_on, off: sets.tools_off },
     resources: { on: sets.resources_on, off: sets.resources_off },
   };
-  return { selection: changeSelection(selection, change), text: confirmation(sets) };
+  return { selection: changeSelection(selection, change), result: textResult(confirmation(sets)) };
 }
 
 function resourceNames(catalog: Catalog): string[] {

@@ -1,31 +1,40 @@
 /** The control tools that a configuration asks for, as one set of words over the caller's selection. */
-import type { Selection } from '../access/selection.ts';
 import type { ViewControls } from '../access/view.ts';
-import type { Catalog } from '../catalog/catalog.ts';
 import type { Control } from '../config/config.ts';
-import { ACTIVATE, activate, activateEntry, type Outcome } from './activate.ts';
+import { ACTIVATE, activate, activateEntry } from './activate.ts';
+import type { ControlContext, Outcome } from './control.ts';
+import { EQUIP_RUNS } from './equip.ts';
+import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
 
 export interface Controls extends ViewControls {
   /** Names that no server can have. */
   readonly names: readonly string[];
   /** Runs a control tool. Throws, changing nothing, when the arguments are wrong. */
-  run(name: string, catalog: Catalog, selection: Selection, args: unknown): Outcome;
+  run(name: string, context: ControlContext, args: unknown): Outcome | Promise<Outcome>;
 }
 
 export function createControls(controls: readonly Control[]): Controls {
-  if (!controls.includes('activate')) return NONE;
+  const activates = controls.includes('activate');
+  const equips = controls.includes('equip');
   return {
-    names: [ACTIVATE],
-    entries: (catalog, selection) => [activateEntry(catalog, selection)],
-    advice: (kind, name) =>
-      `Activate it first: call ${ACTIVATE} with "${name}" in ${kind === 'tool' ? 'tools_on' : 'resources_on'}.`,
-    run: (_name, catalog, selection, args) => activate(catalog, selection, args),
+    names: [...(activates ? [ACTIVATE] : []), ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : [])],
+    entries: (catalog, selection) => [
+      ...(activates ? [activateEntry(catalog, selection)] : []),
+      ...(equips ? EQUIP_ENTRIES : []),
+    ],
+    alias(name) {
+      const meant = equips ? EQUIP_ALIASES[name] : undefined;
+      return EQUIP_ENTRIES.find((entry) => entry.name === meant);
+    },
+    advice(kind, name) {
+      if (activates)
+        return `Activate it first: call ${ACTIVATE} with "${name}" in ${kind === 'tool' ? 'tools_on' : 'resources_on'}.`;
+      if (equips && kind === 'tool') return 'Equip a toolset that has it first: call equip-toolset, or build-toolset.';
+      return `Add "${name}" to active_toolsets in the configuration to use it.`;
+    },
+    run: (name, context, args) =>
+      name === ACTIVATE
+        ? activate(context.catalog, context.selection, args)
+        : EQUIP_RUNS[name as EquipTool](context, args),
   };
 }
-
-const NONE: Controls = {
-  names: [],
-  entries: () => [],
-  advice: (_kind, name) => `Add "${name}" to active_toolsets in the configuration to use it.`,
-  run: (_name, _catalog, selection) => ({ selection, text: '' }),
-};

@@ -78,7 +78,7 @@ async function build(context: ControlContext, args: unknown): Promise<Outcome> {
   const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
   const tools = resolve(wanted, toolsOf(context));
   const toolset = await context.shelf.create({ name, description, tools, toolNotes: [] }, 'project');
-  const selection = autoEquip ? equip(context.selection, plain(toolset)) : context.selection;
+  const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
   return said({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
 }
 
@@ -116,7 +116,7 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Outcom
 async function equipOne(context: ControlContext, args: unknown): Promise<Outcome> {
   const name = readText(readArguments(args, ['name']), 'name', 1_000);
   const toolset = await find(context, name);
-  const selection = equip(context.selection, plain(toolset));
+  const selection = equip(context.selection, toolset);
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
   return said(
     { selection },
@@ -192,7 +192,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Outcome
   if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
   const changed = await context.shelf.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
-  return said({ selection: equip(context.selection, plain(changed)) }, { success: true, toolset: changed });
+  return said({ selection: equip(context.selection, changed) }, { success: true, toolset: changed });
 }
 
 type Notes = Toolset['toolNotes'][number]['notes'];
@@ -204,9 +204,4 @@ function withNotes(toolset: Toolset, toolRef: ToolReference, notes: Notes): Tool
   const kept = before.filter(({ name }) => !notes.some((note) => note.name === name));
   const others = toolset.toolNotes.filter((one) => !isIt(one.toolRef));
   return { ...toolset, toolNotes: [...others, { toolRef, notes: [...kept, ...notes] }] };
-}
-
-/** Without what says where it is saved: a selection is the same wherever its toolset came from. */
-function plain({ name, description, tools, toolNotes }: Toolset): Toolset {
-  return { name, description, tools, toolNotes };
 }

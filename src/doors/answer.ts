@@ -111,8 +111,8 @@ export class Answer implements Holder {
     this.place = running.push(this) - 1;
   }
 
-  get isAway(): boolean {
-    return this.isParked && this.parked?.holder === null;
+  get awaySince(): number | null {
+    return this.isParked ? (this.parked?.awaySince ?? null) : null;
   }
 
   /** Whether the client wants the call to be run as a task. */

@@ -58,7 +58,7 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
           ...NOBODY,
           ...READS_AT_ONCE,
           owner: caller,
-          isAway: false,
+          awaySince: null,
           admit() {},
           result(result, era) {
             const plain = era === 'modern' ? legacyResult(result, false) : join(result);

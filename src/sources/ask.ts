@@ -76,7 +76,7 @@ export function pose(connection: Asked, method: string, params: object, timeout:
         ...NOBODY,
         ...READS_AT_ONCE,
         owner: OURSELVES,
-        isAway: false,
+        awaySince: null,
         admit() {},
         result: (result) => resolve(join(result)),
         error: (error) => reject(new UpstreamError(error)),

@@ -20,8 +20,8 @@ export interface Admission {
 export interface Sink extends Audience {
   /** Whom the answer is for: what may belong to any of several requests reaches an owner only if all of them are its. */
   readonly owner: object;
-  /** Whether nobody waits at present: the client was asked something, and may come back with the answer or not. */
-  readonly isAway: boolean;
+  /** Since when nobody waits: the client was asked something, and may come back with the answer or not. Null while one does. */
+  readonly awaySince: number | null;
   /** Throws where what came with the request contradicts the definition of what it is for. */
   admit(call: Admission): void;
   /** The result as the server sent it, in the form of the server's era. */

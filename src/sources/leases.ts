@@ -19,6 +19,8 @@ export interface Leases {
 /** With the first one: as many as a server may have. Over HTTP they are no processes. */
 const MOST = { stdio: 4, http: 16 };
 const IDLE = 60_000;
+/** How long somebody who was asked has, in any case, to come back with the answer. */
+const PATIENCE = 5_000;
 
 /** `open` gives a new, greeted connection; `lost` is called by it when the connection breaks. */
 export function createLeases(
@@ -63,14 +65,15 @@ export function createLeases(
   const hasRoom = () => extras.size + opening + 1 < most;
 
   /**
-   * Ends one whose caller was asked something and went away, because it may never come back, and until then others would
-   * wait; or one that is only busy with what was given up.
+   * Ends one that is only busy with what was given up; or the one whose caller was asked something longest ago and went
+   * away, because it may never come back, and until then others would wait.
    */
   function makeRoom(): boolean {
-    const isLeft = (connection: Connection) =>
-      sinks.get(connection)?.isAway === true || (connection.inFlight === 0 && !connection.awaited);
-    const left = [...extras].find(isLeft);
-    if (left === undefined) return false;
+    const since = (connection: Connection) => sinks.get(connection)?.awaySince ?? Number.POSITIVE_INFINITY;
+    const idle = [...extras].find(({ inFlight, awaited }) => inFlight === 0 && !awaited);
+    const [longest] = [...extras].sort((a, b) => since(a) - since(b));
+    const left = idle ?? longest;
+    if (left === undefined || (idle === undefined && Date.now() - since(left) < PATIENCE)) return false;
     drop(left);
     void left.close();
     return true;

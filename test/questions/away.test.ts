@@ -1,4 +1,5 @@
 /** Clients without sessions that are asked something and do not come back. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { running, waitFor } from '../support/processes.ts';
@@ -11,7 +12,12 @@ it('calls that nobody came back for give way to new ones', { timeout: 60_000 }, 
   const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
   const words = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
   const asked: ModernReply[] = [];
-  for (const word of words) asked.push(await callModern(gateway, 'ask', { word }));
+  for (const word of words.slice(0, 4)) asked.push(await callModern(gateway, 'ask', { word }));
+  // Whoever was asked just now has time to answer.
+  const early = await callModern(gateway, 'ask', { word: 'early' });
+  expect(early.result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('source_busy') }] });
+  await sleep(5_200);
+  for (const word of words.slice(4)) asked.push(await callModern(gateway, 'ask', { word }));
   expect(asked.map(askedIn)).toEqual(words.map((word) => [`${word}#1`]));
   const back = (index: number) => callModern(gateway, 'ask', { word: words[index] }, answersTo(asked[index]!));
   // Whoever does come back after all is told to begin again; the others find their calls where they left them.

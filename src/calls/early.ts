@@ -1,0 +1,32 @@
+/** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
+import type { Ticket } from '../sources/connection.ts';
+
+export interface EarlyCalls {
+  /** `again` makes the call; it may come back here. */
+  add(again: () => Ticket): Ticket;
+  retry(): void;
+}
+
+export function createEarlyCalls(): EarlyCalls {
+  const waiting = new Set<() => void>();
+  return {
+    add(again) {
+      let ticket: Ticket | null = null;
+      const retry = () => {
+        ticket = again();
+      };
+      waiting.add(retry);
+      return {
+        cancel(reason) {
+          waiting.delete(retry);
+          ticket?.cancel(reason);
+        },
+      };
+    },
+    retry() {
+      const all = [...waiting];
+      waiting.clear();
+      for (const retry of all) retry();
+    },
+  };
+}

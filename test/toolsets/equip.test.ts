@@ -1,0 +1,209 @@
+/** Building, equipping and unequipping toolsets, by the tools for it. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { startHttp, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { BUILT_IN, control, equippedNames, refs, THREE, toolsetsToml } from './use.ts';
+
+const config = toolsetsToml(THREE);
+
+describe('before, during and after', () => {
+  it('the client sees the control tools, those and the toolset, and the control tools again', async () => {
+    const gateway = await startStdio({ config });
+    const { client } = gateway;
+    const names = async () => (await client.listTools()).tools.map(({ name }) => name);
+    expect(await names()).toEqual(BUILT_IN);
+    await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status', 'docker.ps') });
+    expect(await names()).toEqual(BUILT_IN);
+    expect(gateway.changes('tools')).toBe(0);
+
+    expect(await control(client, 'equip-toolset', { name: 'dev' })).toMatchObject({
+      success: true,
+      exposedTools: ['git_status', 'docker_ps'],
+      warnings: [],
+      unavailableServers: [],
+    });
+    await waitFor(() => gateway.changes('tools') === 1);
+    expect(await names()).toEqual([...BUILT_IN, 'git_status', 'docker_ps']);
+    const called = await client.callTool({ name: 'git_status', arguments: { a: 1 } });
+    expect(JSON.stringify(called)).toContain('status');
+
+    await control(client, 'unequip-toolset');
+    await waitFor(() => gateway.changes('tools') === 2);
+    expect(await names()).toEqual(BUILT_IN);
+    const closed = await client.callTool({ name: 'git_status', arguments: {} });
+    expect(closed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_inactive') }] });
+  });
+
+  it('a toolset that is equipped twice is told of once', async () => {
+    const gateway = await startStdio({ config });
+    await gateway.client.listTools();
+    await control(gateway.client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
+    await control(gateway.client, 'equip-toolset', { name: 'dev' });
+    await control(gateway.client, 'equip-toolset', { name: 'dev' });
+    await gateway.client.ping();
+    expect(gateway.changes('tools')).toBe(1);
+  });
+});
+
+describe('discover-all-tools', () => {
+  it('lists every tool of every server, equipped or not, under either name', async () => {
+    const { client } = await startStdio({ config });
+    const said = await control(client, 'discover-all-tools');
+    expect(said.summary).toEqual({ totalTools: 6, totalServers: 3 });
+    expect(said.toolsByServer).toMatchObject([
+      { serverName: 'git', toolCount: 3, tools: [{ name: 'status', namespacedName: 'git.status' }, {}, {}] },
+      { serverName: 'docker', toolCount: 2 },
+      { serverName: 'linear', toolCount: 1 },
+    ]);
+    const [git] = said.toolsByServer as { tools: { refId: string; context: { tokens: number } }[] }[];
+    const { tools } = git!;
+    expect(tools[0]!.refId).toMatch(/^[0-9a-f]{64}$/);
+    expect(tools[0]!.context.tokens).toBeGreaterThan(5);
+    expect(await control(client, 'list-available-tools')).toEqual(said);
+    await control(client, 'build-toolset', { name: 'by-id', tools: [{ refId: tools[0]!.refId }], autoEquip: true });
+    expect(await equippedNames(client)).toEqual(['git_status']);
+  });
+});
+
+describe('build-toolset', () => {
+  it.each([
+    ['an unknown tool', { name: 'dev', tools: refs('git.status', 'git.stauts') }, /did you mean git\.status/],
+    ['an unknown refId', { name: 'dev', tools: [{ refId: 'x' }] }, /refId "x"/],
+    ['both ways to name a tool', { name: 'dev', tools: [{ namespacedName: 'git.status', refId: 'x' }] }, /either/],
+    ['a name that is none', { name: 'My Set', tools: refs('git.status') }, /lower-case/],
+    ['a name that is a path', { name: '../x', tools: refs('git.status') }, /lower-case/],
+    ['no tools', { name: 'dev', tools: [] }, /list of 1 to 100/],
+    ['an argument it does not know', { name: 'dev', tools: refs('git.status'), equip: true }, /Unknown argument equip/],
+  ])('refuses %s, and saves nothing', async (_, args, message) => {
+    const { client } = await startStdio({ config });
+    await expect(control(client, 'build-toolset', args)).rejects.toThrow(message);
+    expect(await control(client, 'list-saved-toolsets')).toEqual({ success: true, toolsets: [] });
+  });
+
+  it('refuses a name that is taken', async () => {
+    const { client } = await startStdio({ config });
+    await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
+    await expect(control(client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow(/already/);
+    expect(await control(client, 'list-saved-toolsets')).toMatchObject({
+      toolsets: [{ name: 'dev', tools: [{ namespacedName: 'git.status' }] }],
+    });
+  });
+});
+
+describe('notes', () => {
+  it('are shown with the description, and kept with the toolset', async () => {
+    const { client } = await startStdio({ config });
+    await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
+    const before = (await client.listTools()).tools.at(-1)!;
+    const notes = [{ name: 'when', note: 'Only on "main".' }];
+    await control(client, 'add-tool-annotation', { toolRef: { namespacedName: 'git.status' }, notes });
+    const after = (await client.listTools()).tools.at(-1)!;
+    expect(after).toEqual({ ...before, description: `${before.description}\n\nNotes:\n- when: Only on "main".` });
+    expect(JSON.stringify(await client.callTool({ name: 'git_status', arguments: {} }))).toContain('status');
+    const other = { toolRef: { namespacedName: 'git.log' }, notes };
+    await expect(control(client, 'add-tool-annotation', other)).rejects.toThrow(/not in the equipped toolset/);
+  });
+});
+
+describe('delete-toolset', () => {
+  it('wants to be sure, and unequips what it deletes', async () => {
+    const { client, cwd } = await startStdio({ config });
+    await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
+    await expect(control(client, 'delete-toolset', { name: 'dev' })).rejects.toThrow(/confirm/);
+    expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(true);
+    await control(client, 'delete-toolset', { name: 'dev', confirm: true });
+    expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
+    expect(await equippedNames(client)).toEqual([]);
+  });
+});
+
+describe('whose choice it is', () => {
+  it('one session’s equip does not change another’s list', async () => {
+    const gateway = await startHttp({ config });
+    const [one, two] = [await gateway.connect(), await gateway.connect()];
+    await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
+    await two.client.listTools();
+    await control(one.client, 'equip-toolset', { name: 'dev' });
+    expect(await equippedNames(one.client)).toEqual(['git_status']);
+    expect(await equippedNames(two.client)).toEqual([]);
+    expect(two.changes('tools')).toBe(0);
+  });
+
+  it('does when it is shared, and tells it once', async () => {
+    const gateway = await startHttp({ config: toolsetsToml(THREE, 'selection = "shared"') });
+    const [one, two] = [await gateway.connect(), await gateway.connect()];
+    await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
+    await two.client.listTools();
+    await control(one.client, 'equip-toolset', { name: 'dev' });
+    await waitFor(() => two.changes('tools') === 1);
+    expect(await equippedNames(two.client)).toEqual(['git_status']);
+  });
+});
+
+describe('what is kept', () => {
+  it('the toolset and that it is equipped outlive the gateway', async () => {
+    const first = await startStdio({ config });
+    await control(first.client, 'build-toolset', {
+      name: 'dev',
+      description: 'Daily.',
+      tools: refs('linear.create_issue'),
+      autoEquip: true,
+    });
+    const saved = JSON.parse(readFileSync(join(first.cwd, '.toolgate/toolsets/dev.json'), 'utf8'));
+    expect(saved).toMatchObject({ name: 'dev', description: 'Daily.', tools: refs('linear.create_issue') });
+    await first.stop();
+    const second = await startStdio({ config, cwd: first.cwd });
+    expect(await equippedNames(second.client)).toEqual(['linear_create_issue']);
+    expect(await control(second.client, 'get-active-toolset')).toMatchObject({
+      equipped: true,
+      toolset: { name: 'dev' },
+      exposedTools: { linear: ['linear_create_issue'] },
+    });
+    await control(second.client, 'unequip-toolset');
+    await second.stop();
+    const third = await startStdio({ config, cwd: first.cwd });
+    expect(await equippedNames(third.client)).toEqual([]);
+  });
+
+  it('a damaged file is reported, and never overwritten', async () => {
+    const first = await startStdio({ config });
+    const file = join(first.cwd, '.toolgate/toolsets/dev.json');
+    await control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
+    writeFileSync(file, '{"name": "dev", "tools": [');
+    await expect(control(first.client, 'equip-toolset', { name: 'dev' })).rejects.toThrow(/dev\.json is not a toolset/);
+    await expect(control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow();
+    expect(await control(first.client, 'list-saved-toolsets')).toMatchObject({
+      toolsets: [],
+      warnings: [expect.stringContaining('dev.json')],
+    });
+    expect(readFileSync(file, 'utf8')).toBe('{"name": "dev", "tools": [');
+  });
+
+  it('toolsets of the configuration are there too, with patterns', async () => {
+    const { client } = await startStdio({
+      config: toolsetsToml(THREE, '[toolsets.files]\ndescription = "d"\ntools = ["git.*", "docker_p*"]\n'),
+    });
+    await control(client, 'equip-toolset', { name: 'files' });
+    expect(await equippedNames(client)).toEqual(['git_status', 'git_commit', 'git_log', 'docker_ps']);
+    await expect(control(client, 'delete-toolset', { name: 'files', confirm: true })).rejects.toThrow(/configuration/);
+  });
+});
+
+describe('one at a time', () => {
+  it('an equip during another is refused, an unequip waits', async () => {
+    const { client } = await startStdio({ config });
+    for (const name of ['one', 'two']) await control(client, 'build-toolset', { name, tools: refs('git.status') });
+    const [first, second, third] = await Promise.allSettled([
+      control(client, 'equip-toolset', { name: 'one' }),
+      control(client, 'equip-toolset', { name: 'two' }),
+      control(client, 'unequip-toolset'),
+    ]);
+    expect(first.status).toBe('fulfilled');
+    expect(second).toMatchObject({
+      reason: new Error('source_busy: Another toolset operation is in progress. Wait for it and try again.'),
+    });
+    expect(third).toMatchObject({ value: { message: 'Unequipped "one".' } });
+  });
+});
