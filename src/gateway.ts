@@ -294,8 +294,9 @@ export function createGateway(initial: Config): Gateway {
     const base = basePatterns(next);
     defaults.rebase();
     for (const member of members) {
-      if (member.options.selection === 'own' && member.selection !== null)
-        member.selection = rebase(member.selection, base);
+      const { selection, toolset } = member.options;
+      if (toolset !== undefined) member.selection = fixedSelection(base, toolset);
+      else if (selection === 'own' && member.selection !== null) member.selection = rebase(member.selection, base);
     }
     const report = fleet.apply(next.servers);
     swap();

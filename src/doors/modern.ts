@@ -4,6 +4,7 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
+import type { Toolset } from '../access/toolset.ts';
 import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks.ts';
@@ -35,6 +36,8 @@ import {
 export interface ModernOptions {
   readonly agent: string;
   readonly selection: 'own' | 'default';
+  /** The only tools that its clients are to see; null where they have the choice. */
+  readonly toolset?: Toolset | null;
   /** Whether all requests come from one client, whose ids are then unique. */
   readonly alone: boolean;
 }
@@ -75,13 +78,14 @@ export class ModernPeer implements Client {
   /** What each of them wants to hear of. */
   readonly #wishes = new WeakMap<Answer, Wishes>();
 
-  constructor(gateway: Gateway, { agent, selection, alone }: ModernOptions) {
+  constructor(gateway: Gateway, { agent, selection, toolset, alone }: ModernOptions) {
     this.#gateway = gateway;
     this.#alone = alone;
     this.agent = agent;
     this.#caller = gateway.join({
       agent,
       selection,
+      ...(toolset != null && { toolset }),
       changed: (kind) => this.#changed(kind),
       updated: (uri) => this.#updated(uri),
       guest: { ...createMute(), abilities: null },

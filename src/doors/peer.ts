@@ -4,6 +4,7 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
+import type { Toolset } from '../access/toolset.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
@@ -36,6 +37,8 @@ import { askAll } from './rounds.ts';
 export interface PeerOptions {
   readonly agent: string;
   readonly selection: 'own' | 'default';
+  /** The only tools that the client is to see; null where it has the choice. */
+  readonly toolset?: Toolset | null;
   /** A notification that belongs to no request. */
   notify(message: Buffer): void;
   /** The client says that it is initialized. */
@@ -272,11 +275,12 @@ export class Peer implements Client {
     const { protocolVersion } = parseParams(message);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = negotiate(protocolVersion);
-    const { agent, selection, notify } = this.#options;
+    const { agent, selection, toolset, notify } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       agent,
       selection,
+      ...(toolset != null && { toolset }),
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
       guest: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },

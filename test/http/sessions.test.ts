@@ -160,7 +160,7 @@ describe('the table of sessions', () => {
       sessions.close();
       await gateway.close();
     });
-    const session = sessions.open('alice');
+    const session = sessions.open({ agent: 'alice', toolset: null });
     const answer = (id: string, agent: string) => {
       try {
         return sessions.find(id, agent);

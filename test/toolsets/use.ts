@@ -48,8 +48,13 @@ export function refs(...names: string[]): { namespacedName: string }[] {
   return names.map((namespacedName) => ({ namespacedName }));
 }
 
+/** A client of either SDK. */
+interface Lists {
+  listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
+}
+
 /** The names of the listed tools that are no control tools. */
-export async function equippedNames(client: Pick<Client, 'listTools'>): Promise<string[]> {
+export async function equippedNames(client: Lists): Promise<string[]> {
   const { tools } = await client.listTools();
   return tools.map(({ name }) => name).filter((name) => !BUILT_IN.includes(name));
 }

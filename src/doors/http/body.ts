@@ -1,22 +1,29 @@
 /** Reading the body of a POST, up to the limit. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../errors.ts';
+
+/** Who sends a request, and what its address says that it is to see. */
+export interface Visitor {
+  readonly agent: string;
+  readonly toolset: Toolset | null;
+}
 
 /** One POST under way. */
 export class Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly agent: string;
+  readonly visitor: Visitor;
   /** Headers that the reply has to carry. */
   readonly headers: readonly string[];
   first: Buffer | null = null;
   rest: Buffer[] | null = null;
   size = 0;
 
-  constructor(request: IncomingMessage, response: ServerResponse, agent: string, headers: readonly string[]) {
+  constructor(request: IncomingMessage, response: ServerResponse, visitor: Visitor, headers: readonly string[]) {
     this.request = request;
     this.response = response;
-    this.agent = agent;
+    this.visitor = visitor;
     this.headers = headers;
   }
 }

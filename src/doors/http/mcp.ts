@@ -6,7 +6,7 @@ import { isRequest, type Message, parseParams } from '../../protocol/message.ts'
 import { readBatch, readMessage } from '../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../protocol/revisions.ts';
 import { deliver } from '../peer.ts';
-import { createBodyReader, Post } from './body.ts';
+import { createBodyReader, Post, type Visitor } from './body.ts';
 import { HttpExchange } from './exchange.ts';
 import { createPlainExchange } from './plain.ts';
 import { mayStream, requireJson, requireStreamReader, requireVersion } from './rules.ts';
@@ -18,7 +18,7 @@ import type { Unread } from './unread.ts';
 export type McpHandler = (
   request: IncomingMessage,
   response: ServerResponse,
-  agent: string,
+  visitor: Visitor,
   headers: readonly string[],
 ) => void;
 
@@ -41,7 +41,8 @@ export function createMcpHandler(
     },
   );
 
-  function receive(body: Buffer, { request, response, agent, headers }: Post): void {
+  function receive(body: Buffer, { request, response, visitor, headers }: Post): void {
+    const { agent } = visitor;
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
@@ -54,9 +55,9 @@ export function createMcpHandler(
     const message = readMessage(body, depth);
     if (isStateless(message, request.headers)) {
       mayStream(request.headers, LATEST_REVISION);
-      stateless.receive(message, request, response, agent, headers);
+      stateless.receive(message, request, response, visitor, headers);
     } else if (message.method === 'initialize') {
-      initialize(message, request, response, agent, headers);
+      initialize(message, request, response, visitor, headers);
     } else {
       receiveOne(findSession(request, agent), message, request, response, headers);
     }
@@ -92,13 +93,13 @@ export function createMcpHandler(
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
-    agent: string,
+    visitor: Visitor,
     headers: readonly string[],
   ): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
     requireVersion(request.headers, null);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion));
-    const session = sessions.open(agent);
+    const session = sessions.open(visitor);
     // The answer is there at once: it is never a stream.
     session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers], unread, null));
     const { revision } = session.peer;
@@ -147,22 +148,22 @@ export function createMcpHandler(
     return session;
   }
 
-  return (request, response, agent, headers) => {
+  return (request, response, visitor, headers) => {
     if (request.method !== 'POST' && isModernHeader(request.headers))
       throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
       case 'POST':
         requireJson(request.headers);
-        readBody(new Post(request, response, agent, headers));
+        readBody(new Post(request, response, visitor, headers));
         return;
       case 'GET': {
         requireStreamReader(request.headers);
         const lastEventId = request.headers['last-event-id'];
-        findSession(request, agent).listen(response, headers, lastEventId as string | undefined);
+        findSession(request, visitor.agent).listen(response, headers, lastEventId as string | undefined);
         return;
       }
       case 'DELETE':
-        sessions.end(findSession(request, agent));
+        sessions.end(findSession(request, visitor.agent));
         response.writeHead(204, [...headers]).end();
         return;
       default:

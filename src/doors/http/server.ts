@@ -6,6 +6,8 @@ import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
+import { readAddress } from './address.ts';
+import type { Visitor } from './body.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { createMcpHandler } from './mcp.ts';
@@ -79,13 +81,41 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
         return;
       }
       const agent = guard.identify(request);
-      if (path === '/mcp') handleMcp(request, response, agent, headers);
-      else if (path === '/sse' && gateway.config.http.sse) sse.open(request, response, agent, headers);
-      else if (path === '/messages' && gateway.config.http.sse) sse.post(request, response, agent, headers);
-      else throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+      const { path: place, toolset } = readAddress(request);
+      if (toolset === null) serve(place, request, response, { agent, toolset }, headers);
+      else serveWith(place, toolset, request, response, agent, headers);
     } catch (error) {
       fail(response, error, headers);
     }
+  }
+
+  function serve(
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    visitor: Visitor,
+    headers: readonly string[],
+  ): void {
+    if (path === '/mcp') handleMcp(request, response, visitor, headers);
+    else if (path === '/sse' && gateway.config.http.sse) sse.open(request, response, visitor, headers);
+    else if (path === '/messages' && gateway.config.http.sse) sse.post(request, response, visitor, headers);
+    else throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+  }
+
+  /** For a client whose address names its toolset. */
+  function serveWith(
+    path: string,
+    name: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    agent: string,
+    headers: readonly string[],
+  ): void {
+    const found = gateway.shelf.find(name).then((toolset) => {
+      if (toolset === null) throw new GatewayError('path_unknown', `There is no toolset "${name}".`);
+      serve(path, request, response, { agent, toolset }, headers);
+    });
+    found.catch((error: unknown) => fail(response, error, headers));
   }
 
   const ticking = setInterval(() => {
@@ -130,7 +160,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
 const READ_OFF = 64 * 1024 * 1024;
 
 const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id';
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset';
 
 /** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
 function preflight({ headers }: IncomingMessage): readonly string[] {

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { Peer } from '../peer.ts';
+import type { Visitor } from './body.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 import type { Unread } from './unread.ts';
 
@@ -26,10 +27,11 @@ export class Session {
   /** Requests that came before the client said that it is initialized. */
   readonly #early = new Set<() => void>();
 
-  constructor(gateway: Gateway, agent: string, unread: Unread, budget: Budget) {
+  constructor(gateway: Gateway, { agent, toolset }: Visitor, unread: Unread, budget: Budget) {
     this.peer = new Peer(gateway, {
       agent,
       selection: 'own',
+      toolset,
       notify: (message) => this.say(message),
       initialized: () => this.#initialized(),
     });
@@ -103,7 +105,7 @@ export class Session {
 
 export interface Sessions {
   readonly size: number;
-  open(agent: string): Session;
+  open(visitor: Visitor): Session;
   /** A session of another agent is treated as if it were not there. */
   find(id: string, agent: string): Session;
   end(session: Session): void;
@@ -148,9 +150,9 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
     get size() {
       return sessions.size;
     },
-    open(agent) {
+    open(visitor) {
       makeRoom();
-      const session = new Session(gateway, agent, unread, budget);
+      const session = new Session(gateway, visitor, unread, budget);
       sessions.set(session.id, session);
       return session;
     },

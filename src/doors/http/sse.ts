@@ -11,12 +11,17 @@ import { readBatch, readMessage } from '../../protocol/read.ts';
 import { allowsBatch } from '../../protocol/revisions.ts';
 import type { Exchange } from '../answer.ts';
 import { deliver, Peer } from '../peer.ts';
-import { createBodyReader, Post } from './body.ts';
+import { createBodyReader, Post, type Visitor } from './body.ts';
 import { requireJson, requireStreamReader } from './rules.ts';
 import { EventStream } from './stream.ts';
 import type { Unread } from './unread.ts';
 
-type Handler = (request: IncomingMessage, response: ServerResponse, agent: string, headers: readonly string[]) => void;
+type Handler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  visitor: Visitor,
+  headers: readonly string[],
+) => void;
 
 export interface SseDoor {
   readonly size: number;
@@ -44,7 +49,7 @@ export function createSseDoor(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        receive(find(post.request, post.agent), body);
+        receive(find(post.request, post.visitor.agent), body);
         post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
       } catch (failure) {
         fail(post.response, failure, post.headers);
@@ -79,7 +84,7 @@ export function createSseDoor(
     get size() {
       return sessions.size;
     },
-    open(request, response, agent, headers) {
+    open(request, response, visitor, headers) {
       if (request.method !== 'GET') throw new GatewayError('method_not_allowed', 'Only GET is possible here.');
       requireStreamReader(request.headers);
       if (sessions.size >= gateway.config.http.maxSessions)
@@ -89,7 +94,7 @@ export function createSseDoor(
         );
       const stream = new EventStream(unread, 'standing', null);
       stream.attach(response, headers);
-      const session = { peer: joinPeer(gateway, agent, stream), stream, exchange: exchangeOn(stream) };
+      const session = { peer: joinPeer(gateway, visitor, stream), stream, exchange: exchangeOn(stream) };
       const id = randomBytes(18).toString('base64url');
       sessions.set(id, session);
       response.on('close', () => {
@@ -98,11 +103,11 @@ export function createSseDoor(
       });
       response.write(`event: endpoint\ndata: /messages?session_id=${id}\n\n`);
     },
-    post(request, response, agent, headers) {
+    post(request, response, visitor, headers) {
       if (request.method !== 'POST') throw new GatewayError('method_not_allowed', 'Only POST is possible here.');
       requireJson(request.headers);
-      find(request, agent);
-      readBody(new Post(request, response, agent, headers));
+      find(request, visitor.agent);
+      readBody(new Post(request, response, visitor, headers));
     },
     keepAlive() {
       for (const { stream } of sessions.values()) stream.keepAlive();
@@ -117,8 +122,8 @@ export function createSseDoor(
   };
 }
 
-function joinPeer(gateway: Gateway, agent: string, stream: EventStream): Peer {
-  return new Peer(gateway, { agent, selection: 'own', notify: (message) => stream.send(message) });
+function joinPeer(gateway: Gateway, { agent, toolset }: Visitor, stream: EventStream): Peer {
+  return new Peer(gateway, { agent, selection: 'own', toolset, notify: (message) => stream.send(message) });
 }
 
 function exchangeOn(stream: EventStream): Exchange {

@@ -1,6 +1,7 @@
 /** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
@@ -17,6 +18,7 @@ import { isModern, MODERN_REVISION } from '../../protocol/revisions.ts';
 import { errorReply } from '../../protocol/rpc.ts';
 import type { Answer } from '../answer.ts';
 import { ModernPeer } from '../modern.ts';
+import type { Visitor } from './body.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
 import type { Unread } from './unread.ts';
 
@@ -25,7 +27,7 @@ export interface Stateless {
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
-    agent: string,
+    visitor: Visitor,
     headers: readonly string[],
   ): void;
   keepAlive(): void;
@@ -66,16 +68,29 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
   const peers = new Map<string, ModernPeer>();
 
   /** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
-  function peerOf(agent: string): ModernPeer {
-    const known = peers.get(agent);
+  function peerOf({ agent, toolset }: Visitor): ModernPeer {
+    const known = toolset === null ? peers.get(agent) : guided(agent, toolset);
     if (known !== undefined) return known;
-    const peer = new ModernPeer(gateway, { agent, selection: 'own', alone: false });
-    peers.set(agent, peer);
+    const peer = new ModernPeer(gateway, { agent, selection: 'own', toolset, alone: false });
+    if (toolset === null) peers.set(agent, peer);
+    else guides.set(`${agent} ${toolset.name}`, { peer, toolset });
     return peer;
   }
 
+  /** Those whose addresses name a toolset. One that was changed since makes another of them. */
+  const guides = new Map<string, { readonly peer: ModernPeer; readonly toolset: Toolset }>();
+
+  function guided(agent: string, toolset: Toolset): ModernPeer | undefined {
+    const known = guides.get(`${agent} ${toolset.name}`);
+    if (known === undefined || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known?.peer;
+    known.peer.close();
+    return undefined;
+  }
+
+  const all = () => [...peers.values(), ...[...guides.values()].map(({ peer }) => peer)];
+
   return {
-    receive(message, request, response, agent, headers) {
+    receive(message, request, response, visitor, headers) {
       let audience: Audience | null;
       try {
         audience = check(message, request.headers);
@@ -89,7 +104,7 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
         response.writeHead(202, [...headers, 'content-length', '0']).end();
         return;
       }
-      const answer = peerOf(agent).request(
+      const answer = peerOf(visitor).request(
         message,
         audience,
         new HttpExchange(response, headers, unread, null),
@@ -100,10 +115,10 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
       cancelOnClose(response, answer);
     },
     keepAlive() {
-      for (const peer of peers.values()) peer.keepAlive();
+      for (const peer of all()) peer.keepAlive();
     },
     close() {
-      for (const peer of peers.values()) peer.close();
+      for (const peer of all()) peer.close();
     },
   };
 }

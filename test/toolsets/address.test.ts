@@ -1,0 +1,67 @@
+/** Toolsets by address, for clients that do not hear of changed lists. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { initialize } from '../http/raw.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
+import { control, equippedNames, THREE, toolsetsToml } from './use.ts';
+
+const SETS = '[toolsets.dev]\ntools = ["git.status", "docker_ps"]\n\n[toolsets.ops]\ntools = ["docker.*"]\n';
+const DEV = ['git_status', 'docker_ps'];
+
+describe.each([
+  ['with equip', toolsetsToml(THREE, SETS)],
+  ['without controls, where all tools are there otherwise', toolsetsToml(THREE, SETS).replace('["equip"]', '[]')],
+])('%s', (_, config) => {
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    gateway = await startHttp({ config });
+  });
+
+  it.each([
+    ['/mcp/t/dev', {}],
+    ['/mcp?toolset=dev', {}],
+    ['/mcp', { 'x-toolset': 'dev' }],
+  ])('%s %j shows that toolset only, to clients of both eras', async (path, headers) => {
+    const legacy = await gateway.connect({ path, headers });
+    const modern = await connectModernHttp(gateway.origin + path, headers);
+    for (const { client } of [legacy, modern]) {
+      expect(await equippedNames(client)).toEqual(DEV);
+      expect(JSON.stringify(await client.callTool({ name: 'git_status', arguments: {} }))).not.toContain('isError');
+      const closed = await client.callTool({ name: 'linear_create_issue', arguments: {} });
+      expect(closed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_inactive') }] });
+    }
+  });
+
+  it('/sse?toolset=dev too', async () => {
+    const client = new Client({ name: 'old', version: '1' });
+    atEnd(() => client.close());
+    await client.connect(new SSEClientTransport(new URL(`${gateway.origin}/sse?toolset=dev`)));
+    expect(await equippedNames(client)).toEqual(DEV);
+  });
+
+  it('clients at other addresses, and of the same agent, are not concerned', async () => {
+    const [dev, ops] = [await gateway.connect({ path: '/mcp/t/dev' }), await gateway.connect({ path: '/mcp/t/ops' })];
+    expect(await equippedNames(dev.client)).toEqual(DEV);
+    expect(await equippedNames(ops.client)).toEqual(['docker_ps', 'docker_build-image']);
+    const modern = await connectModernHttp(`${gateway.origin}/mcp/t/ops`, {});
+    expect(await equippedNames(modern.client)).toEqual(['docker_ps', 'docker_build-image']);
+  });
+
+  it('an unknown toolset answers 404', async () => {
+    for (const path of ['/mcp/t/none', '/mcp?toolset=none', '/mcp/t/%', '/mcp/t/']) {
+      expect((await gateway.post(initialize(), {}, path)).status).toBe(404);
+    }
+  });
+});
+
+it('what the address decides cannot be changed by equipping, and that is said', async () => {
+  const gateway = await startHttp({ config: toolsetsToml(THREE, SETS) });
+  const { client } = await gateway.connect({ path: '/mcp/t/dev' });
+  await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(/address of this connection decides/);
+  await expect(control(client, 'unequip-toolset')).rejects.toThrow(/address of this connection decides/);
+  expect(await equippedNames(client)).toEqual(DEV);
+  expect(await control(client, 'get-active-toolset')).toMatchObject({ equipped: true, toolset: { name: 'dev' } });
+});
