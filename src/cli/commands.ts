@@ -8,6 +8,12 @@ export interface Options {
   readonly json?: boolean;
   readonly host?: string;
   readonly port?: string;
+  readonly 'equip-toolset'?: string;
+  readonly description?: string;
+  readonly add?: readonly string[];
+  readonly remove?: readonly string[];
+  readonly user?: boolean;
+  readonly yes?: boolean;
   readonly help?: boolean;
   readonly version?: boolean;
 }
@@ -22,13 +28,22 @@ interface Command {
 }
 
 const optionTexts: Readonly<
-  Record<OptionName, { readonly type: 'string' | 'boolean'; readonly text: string; readonly value?: string }>
+  Record<
+    OptionName,
+    { readonly type: 'string' | 'boolean'; readonly multiple?: true; readonly text: string; readonly value?: string }
+  >
 > = {
   config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
   'log-level': { type: 'string', value: 'LEVEL', text: 'debug, info, warn, error or silent' },
   json: { type: 'boolean', text: 'print JSON' },
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
+  'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
+  description: { type: 'string', value: 'TEXT', text: 'what the toolset is for' },
+  add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to put into the toolset; may be repeated' },
+  remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to take out of it; may be repeated' },
+  user: { type: 'boolean', text: 'save it for all your projects' },
+  yes: { type: 'boolean', text: 'do not ask' },
   help: { type: 'boolean', text: 'show this help' },
   version: { type: 'boolean', text: 'show the version' },
 };
@@ -37,18 +52,24 @@ export const commands = {
   stdio: {
     usage: 'toolgate [stdio]',
     summary: 'MCP on standard input and output, with the configuration found here',
-    options: ['config', 'log-level'],
+    options: ['equip-toolset', 'config', 'log-level'],
   },
   serve: {
     usage: 'toolgate serve',
     summary: 'MCP over HTTP, for many clients at once',
     details: ['The endpoint is /mcp; /health and /ready are for probes. Set BEARER_TOKEN to require a token.'],
-    options: ['host', 'port', 'config', 'log-level'],
+    options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts]',
     summary: 'what the configured servers offer; * marks what is active',
     options: ['json', 'config', 'log-level'],
+  },
+  toolsets: {
+    usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip] [NAME] [TOOL …]',
+    summary: 'named choices of tools, and which one is equipped at the start',
+    details: ['Tools are named as server.tool or as they are exposed, or by patterns such as "git.*".'],
+    options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
   },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',
@@ -88,7 +109,10 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
   const command = (named ? first : 'stdio') as CommandName;
   const allowed: readonly OptionName[] = [...commands[command].options, 'help', 'version'];
   const config = Object.fromEntries(
-    allowed.map((name) => [name, { type: optionTexts[name].type, ...(name === 'help' ? { short: 'h' } : {}) }]),
+    allowed.map((name) => {
+      const { type, multiple = false } = optionTexts[name];
+      return [name, { type, multiple, ...(name === 'help' ? { short: 'h' } : {}) }];
+    }),
   );
   try {
     const { values, positionals } = parseArgs({

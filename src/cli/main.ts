@@ -39,6 +39,8 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./serve.ts')).serve(options);
     case 'list':
       return (await import('./list.ts')).list(args, options);
+    case 'toolsets':
+      return (await import('./toolsets.ts')).toolsets(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
     case 'doctor':

@@ -12,6 +12,9 @@ export async function startGateway(options: Options, defaultLevel: string): Prom
   const level = readLogLevel(options['log-level'] ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
   const gateway = createGateway(config);
+  const equipped = options['equip-toolset'];
+  if (equipped !== undefined)
+    await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
   startLog(gateway, level);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;

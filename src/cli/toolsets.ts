@@ -1,0 +1,161 @@
+/** `toolgate toolsets`. */
+import {
+  canonicalName,
+  didYouMean,
+  type Entry,
+  type Gateway,
+  GatewayError,
+  isMeant,
+  refIdOf,
+  type ShelvedToolset,
+  TOOLSET_NAME,
+} from '../index.ts';
+import type { Options } from './commands.ts';
+import { withGateway } from './session.ts';
+import { brief, columns, jsonText, paint, table } from './terminal.ts';
+
+type Run = (gateway: Gateway, args: readonly string[], options: Options) => Promise<void>;
+
+const runs: Readonly<Record<string, Run>> = {
+  list: listAll,
+  show: (gateway, [name = ''], options) => show(gateway, name, options),
+  create,
+  edit,
+  delete: remove,
+  equip: (gateway, [name = '']) => equip(gateway, name),
+  unequip: (gateway) => equip(gateway, null),
+};
+
+export async function toolsets(args: readonly string[], options: Options): Promise<number> {
+  const [what = 'list', ...rest] = args;
+  const run = Object.hasOwn(runs, what) ? runs[what] : undefined;
+  if (run === undefined) {
+    const names = Object.keys(runs);
+    const text = `toolgate toolsets has no "${what}".${didYouMean(what, names)} Choose from ${names.join(', ')}.`;
+    throw new GatewayError('usage', text);
+  }
+  return withGateway(options, async (gateway) => {
+    await run(gateway, rest, options);
+    return 0;
+  });
+}
+
+async function listAll({ shelf }: Gateway, _args: readonly string[], { json }: Options): Promise<void> {
+  const { toolsets: all, problems } = await shelf.list();
+  for (const problem of problems) process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${problem}\n`);
+  if (json) print(all);
+  else if (all.length === 0) process.stdout.write('There are no toolsets.\n');
+  else {
+    const rows = all.map(({ name, place, tools, description }) => [
+      paint('bold', name),
+      place,
+      `${tools.length} ${tools.length === 1 ? 'entry' : 'entries'}`,
+      brief(description, columns() - 50),
+    ]);
+    process.stdout.write(`${table(rows)}\n`);
+  }
+}
+
+async function show(gateway: Gateway, name: string, { json }: Options): Promise<void> {
+  const toolset = await find(gateway, name);
+  const entries = toolsOf(gateway);
+  const rows = toolset.tools.flatMap(({ namespacedName }) => shown(namespacedName, entries));
+  if (json) print({ ...toolset, available: rows.filter(({ exposed }) => exposed !== null) });
+  else {
+    const lines = rows.map(({ namespacedName, exposed, description }) => [
+      `  ${exposed === null ? paint('red', '✗') : paint('green', '✓')} ${namespacedName}`,
+      paint('dim', brief(description, columns() - 40)),
+    ]);
+    process.stdout.write(`${paint('bold', name)} ${toolset.description}\n${table(lines)}\n`);
+  }
+}
+
+interface Shown {
+  readonly namespacedName: string;
+  /** Null while it is not there. */
+  readonly exposed: string | null;
+  readonly description: string;
+}
+
+function shown(reference: string, entries: readonly Entry[]): Shown[] {
+  const meant = entries.filter((entry) => isMeant(reference, entry));
+  if (meant.length === 0) return [{ namespacedName: reference, exposed: null, description: 'not there at present' }];
+  return meant.map((entry) => ({
+    namespacedName: canonicalName(entry),
+    exposed: entry.name,
+    description: entry.item.description,
+  }));
+}
+
+async function create(gateway: Gateway, args: readonly string[], { description, user, json }: Options): Promise<void> {
+  const [name = '', ...tools] = args;
+  if (!TOOLSET_NAME.test(name) || tools.length === 0)
+    throw new GatewayError(
+      'usage',
+      'toolgate toolsets create needs a name of lower-case letters, digits and hyphens, and then its tools: toolgate toolsets create dev git.status docker.ps',
+    );
+  const toolset = { name, description: description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
+  const saved = await gateway.shelf.create(toolset, user === true ? 'user' : 'project');
+  report(saved, json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+}
+
+async function edit(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<void> {
+  const off = new Set(options.remove);
+  const on = resolve(gateway, options.add ?? []);
+  const saved = await gateway.shelf.change(name, (toolset) => {
+    const known = new Set(toolset.tools.map(({ namespacedName }) => namespacedName));
+    const missing = [...off].filter((one) => !known.has(one));
+    if (missing.length > 0) throw new GatewayError('usage', `"${name}" does not have ${missing.join(', ')}.`);
+    const kept = toolset.tools.filter(({ namespacedName }) => !off.has(namespacedName));
+    const added = on.filter(({ namespacedName }) => !known.has(namespacedName));
+    return { ...toolset, description: options.description ?? toolset.description, tools: [...kept, ...added] };
+  });
+  report(saved, options.json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+}
+
+async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<void> {
+  if (yes !== true) throw new GatewayError('usage', `Add --yes to delete the toolset "${name}" for good.`);
+  await gateway.shelf.remove(name);
+  process.stdout.write(`Deleted "${name}".\n`);
+}
+
+async function equip(gateway: Gateway, name: string | null): Promise<void> {
+  if (name !== null) await find(gateway, name);
+  await gateway.equip(name);
+  process.stdout.write(name === null ? 'No toolset is equipped.\n' : `Equipped "${name}", from the next start on.\n`);
+}
+
+async function find({ shelf }: Gateway, name: string): Promise<ShelvedToolset> {
+  const toolset = await shelf.find(name);
+  if (toolset !== null) return toolset;
+  const names = (await shelf.list()).toolsets.map((one) => one.name);
+  throw new GatewayError('usage', `There is no toolset "${name}".${didYouMean(name, names)}`);
+}
+
+const toolsOf = ({ catalog }: Gateway) => [...catalog.entries.tool.values()];
+
+/** Every name and pattern has to mean something. */
+function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: string; refId: string }[] {
+  const entries = toolsOf(gateway);
+  const bad: string[] = [];
+  const found = names.flatMap((name) => {
+    const meant = entries.filter((entry) => isMeant(name, entry));
+    if (meant.length === 0) bad.push(`"${name}".${didYouMean(name, entries.map(canonicalName))}`);
+    return meant;
+  });
+  if (bad.length > 0) throw new GatewayError('usage', `Nothing was saved: there is no tool ${bad.join(' And none ')}`);
+  return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
+}
+
+function report(saved: ShelvedToolset, json: boolean | undefined, text: string): void {
+  if (json) print(saved);
+  else process.stdout.write(`${text}\n`);
+}
+
+function count(tools: number): string {
+  return `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${jsonText(value, 2)}\n`);
+}
