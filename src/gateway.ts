@@ -152,7 +152,7 @@ export function createGateway(initial: Config): Gateway {
     }
 
     introduction(): string {
-      return introduce(fleet.contributions());
+      return introduce(fleet.contributions(), config);
     }
 
     call(message: Message, sink: Sink): Ticket {
@@ -207,7 +207,7 @@ export function createGateway(initial: Config): Gateway {
     swapTimer = undefined;
     if (closed) return;
     const before = catalog;
-    catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names);
+    catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names, config);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
     for (const member of members) member.look();
@@ -256,7 +256,7 @@ export function createGateway(initial: Config): Gateway {
 
   /** Whether a server that is still starting could change what is meant: then the quickest server must not decide it. */
   function isEarly({ entry, exact }: Call): boolean {
-    return entry.sourceId === BUILT_IN || !exact || fleet.mayClaim(entry.name, entry.sourceId);
+    return entry.sourceId === BUILT_IN || !exact || fleet.mayClaim(entry.name, entry.sourceId, config);
   }
 
   function runControl(member: Member, name: string, message: Message, sink: Sink): void {

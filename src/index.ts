@@ -1,7 +1,9 @@
 /** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
 
+export { findTool } from './access/find.ts';
 export type { ListKind } from './access/lists.ts';
 export { canonicalName, isMeant, type ToolReference, type Toolset } from './access/toolset.ts';
+export type { View } from './access/view.ts';
 export type { Caller, CallerOptions } from './calls/caller.ts';
 export type { Catalog, Problem } from './catalog/catalog.ts';
 export type { Entry } from './catalog/entry.ts';

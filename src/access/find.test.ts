@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { askedFor, catalogOf, type Offering } from '../../test/support/catalog.ts';
+import { askedFor, catalogOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { createControls } from '../controls/controls.ts';
 import { GatewayError } from '../errors.ts';
@@ -52,11 +52,129 @@ describe('findTool', () => {
     );
   });
 
-  it('does not take the bare name for the tool, nor words that every object has', () => {
-    expect(failure(() => findTool(view, 'status')).code).toBe('item_unknown');
+  it('takes no words that every object has', () => {
     for (const name of ['', '__proto__', 'constructor', 'toString']) {
       expect(failure(() => findTool(view, name)).code).toBe('item_unknown');
     }
+  });
+});
+
+describe('an alias', () => {
+  const offerings: Offering[] = [
+    { namespace: 'git', tool: ['status', 'commit', 'log.all', 'git.raw'] },
+    { namespace: 'my.hub', tool: ['status', 'merge', 'git_status', 'git:status', 'git.commit', 'odd:name'] },
+  ];
+  const all = viewOf(['*'], ...offerings);
+  const some = viewOf(['git_s*', 'my.hub_m*'], ...offerings);
+
+  it.each([
+    ['git:status', 'git', 'status'],
+    ['git.status', 'git', 'status'],
+    ['git.log.all', 'git', 'log.all'],
+    ['my.hub.status', 'my.hub', 'status'],
+    ['my.hub:git:status', 'my.hub', 'git:status'],
+    ['commit', 'git', 'commit'],
+    ['log.all', 'git', 'log.all'],
+    ['merge', 'my.hub', 'merge'],
+    ['odd:name', 'my.hub', 'odd:name'],
+  ])('%s is understood', (alias, ...expected) => {
+    expect(target(findTool(all, alias))).toEqual(expected);
+  });
+
+  it('leads to what the view shows', () => {
+    expect(findTool(all, 'git:status')).toBe(all.entries.tool.get('git_status'));
+  });
+
+  it('that begins with a server means it, and not what another calls its own', () => {
+    expect(target(findTool(all, 'git:status'))).toEqual(['git', 'status']);
+    expect(failure(() => findTool(some, 'git.commit')).message).toContain('with "git_commit" in tools_on');
+    expect(failure(() => findTool(viewOf(['my*'], ...offerings), 'git:status')).code).toBe('item_inactive');
+    expect(target(findTool(all, 'git.raw'))).toEqual(['git', 'git.raw']);
+    const down = viewOf(['*'], { namespace: 'git', away: true }, offerings[1]!);
+    expect(failure(() => findTool(down, 'git:status')).code).toBe('item_unknown');
+  });
+
+  it('never takes the place of an exposed name, be it active, inactive or away', () => {
+    expect(target(findTool(all, 'git_status'))).toEqual(['git', 'status']);
+    expect(failure(() => findTool(viewOf(['my*'], ...offerings), 'git_status')).message).toContain('with "git_status"');
+    for (const patterns of [['*'], []]) {
+      const away = viewOf(patterns, { ...offerings[0]!, away: true }, offerings[1]!);
+      expect(failure(() => findTool(away, 'git_status')).code).toBe('item_unknown');
+    }
+  });
+
+  it('opens nothing that is not active', () => {
+    for (const alias of ['git:commit', 'git.commit', 'commit']) {
+      expect(failure(() => findTool(some, alias))).toEqual({
+        code: 'item_inactive',
+        message: `The tool "${alias}" is not active. Activate it first: call toolman_activate with "git_commit" in tools_on.`,
+      });
+    }
+  });
+
+  it('that is a bare name has to be the only one in the view', () => {
+    expect(target(findTool(some, 'status'))).toEqual(['git', 'status']);
+    for (const [view, several] of [
+      [all, '"git_status", "my.hub_status"'],
+      [viewOf([], ...offerings), '"git_status", "my.hub_status"'],
+    ] as const) {
+      expect(failure(() => findTool(view, 'status'))).toEqual({
+        code: 'item_unknown',
+        message: `Several tools are called "status". Use one of these names: ${several}.`,
+      });
+    }
+  });
+
+  it('may name a server by its key or by its namespace, and means the key where both fit', () => {
+    const shared = viewOf(
+      ['*'],
+      { namespace: 'a', tool: ['x'] },
+      { namespace: 'a', key: 'server-2', tool: ['y'] },
+      { namespace: '', key: 'server-3', tool: ['z'] },
+    );
+    expect(target(findTool(shared, 'a:x'))).toEqual(['a', 'x']);
+    expect(target(findTool(shared, 'a:y'))).toEqual(['server-2', 'y']);
+    expect(target(findTool(shared, 'server-2:y'))).toEqual(['server-2', 'y']);
+    expect(target(findTool(shared, 'server-3.z'))).toEqual(['server-3', 'z']);
+    for (const alias of [':z', '.z', 'a:', 'a:z', 'b:x', 'a']) {
+      expect(failure(() => findTool(shared, alias)).code, alias).toBe('item_unknown');
+    }
+    const naming = { names: 'flat', nameLimit: null } as const;
+    const twins = [
+      { namespace: 'a', tool: ['x'] },
+      { namespace: 'a', key: 'server-2', tool: ['x'] },
+    ];
+    const flatView = (...offerings: Offering[]) =>
+      buildView(namedCatalog(naming, ...offerings), startSelection(['*']), createControls(['activate']));
+    expect(target(findTool(flatView(...twins), 'a:x'))).toEqual(['a', 'x']);
+    expect(target(findTool(flatView(...twins), 'server-2:x'))).toEqual(['server-2', 'x']);
+    expect(failure(() => findTool(flatView({ ...twins[0]!, away: true }, twins[1]!), 'a:x')).code).toBe('item_unknown');
+  });
+
+  it('reaches what was shortened or renamed', () => {
+    const naming = { names: 'flat', nameLimit: 16 } as const;
+    const long = 'a-very-long-name-of-a-tool';
+    const view = buildView(
+      namedCatalog(naming, { namespace: 's', tool: [long] }),
+      startSelection(null),
+      createControls([]),
+    );
+    for (const alias of [long, `s:${long}`, `s.${long}`]) expect(target(findTool(view, alias))).toEqual(['s', long]);
+  });
+
+  it('of any length is looked up in no time', () => {
+    const begun = process.cpuUsage();
+    for (const part of ['.', 'git.', 'git:status:']) {
+      expect(failure(() => findTool(all, part.repeat(200_000))).code).toBe('item_unknown');
+    }
+    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(1000);
+  });
+
+  it('works for prompts, and does not mix them with tools', () => {
+    const view = viewOf([], { namespace: 'a', prompt: ['greet'], tool: ['run'] });
+    for (const alias of ['greet', 'a:greet', 'a.greet'])
+      expect(target(findPrompt(view, alias))).toEqual(['a', 'greet']);
+    expect(failure(() => findPrompt(view, 'run')).code).toBe('item_unknown');
   });
 });
 

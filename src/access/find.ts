@@ -4,6 +4,7 @@ import type { Kind } from '../catalog/item.ts';
 import { didYouMean } from '../catalog/similar.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
+import { aliased } from './alias.ts';
 import type { View } from './view.ts';
 
 export interface FoundResource {
@@ -13,15 +14,28 @@ export interface FoundResource {
 }
 
 export function findTool(view: View, name: string): Entry {
-  const entry = view.entries.tool.get(name) ?? view.controls.alias(name);
-  if (entry === undefined) throw missing(view, 'tool', name);
-  return entry;
+  return view.entries.tool.get(name) ?? view.controls.alias(name) ?? findAliased(view, 'tool', name);
 }
 
 export function findPrompt(view: View, name: string): Entry {
-  const entry = view.entries.prompt.get(name);
-  if (entry === undefined) throw missing(view, 'prompt', name);
-  return entry;
+  return view.entries.prompt.get(name) ?? findAliased(view, 'prompt', name);
+}
+
+function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry {
+  const { claims, entries } = view.catalog;
+  // An exposed name means its owner alone, be that inactive or away.
+  const isName = claims[kind].has(alias);
+  const meant = isName ? [] : aliased(view.catalog, kind, alias).filter(({ name }) => entries[kind].has(name));
+  const active = meant.flatMap(({ name }) => view.entries[kind].get(name) ?? []);
+  const [entry, ...more] = active.length > 0 ? active : meant;
+  if (more.length > 0) throw ambiguous(kind, alias, [entry!, ...more]);
+  if (active.length === 0) throw missing(view, kind, alias, entry?.name);
+  return entry!;
+}
+
+function ambiguous(kind: Kind, alias: string, entries: readonly Entry[]): GatewayError {
+  const names = entries.map(({ name }) => `"${name}"`).join(', ');
+  return new GatewayError('item_unknown', `Several ${kind}s are called "${alias}". Use one of these names: ${names}.`);
 }
 
 /**
@@ -79,8 +93,8 @@ function bareOwners(view: View, uri: string): Entry[] {
 }
 
 /** The error for a name that the caller's view does not hold: guidance where it could be activated, suggestions otherwise. */
-function missing(view: View, kind: Kind, name: string): GatewayError {
-  const inactive = inactiveName(view, kind, name);
+function missing(view: View, kind: Kind, name: string, meant: string = name): GatewayError {
+  const inactive = inactiveName(view, kind, meant);
   if (inactive !== null) {
     const advice = view.controls.advice(kind, inactive);
     return new GatewayError('item_inactive', `The ${kind} "${name}" is not active. ${advice}`);

@@ -45,11 +45,9 @@ export class Call implements Request {
     return tokenOf(this.message);
   }
 
-  /** Whether the caller said the exposed name itself, and not a URI that was found to fit. */
+  /** Whether the caller said the exposed name itself, and not one that was found to fit. */
   get exact(): boolean {
-    return (
-      this.method !== 'resources/read' || decodeString(this.message.bytes, this.start, this.end) === this.entry.name
-    );
+    return decodeString(this.message.bytes, this.start, this.end) === this.entry.name;
   }
 
   encode(id: number, era: Era): Wire {

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { askedFor, catalogOf, contributionsOf, type Offering } from '../../test/support/catalog.ts';
+import { askedFor, catalogOf, contributionsOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog.ts';
 import { KINDS } from './item.ts';
+import type { Naming } from './names.ts';
 
 const toolNames = (catalog: Catalog) => [...catalog.entries.tool.keys()];
 const messages = (catalog: Catalog) => catalog.problems.map(({ source, message }) => `${source}: ${message}`);
@@ -88,6 +89,89 @@ describe('buildCatalog', () => {
   });
 });
 
+describe('a catalog with flat names', () => {
+  const flat: Naming = { names: 'flat', nameLimit: null };
+  const flatOf = (...offerings: Offering[]) => namedCatalog(flat, ...offerings);
+
+  it('gives the later of two another name, made from what it is, and reports it', () => {
+    const catalog = flatOf(
+      { namespace: 'a-b', tool: ['c', 'd'], prompt: ['c'] },
+      { namespace: 'a.b', tool: ['c'], prompt: ['c'] },
+    );
+    expect(toolNames(catalog)).toEqual(['a_b_c', 'a_b_d', 'a_b_c_54712fb6']);
+    expect(catalog.entries.tool.get('a_b_c_54712fb6')).toMatchObject({ sourceKey: 'a.b', upstreamName: '"c"' });
+    expect([...catalog.entries.prompt.keys()]).toEqual(['a_b_c', 'a_b_c_54712fb6']);
+    const reason = 'server "a-b", which is listed first, has that name; give one of them another namespace';
+    expect(messages(catalog)).toEqual(
+      ['tool', 'prompt'].map((kind) => `a.b: ${kind} "c" is exposed as "a_b_c_54712fb6", not "a_b_c": ${reason}`),
+    );
+  });
+
+  it('keeps that name whatever else there is, and while the first is away', () => {
+    const later: Offering = { namespace: 'a.b', tool: ['c'] };
+    for (const others of [
+      [{ namespace: 'a-b', tool: ['c'], away: true }],
+      [
+        { namespace: 'x', tool: ['y'] },
+        { namespace: 'a', tool: ['b/c'] },
+      ],
+    ]) {
+      expect(toolNames(flatOf(...others, later))).toContain('a_b_c_54712fb6');
+    }
+    expect(toolNames(flatOf(later))).toEqual(['a_b_c']);
+  });
+
+  it('tells names of one server apart too', () => {
+    const catalog = flatOf({ namespace: 's', tool: ['x.y', 'x-y', 'x.y', 'x-y'] });
+    expect(toolNames(catalog)).toEqual(['s_x_y', expect.stringMatching(/^s_x_y_[0-9a-f]{8}$/)]);
+    expect(messages(catalog)).toEqual([
+      `s: tool "x-y" is exposed as "${toolNames(catalog)[1]}", not "s_x_y": the server has that name for "x.y"`,
+      's: tool "s_x_y" is dropped: the server lists that name twice',
+      's: tool "s_x_y" is dropped: the server lists that name twice',
+    ]);
+  });
+
+  it('lets no server have a name of Toolgate’s own', () => {
+    const catalog = flatOf({ namespace: 'toolman', tool: ['activate'] });
+    expect(toolNames(catalog)).toEqual([expect.stringMatching(/^toolman_activate_[0-9a-f]{8}$/)]);
+    expect(messages(catalog)[0]).toContain('not "toolman_activate": the name belongs to Toolgate itself');
+  });
+
+  it('finds yet another name where a server has taken that one on purpose', () => {
+    const catalog = flatOf({ namespace: 'a', tool: ['b_c', 'b_c_54712fb6'] }, { namespace: 'a.b', tool: ['c'] });
+    const [, second, third] = toolNames(catalog);
+    expect(catalog.entries.tool.get(second!)?.sourceKey).toBe('a');
+    expect(third).toMatch(/^a_b_c_[0-9a-f]{8}$/);
+    expect(third).not.toBe(second);
+  });
+
+  it('drops a resource as ever: its URI is not changed', () => {
+    const catalog = flatOf(
+      { namespace: 'a-b', resource: ['c-d:1'] },
+      { namespace: 'a-b', key: 'z', resource: ['c-d:1'] },
+    );
+    expect([...catalog.entries.resource.keys()]).toEqual(['a-b_c-d:1']);
+    expect(messages(catalog)[0]).toContain('resource "a-b_c-d:1" is dropped: server "a-b"');
+  });
+});
+
+describe('a catalog with a limit for names', () => {
+  it('drops the later of two whose whole names are equal, where names are joined', () => {
+    const long = 'x'.repeat(40);
+    const catalog = namedCatalog(
+      { names: 'join', nameLimit: 24 },
+      { namespace: 'a', tool: [`b_${long}`, `b_${long}y`], resource: [long] },
+      { namespace: 'a_b', tool: [long] },
+    );
+    expect(toolNames(catalog)).toHaveLength(2);
+    for (const name of toolNames(catalog)) expect(name).toMatch(/^a_b_x{11}_[0-9a-f]{8}$/);
+    expect([...catalog.entries.resource.keys()]).toEqual([`a_${long}`]);
+    expect(messages(catalog)).toEqual([
+      expect.stringMatching(/^a_b: tool "a_b_x+_[0-9a-f]{8}" is dropped: server "a"/),
+    ]);
+  });
+});
+
 // Short names over few letters, so that `a` + `b_c` and `a_b` + `c` meet all the time.
 const word = fc.string({ unit: fc.constantFrom('a', 'b', '_'), maxLength: 4 });
 const named = fc.array(word.filter(Boolean), { maxLength: 5 });
@@ -126,6 +210,36 @@ describe('any catalog', () => {
           const dropped = claims.filter((claim) => !firsts.includes(claim) && !offerings[claim.at]!.away);
           expect(catalog.problems.filter(({ message }) => message.startsWith(kind))).toHaveLength(dropped.length);
         }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('with flat names leads from each of them to one item and back, and drops none', () => {
+    const odd = fc.string({ unit: fc.constantFrom('a', '_', '.', '-', '日'), maxLength: 4 });
+    const server = fc.record({
+      namespace: odd,
+      key: fc.uuid(),
+      away: fc.boolean(),
+      tool: fc.uniqueArray(odd.filter(Boolean), { maxLength: 6 }),
+    });
+    const nameLimit = fc.option(fc.constant(16));
+    fc.assert(
+      fc.property(fc.array(server, { maxLength: 6 }), nameLimit, (offerings, nameLimit) => {
+        const naming: Naming = { names: 'flat', nameLimit };
+        const catalog = namedCatalog(naming, ...offerings);
+        expect(toolNames(namedCatalog(naming, ...offerings))).toEqual(toolNames(catalog));
+        const back = new Set<string>();
+        for (const [name, entry] of catalog.entries.tool) {
+          expect(name).toMatch(/^[A-Za-z0-9_]+$/);
+          expect(name.length).toBeLessThanOrEqual(nameLimit ?? Number.POSITIVE_INFINITY);
+          expect(entry.name).toBe(name);
+          back.add(JSON.stringify([entry.sourceKey, askedFor(entry.upstreamName)]));
+        }
+        const there = offerings.filter(({ away }) => !away);
+        const items = there.flatMap(({ key, tool }) => tool.map((name) => JSON.stringify([key, name])));
+        expect([...back].sort()).toEqual(items.sort());
+        expect(catalog.entries.tool.size).toBe(items.length);
       }),
       { numRuns: 300 },
     );

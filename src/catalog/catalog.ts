@@ -1,7 +1,8 @@
 /** The catalog: a frozen snapshot of everything every source offers, under exposed names. */
 import type { Entry, Owner } from './entry.ts';
 import { toEntry } from './entry.ts';
-import { KINDS, type Kind, type Offer } from './item.ts';
+import { type Item, KINDS, type Kind, type Offer } from './item.ts';
+import { exposedName, JOINED, type Naming, nextName } from './names.ts';
 
 export interface Problem {
   readonly source: string;
@@ -12,8 +13,14 @@ export interface Catalog {
   readonly version: number;
   /** In the order of the configuration, then in the order of the server. */
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
+  readonly claims: Claims;
+  /** The keys and namespaces of all sources. */
+  readonly sources: ReadonlySet<string>;
   readonly problems: readonly Problem[];
 }
+
+/** Whose a name is, also while its owner is away; null for Toolgate's own. */
+export type Claims = Readonly<Record<Kind, ReadonlyMap<string, Entry | null>>>;
 
 export interface Contribution extends Owner {
   /** What the source offers, or last offered. */
@@ -30,40 +37,77 @@ export function buildCatalog(
   version: number,
   contributions: readonly Contribution[],
   builtIn: readonly string[],
+  naming: Naming = JOINED,
 ): Catalog {
   const problems: Problem[] = [];
   const entries = {} as Record<Kind, Map<string, Entry>>;
-  const owners = {} as Record<Kind, Map<string, string>>;
+  const claims = {} as Record<Kind, Map<string, Entry | null>>;
   for (const kind of KINDS) {
     entries[kind] = new Map();
-    owners[kind] = new Map();
+    claims[kind] = new Map();
   }
-  for (const name of builtIn) owners.tool.set(name, TOOLGATE);
+  for (const name of builtIn) claims.tool.set(name, null);
   for (const contribution of contributions) {
     const { key, offer, present } = contribution;
     if (present) for (const message of offer.problems) problems.push({ source: key, message });
     for (const item of offer.items) {
-      const entry = toEntry(contribution, item);
-      const owner = owners[item.kind].get(entry.name);
+      const { kind } = item;
+      const wanted = exposedName(kind, contribution.namespace, item.name, naming);
+      const owner = claims[kind].get(wanted);
+      let name: string | null = wanted;
       if (owner !== undefined) {
-        if (present) problems.push({ source: key, message: collision(entry, owner) });
-        continue;
+        name = yields(kind, naming) ? otherName(wanted, key, item, claims[kind], naming) : null;
+        if (present) problems.push({ source: key, message: collision(item, key, wanted, name, owner) });
       }
-      owners[item.kind].set(entry.name, key);
-      if (present) entries[item.kind].set(entry.name, entry);
+      if (name === null) continue;
+      const entry = toEntry(contribution, item, name);
+      claims[kind].set(name, entry);
+      if (present) entries[kind].set(name, entry);
     }
   }
-  return Object.freeze({ version, entries: Object.freeze(entries), problems: Object.freeze(problems) });
+  return Object.freeze({
+    version,
+    entries: Object.freeze(entries),
+    claims: Object.freeze(claims),
+    sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
+    problems: Object.freeze(problems),
+  });
 }
 
-/** No server's key is empty. */
-const TOOLGATE = '';
+/** Whether such an item gets another name where its own is taken; else it is dropped. */
+function yields(kind: Kind, naming: Naming): boolean {
+  return naming.names === 'flat' && (kind === 'tool' || kind === 'prompt');
+}
 
-function collision(entry: Entry, owner: string): string {
-  const what = `${entry.kind} "${entry.name}" is dropped: `;
-  if (owner === TOOLGATE) return `${what}the name belongs to Toolgate itself; give the server another namespace`;
-  if (owner === entry.sourceKey) return `${what}the server lists that name twice`;
-  return `${what}server "${owner}", which is listed first, has that name; give one of them another namespace`;
+/** A name for an item whose own one is taken; null if that, or one of these, was taken by the same item listed before. */
+function otherName(
+  wanted: string,
+  key: string,
+  item: Item,
+  claims: ReadonlyMap<string, Entry | null>,
+  naming: Naming,
+): string | null {
+  let name = wanted;
+  for (let attempt = 0; claims.has(name); attempt++) {
+    const owner = claims.get(name);
+    if (owner?.sourceKey === key && owner.item.name === item.name) return null;
+    name = nextName(wanted, key, item.name, attempt, naming);
+  }
+  return name;
+}
+
+function collision(item: Item, key: string, wanted: string, name: string | null, owner: Entry | null): string {
+  const what =
+    name === null
+      ? `${item.kind} "${wanted}" is dropped: `
+      : `${item.kind} "${item.name}" is exposed as "${name}", not "${wanted}": `;
+  if (owner === null) return `${what}the name belongs to Toolgate itself; give the server another namespace`;
+  if (owner.sourceKey !== key) {
+    return `${what}server "${owner.sourceKey}", which is listed first, has that name; give one of them another namespace`;
+  }
+  return name === null
+    ? `${what}the server lists that name twice`
+    : `${what}the server has that name for "${owner.item.name}"`;
 }
 
 export const EMPTY_CATALOG: Catalog = buildCatalog(0, [], []);

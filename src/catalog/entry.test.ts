@@ -1,16 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { askedFor, offerOf } from '../../test/support/catalog.ts';
-import { BUILT_IN, builtInEntry, definitionOf, hashOf, toEntry } from './entry.ts';
+import { BUILT_IN, builtInEntry, definitionOf, hashOf, type Owner, toEntry } from './entry.ts';
 import { type Item, readItems } from './item.ts';
+import { exposedName, JOINED } from './names.ts';
 
 const owner = { id: 3, key: 'git', namespace: 'git' };
 const item = (text: string): Item => readItems('tool', Buffer.from(`{"tools":[${text}]}`)).items[0]!;
 
+const entryOf = (by: Owner, what: Item) => toEntry(by, what, exposedName(what.kind, by.namespace, what.name, JOINED));
+
 describe('toEntry', () => {
   it('changes the name in the definition and not one byte beside it', () => {
     const text = '{ "inputSchema":{"type":"object","name":"not me"},"name" : "st\\u0061tus", "n":1.0 }';
-    const entry = toEntry(owner, item(text));
+    const entry = entryOf(owner, item(text));
     expect(entry.name).toBe('git_status');
     expect(definitionOf(entry, 'modern').toString()).toBe(text.replace('"st\\u0061tus"', '"git_status"'));
     expect(entry.upstreamName).toBe('"st\\u0061tus"');
@@ -18,22 +21,23 @@ describe('toEntry', () => {
 
   it('uses the server’s own bytes where the namespace is empty', () => {
     const status = item('{"inputSchema":{},"name":"st\\u0061tus"}');
-    const entry = toEntry({ ...owner, namespace: '' }, status);
+    const entry = entryOf({ ...owner, namespace: '' }, status);
     expect(entry.name).toBe('status');
     expect(definitionOf(entry, 'modern')).toBe(status.bytes);
   });
 
   it('is the same object for the same item of the same owner, and another for another owner', () => {
     const status = item('{"inputSchema":{},"name":"status"}');
-    const entry = toEntry(owner, status);
-    expect(toEntry({ ...owner }, status)).toBe(entry);
-    expect(toEntry({ ...owner, namespace: 'hub' }, status)).toMatchObject({ name: 'hub_status', sourceId: 3 });
-    expect(toEntry({ ...owner, id: 4 }, status)).toMatchObject({ name: 'git_status', sourceId: 4 });
-    expect(toEntry({ ...owner, key: 'other' }, status)).toMatchObject({ sourceKey: 'other' });
+    const entry = entryOf(owner, status);
+    expect(entryOf({ ...owner }, status)).toBe(entry);
+    expect(entryOf({ ...owner, namespace: 'hub' }, status)).toMatchObject({ name: 'hub_status', sourceId: 3 });
+    expect(entryOf({ ...owner, id: 4 }, status)).toMatchObject({ name: 'git_status', sourceId: 4 });
+    expect(entryOf({ ...owner, key: 'other' }, status)).toMatchObject({ sourceKey: 'other' });
+    expect(toEntry(owner, status, 'git_status_1')).toMatchObject({ name: 'git_status_1', sourceId: 3 });
   });
 
   it('has the same hash for the same bytes only', () => {
-    const hash = (namespace: string, text: string) => hashOf(toEntry({ ...owner, namespace }, item(text)));
+    const hash = (namespace: string, text: string) => hashOf(entryOf({ ...owner, namespace }, item(text)));
     const text = '{"inputSchema":{},"name":"a"}';
     expect(hash('x', text)).toBe(hash('x', text));
     expect(hash('x', text)).not.toBe(hash('y', text));
@@ -46,7 +50,7 @@ describe('toEntry', () => {
         fc.string({ unit: 'binary', minLength: 1 }),
         fc.constantFrom('', 'a', 'a.b-c_'),
         (name, namespace) => {
-          const entry = toEntry({ ...owner, namespace }, offerOf({ tool: [name] }).items[0]!);
+          const entry = entryOf({ ...owner, namespace }, offerOf({ tool: [name] }).items[0]!);
           const exposed = namespace === '' ? name : `${namespace}_${name}`;
           expect(entry.name).toBe(exposed);
           expect((JSON.parse(definitionOf(entry, 'modern').toString()) as { name: string }).name).toBe(exposed);

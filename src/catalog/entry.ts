@@ -3,7 +3,6 @@ import { definitionFor, NO_TRAITS } from '../protocol/definition.ts';
 import { splice, toBytes } from '../protocol/json.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { hashBytes, type Item, type Kind } from './item.ts';
-import { exposedName } from './names.ts';
 
 export interface Entry {
   readonly kind: Kind;
@@ -12,6 +11,7 @@ export interface Entry {
   /** The source it comes from; BUILT_IN for Toolgate's own tools. */
   readonly sourceId: number;
   readonly sourceKey: string;
+  readonly namespace: string;
   /** What the source calls it, as JSON ready to be put into a request: one character a byte. */
   readonly upstreamName: string;
   readonly item: Item;
@@ -39,10 +39,15 @@ export interface Owner {
 // Entries are remembered with their items, so that rebuilding the catalog makes nothing anew that did not change.
 const known = new WeakMap<Item, Entry>();
 
-export function toEntry(owner: Owner, item: Item): Entry {
-  const name = exposedName(owner.namespace, item.name);
+export function toEntry(owner: Owner, item: Item, name: string): Entry {
   const before = known.get(item);
-  if (before !== undefined && before.name === name && before.sourceId === owner.id && before.sourceKey === owner.key) {
+  if (
+    before !== undefined &&
+    before.name === name &&
+    before.sourceId === owner.id &&
+    before.sourceKey === owner.key &&
+    before.namespace === owner.namespace
+  ) {
     return before;
   }
   const entry: Entry = Object.freeze({
@@ -50,6 +55,7 @@ export function toEntry(owner: Owner, item: Item): Entry {
     name,
     sourceId: owner.id,
     sourceKey: owner.key,
+    namespace: owner.namespace,
     upstreamName: item.bytes.toString('latin1', item.nameSpan.start, item.nameSpan.end),
     item,
   });
@@ -75,6 +81,7 @@ export function builtInEntry(definition: { readonly name: string; readonly descr
     name: definition.name,
     sourceId: BUILT_IN,
     sourceKey: 'toolgate',
+    namespace: '',
     upstreamName: '',
     item,
   });

@@ -1,14 +1,16 @@
 /** What servers tell models about their use, put together: each under the name of its server, so that none speaks for another. */
 import type { Contribution } from './catalog.ts';
-import { exposedName } from './names.ts';
+import { type Naming, prefixOf } from './names.ts';
 
 /** Room for what one server says; models read all of it, in every conversation. */
 const MOST = 8_000;
 
-export function introduce(contributions: readonly Contribution[]): string {
+export function introduce(contributions: readonly Contribution[], naming: Naming): string {
   return contributions
     .filter(({ offer }) => offer.instructions.trim() !== '')
-    .map(({ key, namespace, offer }) => `${heading(key, exposedName(namespace, ''))}\n\n${shorten(offer.instructions)}`)
+    .map(
+      ({ key, namespace, offer }) => `${heading(key, prefixOf(namespace, naming))}\n\n${shorten(offer.instructions)}`,
+    )
     .join('\n\n');
 }
 

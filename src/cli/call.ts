@@ -1,5 +1,5 @@
 /** `toolgate call`. */
-import { type Gateway, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
+import { type Entry, findTool, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { paint, plain } from './terminal.ts';
@@ -13,7 +13,7 @@ export async function call(args: readonly string[], options: Options): Promise<n
     );
   return withGateway(options, async (gateway) => {
     const door = openLocalDoor(gateway, 'all');
-    const callArguments = readArguments(rest, schemaOf(gateway, name));
+    const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
     return print(await answer(door, name, callArguments), options.json === true);
   });
 }
@@ -53,10 +53,8 @@ function print({ bytes, failed }: Result, json: boolean): number {
 
 type Properties = Readonly<Record<string, { readonly type?: unknown }>>;
 
-function schemaOf(gateway: Gateway, name: string): Properties {
-  const entry = gateway.catalog.entries.tool.get(name);
-  if (entry === undefined) return {};
-  const { inputSchema } = JSON.parse(entry.item.bytes.toString()) as { inputSchema?: { properties?: Properties } };
+function schemaOf({ item }: Entry): Properties {
+  const { inputSchema } = JSON.parse(item.bytes.toString()) as { inputSchema?: { properties?: Properties } };
   return inputSchema?.properties ?? {};
 }
 

@@ -91,6 +91,9 @@ export interface Config {
   readonly toolsets: readonly ToolsetConfig[];
   /** Whether each caller's choice is its own, or everybody's. */
   readonly selection: 'own' | 'shared';
+  /** How exposed names are made, and how long they get; null for any length. */
+  readonly names: 'join' | 'flat';
+  readonly nameLimit: number | null;
   readonly startWait: number;
   readonly dataDir: string;
   readonly http: HttpConfig;

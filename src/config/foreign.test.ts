@@ -106,7 +106,7 @@ describe('a server of another program', () => {
   it('gets a namespace that tools can be named with', () => {
     const { servers, notices } = read({ 'my server/1': { command: 'x' }, ours: { command: 'x', namespace: '' } });
     expect(servers.map((server) => server.namespace)).toEqual(['my_server_1', '']);
-    expect(notices).toEqual(['.mcp.json: mcpServers["my server/1"]: its tools are named "my_server_1_…".']);
+    expect(notices).toEqual(['.mcp.json: mcpServers["my server/1"]: its namespace is "my_server_1".']);
   });
 
   it.each<[what: string, entry: unknown, reason: string]>([

@@ -79,7 +79,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   if (typeof disabled === 'boolean') draft.enabled = !disabled;
   const { data: server, error } = serverSchema.safeParse(draft);
   if (error) return leaveOut(schemaIssues(error, draft).map(issueText).join(' '));
-  if (server.namespace !== name && !('namespace' in rest)) notice(`its tools are named "${server.namespace}_…"`);
+  if (server.namespace !== name && !('namespace' in rest)) notice(`its namespace is "${server.namespace}"`);
   return server;
 }
 

@@ -240,6 +240,18 @@ it('makes of any file a configuration or an error that says what to do', async (
   expect(Object.keys(Object.prototype)).toEqual([]);
 });
 
+it('joins names in files of its own, and has flat ones in those of others, unless told otherwise', async () => {
+  const read = async (name: string, value: object) => {
+    await write(name, JSON.stringify(value));
+    const { names, nameLimit } = await load({}, name);
+    return [names, nameLimit];
+  };
+  expect(await read('toolgate.json', {})).toEqual(['join', null]);
+  expect(await read('toolgate.json', { names: 'flat', name_limit: 64 })).toEqual(['flat', 64]);
+  expect(await read('.mcp.json', { mcpServers: {} })).toEqual(['flat', null]);
+  expect(await read('.mcp.json', { mcpServers: {}, names: 'join', name_limit: 16 })).toEqual(['join', 16]);
+});
+
 describe('a file of another program', () => {
   it('serves what makes sense in it and says what does not', async () => {
     await write(
@@ -256,6 +268,7 @@ describe('a file of another program', () => {
     );
     const config = await load({ HOME: '/home/me' });
     expect(config.controls).toEqual([]);
+    expect(config.names).toBe('flat');
     expect(
       config.servers.map(({ key, enabled, launch }) => [key, enabled, launch.kind === 'stdio' && launch.file]),
     ).toEqual([
@@ -291,6 +304,7 @@ describe('a configuration given in code', () => {
       file: null,
       dataDir: '/a/.toolgate',
       controls: [],
+      names: 'join',
       servers: [{ launch: { cwd: '/a/y' } }],
     });
   });

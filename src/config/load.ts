@@ -71,12 +71,21 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
     const all = [...notices, ...foreign.notices];
-    const source = { ...origin, file, cwd, env, lenient: true, defaultControls: [], notices: all };
+    const source = {
+      ...origin,
+      file,
+      cwd,
+      env,
+      lenient: true,
+      defaultControls: [],
+      defaultNames: 'flat',
+      notices: all,
+    } as const;
     return resolveConfig(foreign.settings, foreign.entries, source);
   }
   const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
   const written = validate(value, origin);
-  const source = { ...origin, file, cwd, env, lenient: false, defaultControls, notices };
+  const source = { ...origin, file, cwd, env, lenient: false, defaultControls, defaultNames: 'join', notices } as const;
   return resolveConfig(written, entriesOf(written), source);
 }
 
@@ -84,7 +93,16 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
 export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
   const origin: Origin = { name: 'configuration', lineOf: () => undefined };
   const written = validate(value, origin);
-  const source = { ...origin, file: null, cwd, env, lenient: false, defaultControls: [], notices: [] };
+  const source = {
+    ...origin,
+    file: null,
+    cwd,
+    env,
+    lenient: false,
+    defaultControls: [],
+    defaultNames: 'join',
+    notices: [],
+  } as const;
   return resolveConfig(written, entriesOf(written), source);
 }
 

@@ -13,6 +13,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
     env,
     lenient: false,
     defaultControls: ['activate'],
+    defaultNames: 'join',
     notices: ['first'],
   });
 }
@@ -47,6 +48,8 @@ it('has every default filled in', () => {
     controls: ['activate'],
     selection: 'own',
     toolsets: [],
+    names: 'join',
+    nameLimit: null,
     startWait: 5000,
     dataDir: '/etc/app/.toolgate',
     http: {

@@ -24,6 +24,7 @@ export interface Source extends Origin {
   /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole. */
   readonly lenient: boolean;
   readonly defaultControls: Config['controls'];
+  readonly defaultNames: Config['names'];
   readonly notices: readonly string[];
 }
 
@@ -45,11 +46,12 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
   if (sse && !['true', 'false'].includes(sse)) {
     issues.push({ path: [], message: 'the environment variable ENABLE_LEGACY_MCP is not true or false. Correct it' });
   }
+  const controls = [...new Set(settings.controls ?? source.defaultControls)];
   const config: Config = {
     file: source.file,
     servers,
     activeToolsets: active ? texts(['active_toolsets'], active) : null,
-    controls: [...new Set(settings.controls ?? source.defaultControls)],
+    controls,
     selection: settings.selection,
     toolsets: Object.entries(settings.toolsets ?? {}).map(([name, { description, tools }]) => ({
       name,
@@ -57,6 +59,8 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       tools: tools.map((namespacedName) => ({ namespacedName })),
       toolNotes: [],
     })),
+    names: settings.names ?? (controls.includes('equip') ? 'flat' : source.defaultNames),
+    nameLimit: settings.name_limit ?? null,
     startWait: settings.start_wait,
     dataDir: dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir)),
     http: {

@@ -125,6 +125,8 @@ describe('what the schema says of', () => {
       { controls: ['activte'] },
       ['controls[0]: expected "activate" or "equip", found "activte".'],
     ],
+    ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
+    ['too small a limit', { name_limit: 15 }, ['name_limit: expected a whole number from 16 to 1024, found 15.']],
     ['one control', { controls: 'activate' }, ['controls: expected a list such as ["activate"], found a string.']],
     ['one pattern', { active_toolsets: 'git_*' }, ['active_toolsets: expected a list of strings, found a string.']],
     ['a truth value for a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],

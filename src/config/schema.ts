@@ -76,6 +76,16 @@ export const settingsSchema = strictMap({
     .record(z.string(), toolsetSchema, { error: 'expected a map of toolsets' })
     .optional()
     .describe('Toolsets by name, beside those that are saved: named choices of tools to equip.'),
+  names: z
+    .enum(['join', 'flat'], { error: 'expected "join" or "flat"' })
+    .optional()
+    .describe(
+      'How tools and prompts are named: `join` puts the namespace and `_` in front, `flat` also makes `_` of every character but ' +
+        'letters, digits and `_`. Default: `flat` in .mcp.json, else `join`.',
+    ),
+  name_limit: count(16, 1024)
+    .optional()
+    .describe('Most characters in the name of a tool or prompt; longer ones end in a hash. Default: any number.'),
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what there is.'),

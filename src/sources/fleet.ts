@@ -4,7 +4,7 @@
  */
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
-import { exposedName } from '../catalog/names.ts';
+import { mayBeNamed, type Naming } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import type { Guest } from './guest.ts';
@@ -47,7 +47,7 @@ export interface Fleet {
   /** Whether something is known of every server: what it offers, or last offered. */
   readonly isKnown: boolean;
   /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
-  mayClaim(name: string, id: number): boolean;
+  mayClaim(name: string, id: number, naming: Naming): boolean;
   setLogLevel(level: LogLevel): void;
   /** Somebody looks at the items of this kind. */
   freshen(kind: Kind): void;
@@ -187,7 +187,7 @@ export function createFleet(context: SourceContext): Fleet {
     },
     find: (id) => byId.get(id),
     idOf: (source) => slots.find((slot) => slot.source === source)?.id,
-    mayClaim(name, id) {
+    mayClaim(name, id, naming) {
       const before = slots.slice(
         0,
         slots.findIndex((slot) => slot.id === id),
@@ -196,7 +196,7 @@ export function createFleet(context: SourceContext): Fleet {
         ({ source, config }) =>
           source.offer === EMPTY_OFFER &&
           source.status().state === 'starting' &&
-          name.startsWith(exposedName(config.namespace, '')),
+          mayBeNamed(name, config.namespace, naming),
       );
     },
     setLogLevel(level) {

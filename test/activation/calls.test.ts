@@ -83,7 +83,7 @@ describe.each(doors)('a tool that cannot be called over %s', (door) => {
     const similar = {
       git_staus: '"git_status"',
       git_comit: '"git_commit"',
-      read_file: '"fs_read_file"',
+      read_fil: '"fs_read_file"',
       Git_Status: '"git_status"',
       toolman_active: '"toolman_activate"',
       weather: 'List the tools',

@@ -2,6 +2,7 @@
 import { buildCatalog, type Catalog, type Contribution } from '../../src/catalog/catalog.ts';
 import type { Entry } from '../../src/catalog/entry.ts';
 import { KINDS, type Kind, kindWords, type Offer, readItems } from '../../src/catalog/item.ts';
+import { JOINED, type Naming } from '../../src/catalog/names.ts';
 import { toBytes } from '../../src/protocol/json.ts';
 
 /** What identifies it, or members of its definition. */
@@ -45,7 +46,11 @@ export function contributionsOf(offerings: readonly Offering[]): Contribution[] 
 
 /** The catalog of servers in the order of a configuration. */
 export function catalogOf(...offerings: Offering[]): Catalog {
-  return buildCatalog(1, contributionsOf(offerings), ['toolman_activate']);
+  return namedCatalog(JOINED, ...offerings);
+}
+
+export function namedCatalog(naming: Naming, ...offerings: Offering[]): Catalog {
+  return buildCatalog(1, contributionsOf(offerings), ['toolman_activate'], naming);
 }
 
 /** What a server is asked for, out of the JSON with one character a byte. */

@@ -4,7 +4,7 @@ import { server } from '../support/server.ts';
 
 /** Three servers with a few tools each. */
 export const GIT = server('basic', '--name', 'git', '--tools', 'status,commit,log');
-export const DOCKER = server('basic', '--name', 'docker', '--tools', 'ps,build-image');
+export const DOCKER = server('basic', '--name', 'docker', '--tools', 'ps,images');
 export const LINEAR = server('basic', '--name', 'linear', '--tools', 'create_issue');
 
 export function toolsetsToml(commands: Record<string, string>, more = ''): string {
