@@ -267,7 +267,7 @@ describe('a file of another program', () => {
       }),
     );
     const config = await load({ HOME: '/home/me' });
-    expect(config.controls).toEqual([]);
+    expect(config.controls).toEqual(['equip']);
     expect(config.names).toBe('flat');
     expect(
       config.servers.map(({ key, enabled, launch }) => [key, enabled, launch.kind === 'stdio' && launch.file]),

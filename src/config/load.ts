@@ -77,7 +77,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
       cwd,
       env,
       lenient: true,
-      defaultControls: [],
+      defaultControls: ['equip'],
       defaultNames: 'flat',
       notices: all,
     } as const;

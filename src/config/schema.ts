@@ -67,7 +67,9 @@ export const settingsSchema = strictMap({
       error: 'expected a list such as ["activate"]',
     })
     .optional()
-    .describe('Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, else none.'),
+    .describe(
+      'Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
+    ),
   selection: z
     .enum(['own', 'shared'], { error: 'expected "own" or "shared"' })
     .prefault('own')

@@ -180,7 +180,7 @@ describe.each(doors)('.mcp.json over %s', (door) => {
 
   it('has flat names, unless it says otherwise', async () => {
     const names = async (settings: object) => {
-      const files = { '.mcp.json': JSON.stringify({ mcpServers, ...settings }) };
+      const files = { '.mcp.json': JSON.stringify({ mcpServers, controls: [], ...settings }) };
       return toolNames((await enter(door, { files })).client);
     };
     expect(await names({})).toEqual(['task_master_get_tasks', 'my_server_x']);

@@ -106,7 +106,7 @@ describe('it is found', () => {
   it('at once where the configuration says so, ours or that of another program', async () => {
     const [ours, theirs] = [await startSdk(), await startSdk()];
     const config = toml([{ namespace: 'up', url: ours.url, transport: 'sse' }]);
-    const foreign = JSON.stringify({ mcpServers: { up: { type: 'sse', url: theirs.url } } });
+    const foreign = JSON.stringify({ controls: [], mcpServers: { up: { type: 'sse', url: theirs.url } } });
     const gateways = [await startStdio({ config }), await startStdio({ files: { '.mcp.json': foreign } })];
     for (const { client } of gateways) expect(await callText(client, 'up_echo', { n: 1 })).toBe('{"n":1}');
     for (const { seen } of [ours, theirs]) {
