@@ -1,5 +1,13 @@
 /** `toolgate list`. */
-import { didYouMean, type Entry, type Gateway, GatewayError, type Kind, openLocalDoor } from '../index.ts';
+import {
+  didYouMean,
+  type Entry,
+  type Gateway,
+  GatewayError,
+  type Kind,
+  openLocalDoor,
+  type ServerStatus,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';
@@ -32,13 +40,27 @@ function printServers(gateway: Gateway, json: boolean): void {
     print(statuses.map(({ stderr: _, ...status }) => status));
     return;
   }
-  const rows = statuses.map(({ key, kind, state, detail, present }) => [
-    paint('bold', key),
-    kind,
-    paint(present ? 'green' : 'red', state),
-    brief(detail, columns() - 40),
+  const rows = statuses.map((status) => [
+    paint('bold', status.key),
+    status.kind,
+    paint(status.present ? 'green' : 'red', status.state),
+    `since ${localTime(status.since)}`,
+    brief(`${status.detail}${restartsOf(status)}`, columns() - 55),
   ]);
   process.stdout.write(rows.length === 0 ? 'No servers are configured.\n' : `${table(rows)}\n`);
+}
+
+/** The time of day, and the day where that is another one. */
+function localTime(time: string): string {
+  const [day, clock] = new Date(time).toLocaleString('sv-SE').split(' ');
+  return day === new Date().toLocaleDateString('sv-SE') ? clock! : `${day} ${clock}`;
+}
+
+/** How often it had to be started again, and why the last time. */
+function restartsOf({ restarts, history }: ServerStatus): string {
+  if (restarts === 0) return '';
+  const failure = history.findLast(({ state }) => state === 'down');
+  return ` (restarts: ${restarts}, the last one: ${failure?.detail ?? 'long ago'})`;
 }
 
 function printEntries(gateway: Gateway, wanted: readonly Kind[], json: boolean): void {

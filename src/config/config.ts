@@ -39,6 +39,8 @@ export interface ServerConfig {
   readonly totalTimeout: number;
   /** Milliseconds that start-up and listing may take. */
   readonly startTimeout: number;
+  /** Milliseconds between two looks at whether it still answers; 0 for none. */
+  readonly healthInterval: number;
 }
 
 export type Control = 'activate' | 'equip';

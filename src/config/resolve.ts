@@ -30,7 +30,7 @@ export interface Source extends Origin {
 
 export function resolveConfig(settings: Settings, entries: readonly Entry[], source: Source): Config {
   const folder = source.file === null ? source.cwd : dirname(source.file);
-  const { servers, notices, issues } = resolveServers(entries, folder, source);
+  const { servers, notices, issues } = resolveServers(entries, folder, source, settings);
   const text = (path: Path, written: string): string => {
     const expansion = expand(written, source.env);
     if ('text' in expansion) return expansion.text;
@@ -87,7 +87,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
   return deepFreeze(config);
 }
 
-function resolveServers(entries: readonly Entry[], folder: string, { name, env, lenient }: Source) {
+function resolveServers(entries: readonly Entry[], folder: string, { name, env, lenient }: Source, settings: Settings) {
   const servers: ServerConfig[] = [];
   const notices: string[] = [];
   const issues: Issue[] = [];
@@ -103,13 +103,13 @@ function resolveServers(entries: readonly Entry[], folder: string, { name, env, 
       leaveOut('it would start Toolgate itself again.');
     } else {
       const key = freeKey([entry.server.namespace, entry.name, `server-${i + 1}`], taken);
-      servers.push(resolveServer(entry, key, launch));
+      servers.push(resolveServer(entry, key, launch, settings));
     }
   }
   return { servers, notices, issues };
 }
 
-function resolveServer({ name, server }: Entry, key: string, launch: Launch): ServerConfig {
+function resolveServer({ name, server }: Entry, key: string, launch: Launch, settings: Settings): ServerConfig {
   return {
     key,
     namespace: server.namespace ?? name ?? '',
@@ -124,6 +124,7 @@ function resolveServer({ name, server }: Entry, key: string, launch: Launch): Se
     timeout: server.timeout,
     totalTimeout: server.total_timeout ?? Math.max(TOTAL_TIMEOUT, server.timeout),
     startTimeout: server.start_timeout,
+    healthInterval: server.health_interval ?? settings.health_interval,
   };
 }
 

@@ -177,6 +177,7 @@ it('accepts an empty configuration and fills in every default', () => {
   expect(fileSchema.parse({})).toEqual({
     selection: 'own',
     start_wait: 5000,
+    health_interval: 30_000,
     data_dir: '.toolgate',
     http: {
       host: '127.0.0.1',

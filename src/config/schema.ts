@@ -91,6 +91,9 @@ export const settingsSchema = strictMap({
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what there is.'),
+  health_interval: duration(0)
+    .prefault('30s')
+    .describe('How often a silent server is asked whether it still answers; one that does not is restarted. 0: never.'),
   data_dir: text()
     .prefault('.toolgate')
     .describe(

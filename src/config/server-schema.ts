@@ -64,6 +64,7 @@ export const serverShape = {
     .optional()
     .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
   start_timeout: duration(1).prefault('30s').describe('How long starting the server and listing its tools may take.'),
+  health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
 };
 
 const transportOf = { command: 'stdio', url: 'http' } as const;

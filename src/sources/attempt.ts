@@ -126,6 +126,7 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
     if (keeper.isClosed()) throw new GatewayError('source_unavailable', 'closed');
   };
   try {
+    check();
     connection = await connect(config, way, maxMessage, keeper, events);
     keeper.connected(connection);
     check();

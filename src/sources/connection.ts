@@ -129,5 +129,8 @@ export interface Connection {
   /** Whether a user may still be busy elsewhere on its behalf. */
   readonly awaited: boolean;
   readonly pid: number | null;
-  close(): Promise<void>;
+  /** Grows with whatever the server says: while it stays the same there was no sign of life. */
+  readonly heard: number;
+  /** `reason` is what the server did wrong, for its calls; without it they are told that it is being stopped. */
+  close(reason?: string): Promise<void>;
 }

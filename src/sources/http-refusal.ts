@@ -4,6 +4,9 @@ import { messageOf } from '../errors.ts';
 /** The statuses by which a server says that it does not know what it is spoken to about. */
 export const NOT_HERE = [400, 404, 405];
 
+/** Those by which something in front of a server says that it gets no answer either. */
+export const NOBODY_THERE = [502, 503, 504];
+
 /** The codes of errors about a request that was understood. */
 const UNDERSTOOD = [-32_601, -32_602, -32_603, -32_020, -32_021, -32_022];
 

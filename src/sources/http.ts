@@ -13,9 +13,9 @@ import type { Connection, ConnectionEvents, Request, Ticket } from './connection
 import { ACKNOWLEDGED } from './greeting.ts';
 import type { Guest } from './guest.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
-import { isUnderstood, isUnreachable, NOT_HERE, reach, statusHint } from './http-refusal.ts';
+import { isUnderstood, isUnreachable, NOBODY_THERE, NOT_HERE, reach, statusHint } from './http-refusal.ts';
 import { createHttpStream } from './http-stream.ts';
-import { createPending, type Waiting } from './pending.ts';
+import { createPending, failing, type Waiting } from './pending.ts';
 import { createQuestions } from './questions.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
@@ -44,6 +44,7 @@ export async function openHttp(
   let session: string | null = null;
   let revision: string | null = null;
   let ended = false;
+  let heard = 0;
 
   const pending = createPending(source, {
     abandoned({ id, carrier }, reason) {
@@ -108,6 +109,7 @@ export async function openHttp(
   };
 
   const receive = (waiting: Waiting | null, bytes: Buffer) => {
+    heard++;
     if (bytes.length > LONG) receiveLong(waiting, [bytes]);
     else if (readUsualAnswer(bytes)) pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
     else receiveStrictly(waiting, bytes);
@@ -167,6 +169,7 @@ export async function openHttp(
     receive,
     answered(exchange, status, parts) {
       const { waiting } = exchange;
+      if (!NOBODY_THERE.includes(status)) heard++;
       if (isForgotten(status, parts)) {
         forgotten(waiting);
       } else if (status >= 300) {
@@ -227,6 +230,9 @@ export async function openHttp(
 
   return {
     pid: null,
+    get heard() {
+      return heard;
+    },
     get mirrors() {
       return pending.era === 'modern';
     },
@@ -264,11 +270,11 @@ export async function openHttp(
       }
       return waiting;
     },
-    async close() {
+    async close(reason) {
       if (!ended) {
         shut();
         questions.close('the server is being stopped');
-        pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
+        pending.failAll(failing(source, reason));
         if (session !== null) await forget();
       }
       await Promise.all([pool.destroy(), side.destroy()]);

@@ -169,8 +169,8 @@ function subscriptionOf({ bytes, metaStart, metaEnd }: Message): number | null {
   return id === null ? null : Number(bytes.toString('latin1', id.start, id.end));
 }
 
-/** Nothing is logged about being told how much to log, nor about being listened to. */
-const UNLOGGED: ReadonlySet<string> = new Set(['logging/setLevel', 'subscriptions/listen']);
+/** Nothing is logged about being told how much to log, being listened to, or being there. */
+const UNLOGGED: ReadonlySet<string> = new Set(['logging/setLevel', 'subscriptions/listen', 'ping', 'server/discover']);
 
 /** The codes by which a modern server refuses how we asked. They are about this connection, and mean nothing beyond it. */
 const REFUSALS = [HEADER_MISMATCH, CAPABILITY_MISSING, REVISION_UNSUPPORTED];
@@ -191,6 +191,12 @@ function readData(error: Buffer): { readonly supported?: unknown } | null {
   } catch {
     return null;
   }
+}
+
+/** What a call under way is told when its connection is closed, for a fault of the server or for none. */
+export function failing(source: string, fault: string | undefined): GatewayError {
+  if (fault === undefined) return new GatewayError('source_unavailable', `Server "${source}" is being stopped.`);
+  return new GatewayError('source_broken', `Server "${source}" ${fault}. Try again in a moment.`);
 }
 
 export function createPending(source: string, { abandoned, refused }: PendingEvents): Pending {

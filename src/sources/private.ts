@@ -9,6 +9,7 @@ import type { Keeper, Opened } from './attempt.ts';
 import type { Connection, Request, Ticket } from './connection.ts';
 import type { Fading } from './fading.ts';
 import type { Guest } from './guest.ts';
+import { createHealth, HUNG, RESTARTED } from './health.ts';
 import { createIdling } from './idling.ts';
 import { later } from './later.ts';
 import { retryPause } from './retry.ts';
@@ -25,7 +26,7 @@ export interface Privates {
   tell(guest: Guest, message: Buffer): void;
   /** The server has forgotten the session of this connection: the next call opens another. */
   forgotten(connection: Connection): void;
-  /** The time after which they are stopped may have changed. */
+  /** The times after which they are stopped, or looked after, may have changed. */
   rearm(): void;
   leave(guest: Guest): void;
   readonly inFlight: number;
@@ -102,7 +103,7 @@ export function createPrivates(options: PrivateOptions): Privates {
       for (const own of owns.values()) own.forgotten(connection);
     },
     rearm() {
-      for (const { idling } of owns.values()) idling.arm();
+      for (const { rearm } of owns.values()) rearm();
     },
     leave,
     get inFlight() {
@@ -127,14 +128,27 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
   let closed = false;
   let failures = 0;
   let retryTimer: NodeJS.Timeout | undefined;
-  const wishes = createWishes(() => (line === null ? null : { ...line, timeout: config().timeout }));
+  const current = () => (line === null ? null : { ...line, timeout: config().timeout });
+  const wishes = createWishes(current);
   const inFlight = () => (line?.connection.inFlight ?? 0) + (opening === null ? 0 : 1);
-  const isBusy = () => inFlight() > 0 || line?.connection.awaited === true || wishes.subscriptions.uris.length > 0;
+  const health = createHealth({
+    line: current,
+    config,
+    calls: inFlight,
+    asks: () => true,
+    hung(which) {
+      void which.close(RESTARTED);
+      lost(which, HUNG);
+    },
+  });
+  const isBusy = () =>
+    inFlight() > Number(health.isAsking) || line?.connection.awaited === true || wishes.subscriptions.uris.length > 0;
   const idling = createIdling(() => (line === null ? null : config().idleStop), isBusy, retire);
 
   /** Takes the connection out of charge; it finishes what it has under way. */
   function retire(): void {
     idling.disarm();
+    health.disarm();
     if (line !== null) fading.add(line.connection);
     line = null;
   }
@@ -152,14 +166,9 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
       entered(opened) {
         line = opened;
         wishes.renew();
-        idling.arm();
+        rearm();
       },
-      lost(which, reason) {
-        if (line?.connection !== which || closed) return;
-        note(`the connection of one client has ended: ${reason}`);
-        retire();
-        listenAgain();
-      },
+      lost,
     })
       .then(({ connection }) => connection)
       .finally(() => {
@@ -167,6 +176,18 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
         nascent = null;
       });
     return opening;
+  }
+
+  function lost(which: Connection, reason: string): void {
+    if (line?.connection !== which || closed) return;
+    note(`the connection of one client has ended: ${reason}`);
+    retire();
+    listenAgain();
+  }
+
+  function rearm(): void {
+    idling.arm();
+    health.arm();
   }
 
   /** The next call opens another; where there is something to hear of, nobody waits for that. */
@@ -182,7 +203,7 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
 
   return {
     wishes,
-    idling,
+    rearm,
     inFlight,
     isBusy,
     connect,
@@ -207,6 +228,7 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
     async close(): Promise<void> {
       closed = true;
       idling.disarm();
+      health.disarm();
       clearTimeout(retryTimer);
       const connection = line?.connection ?? nascent;
       line = null;

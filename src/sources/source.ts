@@ -9,15 +9,10 @@ import type { VerdictStore } from '../store/verdicts.ts';
 import type { Request, Ticket } from './connection.ts';
 import type { TaskAbilities } from './greeting.ts';
 import type { Guest } from './guest.ts';
+import type { Report } from './history.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
-/** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
-export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'closed';
-
-export interface SourceStatus {
-  readonly state: SourceState;
-  /** Why it is down, or what it calls itself when it is up. */
-  readonly detail: string;
+export interface SourceStatus extends Report {
   readonly revision: string | null;
   readonly pid: number | null;
   readonly restarts: number;

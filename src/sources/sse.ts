@@ -15,7 +15,7 @@ import type { Connection, ConnectionEvents } from './connection.ts';
 import type { HttpLaunch, HttpOptions } from './http.ts';
 import { TooLarge } from './http-exchange.ts';
 import { reach, statusHint } from './http-refusal.ts';
-import { createPending, type Waiting } from './pending.ts';
+import { createPending, failing, type Waiting } from './pending.ts';
 import { createQuestions } from './questions.ts';
 
 export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
@@ -29,6 +29,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   /** What is to be sent as soon as there is an address. */
   const early: (() => void)[] = [];
   let ended = false;
+  let heard = 0;
   let abort: () => void = () => {};
 
   const pending = createPending(source, {
@@ -60,6 +61,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   }
 
   const receive = (bytes: Buffer) => {
+    heard++;
     const long = bytes.length > LONG ? readLongAnswer([bytes]) : null;
     if (long !== null) pending.deliver(long.id, long.result);
     else if (bytes.length <= LONG && readUsualAnswer(bytes))
@@ -129,6 +131,9 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   return {
     pid: null,
     mirrors: false,
+    get heard() {
+      return heard;
+    },
     get inFlight() {
       return pending.size;
     },
@@ -157,11 +162,11 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
       }
       return waiting;
     },
-    async close() {
+    async close(reason) {
       if (!ended) {
         ended = true;
         questions.close('the server is being stopped');
-        pending.failAll(new GatewayError('source_unavailable', `Server "${source}" is being stopped.`));
+        pending.failAll(failing(source, reason));
       }
       abort();
       await pool.destroy();

@@ -13,7 +13,7 @@ import type { Connection, ConnectionEvents, ListenRequest } from './connection.t
 import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './greeting.ts';
 import type { Guest } from './guest.ts';
 import { keepListening, type Listening } from './listening.ts';
-import { createPending } from './pending.ts';
+import { createPending, failing } from './pending.ts';
 import { createQuestions } from './questions.ts';
 import { type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
 import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
@@ -162,7 +162,11 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       else if (start.startsWith('{') && !start.includes('"method"')) pending.failAll(error);
     },
   });
-  child.stdout.on('data', (chunk: Buffer) => reader.push(chunk));
+  let heard = 0;
+  child.stdout.on('data', (chunk: Buffer) => {
+    heard++;
+    reader.push(chunk);
+  });
   child.stdout.on('error', () => {});
   // Without its pipes a server can serve nobody, though its process may live on: it has to go before it can come back.
   let unpiped: NodeJS.Timeout | undefined;
@@ -205,6 +209,9 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   return {
     pid: group,
     mirrors: false,
+    get heard() {
+      return heard;
+    },
     get inFlight() {
       return pending.size;
     },
@@ -244,10 +251,11 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
       write(request.encode(entry.id, pending.era));
       return entry;
     },
-    async close() {
+    async close(reason) {
       closing = true;
       listening?.stop();
       if (ended || group === null) return;
+      if (reason !== undefined) pending.failAll(failing(source, reason));
       setImmediate(() => child.stdin.end());
       const term = setTimeout(killGroup, GRACE.input, group, 'SIGTERM');
       const kill = setTimeout(killGroup, GRACE.input + GRACE.term, group, 'SIGKILL');

@@ -10,6 +10,8 @@ import type { Connection, Request, Ticket } from './connection.ts';
 import { createFading } from './fading.ts';
 import { createFreshness } from './freshness.ts';
 import { type Greeting, NO_TASKS } from './greeting.ts';
+import { createHealth, HUNG, RESTARTED } from './health.ts';
+import { createHistory } from './history.ts';
 import { createIdling } from './idling.ts';
 import { later } from './later.ts';
 import { createLeases } from './leases.ts';
@@ -18,13 +20,11 @@ import { passNews, passUpdate } from './news.ts';
 import { createPrivates } from './private.ts';
 import { createRelisting } from './relisting.ts';
 import { createRepeats } from './repeats.ts';
-import { retryPause } from './retry.ts';
-import type { Source, SourceContext, SourceState } from './source.ts';
+import { createRetry } from './retry.ts';
+import type { Source, SourceContext } from './source.ts';
 import { createTail } from './tail.ts';
 import { createWishes } from './wishes.ts';
 
-/** A server that stayed up this long is not in a crash loop. */
-const STEADY = 30_000;
 /** A server that forgets this often in a row gets pauses too. */
 const MAX_FORGETS = 5;
 
@@ -33,28 +33,29 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let config = initial;
   /** Whether each caller has a connection to itself. A server with another answer is another one. */
   const isPrivate = initial.share === 'session';
-  let state: SourceState = 'starting';
-  let detail = '';
   let greeting: Greeting | null = null;
   let connection: Connection | null = null;
   let starting: Promise<Connection> | null = null;
   /** The connection that `starting` is about. */
   let opening: Connection | null = null;
+  /** The end of one that was hung: until then its successor has to wait. */
+  let parting: Promise<void> | null = null;
   let offer: Offer = EMPTY_OFFER;
-  let failures = 0;
   let restarts = 0;
-  let upSince = 0;
-  let retryTimer: NodeJS.Timeout | undefined;
   let waking = 0;
-  const isClosed = () => state === 'closed';
+  const stderr = createTail();
+  const states = createHistory(context, () => config.key, stderr);
+  const { moved } = states;
+  const isClosed = () => states.state === 'closed';
+  const retry = createRetry(() => start().catch(() => {}));
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
   const fading = createFading();
   /** Whether it has been seen to ask things of its clients. */
   let asks = false;
-  const wishes = createWishes(() =>
-    connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout },
-  );
+  const line = () =>
+    connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout };
+  const wishes = createWishes(line);
   const note = (message: string) => events.emit('note', { source: config.key, message });
   const leases = createLeases(initial.key, initial.launch.kind, async (lost) => {
     const opened = await openAnother({ lost });
@@ -62,8 +63,18 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     return opened.connection;
   });
   const privates = createPrivates({ config: () => config, open: openPrivate, note, fading });
+  const health = createHealth({
+    line,
+    config: () => config,
+    calls: () => source.inFlight,
+    asks: () => asks,
+    hung(which) {
+      parting = which.close(RESTARTED);
+      lost(which, HUNG);
+    },
+  });
   const isBusy = () =>
-    connection!.inFlight + leases.inFlight > 0 ||
+    connection!.inFlight + leases.inFlight > Number(health.isAsking) ||
     waking > 0 ||
     connection!.awaited ||
     wishes.subscriptions.uris.length > 0;
@@ -76,20 +87,10 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     forgotten,
   });
   let mayProbe = true;
-  const stderr = createTail();
-
-  const moved = (next: SourceState, why: string) => {
-    state = next;
-    detail = why;
-    // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
-    const said = next === 'down' ? stderr.lastLine() : '';
-    events.emit('source', { source: config.key, state, detail: said === '' ? why : `${why} (it said: ${said})` });
-    context.changed();
-  };
   const sleeps = () => config.idleStop !== null || config.start === 'lazy';
 
   function start(): Promise<Connection> {
-    clearTimeout(retryTimer);
+    retry.clear();
     starting ??= open().finally(() => {
       starting = null;
     });
@@ -98,11 +99,12 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
 
   async function open(): Promise<Connection> {
     // While a failed server is tried again it stays `down`, so that the reason can be read.
-    if (state !== 'asleep' && state !== 'down') moved('starting', '');
+    if (states.state !== 'asleep' && states.state !== 'down') moved('starting', '');
     try {
+      await parting;
       return (await openServer(config, context.limits.message, verdicts, keeper, mayProbe)).connection;
     } catch (error) {
-      failures++;
+      retry.failed();
       // A few servers end at a question that they do not know: the next time they are not asked it.
       const fled = error instanceof AttemptFailure && error.early && error.died && config.launch.kind === 'stdio';
       if (fled) mayProbe = !mayProbe;
@@ -124,12 +126,13 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       ({ connection, greeting } = opened);
       offer = reuseItems(offer, { ...opened.listed.offer, instructions: greeting.instructions });
       freshness.note(greeting.silent, opened.listed.holds);
-      upSince = Date.now();
+      retry.works();
       idling.use();
       wishes.renew();
       moved('up', greeting.server);
       void offers.write(config.launchHash, offer);
       idling.arm();
+      health.arm();
     },
     lost,
     forgotten,
@@ -182,7 +185,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     for (const others of [privates, leases]) others.forgotten(which);
     if (connection === which) {
       retire(connection);
-      if (failures > MAX_FORGETS) retryLater(FORGOTTEN);
+      if (retry.failures > MAX_FORGETS) retryLater(FORGOTTEN);
       else {
         moved('asleep', `${FORGOTTEN}; a new one is being opened`);
         start().catch(() => {});
@@ -191,20 +194,24 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     return refused === null ? null : repeats.again(refused);
   }
 
+  /** There is nothing to look after. */
+  function rest(): void {
+    idling.disarm();
+    relisting.clear();
+    health.disarm();
+  }
+
   /** Takes the connection out of charge, and notes that this was not planned. */
   function retire(which: Connection): void {
     connection = null;
-    idling.disarm();
-    relisting.clear();
+    rest();
     fading.add(which);
-    if (Date.now() - upSince > STEADY) failures = 0;
-    failures++;
+    retry.failed();
   }
 
   function retryLater(reason: string): void {
     moved('down', reason);
-    retryTimer = setTimeout(() => start().catch(() => {}), retryPause(failures));
-    retryTimer.unref();
+    retry.later();
   }
 
   async function refresh(kind: Kind): Promise<void> {
@@ -227,8 +234,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   function sleep(): void {
     if (connection !== null) fading.add(connection);
     connection = null;
-    relisting.clear();
-    failures = 0;
+    rest();
+    retry.stopped();
     moved('asleep', 'stopped while idle; the next call starts it');
   }
 
@@ -256,10 +263,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
 
   async function close(): Promise<void> {
     if (isClosed()) return;
-    state = 'closed';
-    clearTimeout(retryTimer);
-    idling.disarm();
-    relisting.clear();
+    states.close();
+    retry.clear();
+    rest();
     // One that is still starting is not waited for: it may hang for as long as start_timeout.
     const open = connection ?? opening;
     connection = null;
@@ -276,8 +282,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       if (held !== null) return held;
       return asks && request.pinned !== true ? leases.request(connection, request) : connection.request(request);
     }
-    if (state === 'asleep' || starting !== null) return wake(request);
-    const error = unavailable(`${detail}. Try again later`);
+    if (states.state === 'asleep' || starting !== null) return wake(request);
+    const error = unavailable(`${states.detail}. Try again later`);
     queueMicrotask(() => request.sink.fail(error));
     return { cancel() {} };
   }
@@ -288,14 +294,13 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return offer;
     },
     get present() {
-      return connection !== null || (state === 'asleep' && offer !== EMPTY_OFFER);
+      return connection !== null || (states.state === 'asleep' && offer !== EMPTY_OFFER);
     },
     get inFlight() {
       return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + privates.inFlight + waking;
     },
     status: () => ({
-      state,
-      detail,
+      ...states.report(),
       revision: greeting?.revision ?? null,
       pid: connection?.pid ?? null,
       restarts,
@@ -304,8 +309,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     update(next) {
       config = next;
       idling.arm();
+      health.arm();
       privates.rearm();
-      if (state === 'asleep' && !sleeps()) void start().catch(() => {});
+      if (states.state === 'asleep' && !sleeps()) void start().catch(() => {});
     },
     get subscribes() {
       return greeting?.subscribes ?? false;
@@ -332,6 +338,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     call,
     async drain() {
       const latest = Date.now() + config.timeout;
+      health.disarm();
       while (!isClosed() && source.inFlight > 0 && Date.now() < latest)
         await new Promise((resolve) => setTimeout(resolve, 20));
       await close();

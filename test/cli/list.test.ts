@@ -64,6 +64,21 @@ describe('toolgate list', () => {
     expect(stdout).toMatch(/^gone +stdio +down .*no-such-program-anywhere/m);
   });
 
+  it('says since when a server is in its state, and with --json what it has been through', async () => {
+    const commands = { up: server('basic', '--name', 'basic'), gone: 'no-such-program-anywhere' };
+    const shown = await runCli(['list', 'servers'], { config: serversToml(commands) });
+    expect(shown.stdout).toMatch(/^up +stdio +up +since \d\d:\d\d:\d\d {2}basic 1\.0\.0$/m);
+    expect(shown.stdout).toMatch(/^gone +stdio +down +since \d\d:\d\d:\d\d {2}could not be started/m);
+    const { stdout } = await runCli(['list', 'servers', '--json'], { config: serversToml(commands) });
+    const [up, gone] = JSON.parse(stdout) as { since: string; history: { time: string; state: string }[] }[];
+    expect(up!.history.map(({ state }) => state)).toEqual(['starting', 'up']);
+    expect(gone!.history.map(({ state }) => state)).toEqual(['starting', 'down']);
+    for (const { since, history } of [up!, gone!]) {
+      expect(since).toBe(history[1]!.time);
+      expect(since).toMatch(/^\d{4}-\d\d-\d\dT/);
+    }
+  });
+
   it('says so where there is nothing', async () => {
     expect((await runCli(['list'], { config: 'controls = []\n' })).stdout).toBe('There is nothing.\n');
     expect((await runCli(['list', 'servers'], { config: '' })).stdout).toBe('No servers are configured.\n');

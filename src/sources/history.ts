@@ -1,0 +1,69 @@
+/** The state of a server: which one, since when and why, and the last few before it. */
+import type { Events } from '../events.ts';
+import type { Tail } from './tail.ts';
+
+/** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
+export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'closed';
+
+export interface Transition {
+  /** When, as ISO 8601. */
+  readonly time: string;
+  readonly state: SourceState;
+  readonly detail: string;
+}
+
+export interface History {
+  readonly state: SourceState;
+  readonly detail: string;
+  moved(next: SourceState, why: string): void;
+  /** The end, of which nobody is told. */
+  close(): void;
+  report(): Report;
+}
+
+export interface Report {
+  readonly state: SourceState;
+  /** Why it is down, or what it calls itself when it is up. */
+  readonly detail: string;
+  /** When it came into its state, as ISO 8601. */
+  readonly since: string;
+  /** The last states that it was in, the present one at the end. A failure that only repeats itself stands there once. */
+  readonly history: readonly Transition[];
+}
+
+const MOST = 20;
+
+export function createHistory(
+  { events, changed }: { readonly events: Events; changed(): void },
+  key: () => string,
+  stderr: Tail,
+): History {
+  let state: SourceState = 'starting';
+  let detail = '';
+  let since = new Date().toISOString();
+  let history: readonly Transition[] = [{ time: since, state, detail }];
+
+  return {
+    get state() {
+      return state;
+    },
+    get detail() {
+      return detail;
+    },
+    moved(next, why) {
+      const time = new Date().toISOString();
+      if (state !== next) since = time;
+      if (state !== next || detail !== why) history = [...history, { time, state: next, detail: why }].slice(-MOST);
+      state = next;
+      detail = why;
+      // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
+      const said = next === 'down' ? stderr.lastLine() : '';
+      events.emit('source', { source: key(), state, detail: said === '' ? why : `${why} (it said: ${said})` });
+      changed();
+    },
+    close() {
+      state = 'closed';
+    },
+    report: () => ({ state, detail, since, history }),
+  };
+}
