@@ -9,7 +9,10 @@ import { buildView, type View } from './access/view.ts';
 import { createViews } from './access/views.ts';
 import { type Call, findCall } from './calls/call.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
-import { createEarlyCalls } from './calls/early.ts';
+import { dispatch, NO_TICKET } from './calls/dispatch.ts';
+import { createEarlyCalls, MAY_CHANGE } from './calls/early.ts';
+import { createFigures, type Figures } from './calls/figures.ts';
+import { createMiddlewareStack, type Middleware, runThrough } from './calls/middleware.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
@@ -22,9 +25,8 @@ import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
 import { createControlDesk } from './controls/desk.ts';
-import { type ErrorCode, GatewayError, toGatewayError } from './errors.ts';
+import { GatewayError, toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
-import { toBytes } from './protocol/json.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
 import type { Era } from './protocol/revisions.ts';
@@ -54,6 +56,10 @@ export interface Gateway {
   /** Calls that wait for an answer of a client without a session. */
   readonly parked: ParkedCalls;
   readonly tasks: TaskDesk;
+  /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
+  use(middleware: Middleware): () => void;
+  /** How the calls went so far. */
+  readonly figures: Figures;
   /** Somebody wants to hear the log messages of servers from this level on. */
   setLogLevel(level: LogLevel): void;
   statuses(): ServerStatus[];
@@ -66,11 +72,6 @@ export interface Gateway {
 
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
-/** The answer for an item of a server that does not complete. */
-const NO_COMPLETION = toBytes({ completion: { values: [] } });
-const NO_TICKET: Ticket = { cancel() {} };
-/** Answers that may be others when all servers are there, or when what was asked before has been done. */
-const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
 
 export function createGateway(initial: Config): Gateway {
   const events = createEvents();
@@ -90,6 +91,8 @@ export function createGateway(initial: Config): Gateway {
       for (const member of members) if (member.selection === null) member.look();
     },
   );
+  const stack = createMiddlewareStack();
+  const figures = createFigures(events);
   const context = {
     events,
     offers: openOfferStore(config.dataDir),
@@ -221,6 +224,7 @@ export function createGateway(initial: Config): Gateway {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: message.method, error });
       if (opening.current !== null && MAY_CHANGE.has(known.code)) return routeWhenKnown(member, message, sink);
+      figures.refuse();
       sink.fail(known);
       return NO_TICKET;
     }
@@ -232,26 +236,17 @@ export function createGateway(initial: Config): Gateway {
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
-    let call = findCall(member.view(), message, sink);
-    const { entry } = call;
+    const call = findCall(member.view(), message, sink);
     if (opening.current !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     sink.admit(call);
-    if (entry.sourceId === BUILT_IN) {
-      runControl(member, entry.name, message, sink);
-      return NO_TICKET;
-    }
-    const slot = fleet.find(entry.sourceId);
-    if (slot === undefined)
-      throw new GatewayError('source_unavailable', `Server "${entry.sourceKey}" has been removed.`);
-    if (call.method === 'completion/complete' && !slot.source.completes) {
-      sink.result(NO_COMPLETION, 'legacy');
-      return NO_TICKET;
-    }
-    if (message.taskStart >= 0 || sink.tasks || slot.source.tasks.starts) call = tasks.attend(call, member.agent);
-    call.timeout = slot.config.timeout;
-    call.totalTimeout = slot.config.totalTimeout;
-    call.guest = member.guest;
-    return slot.source.call(call);
+    if (stack.all.length === 0) return send(member, call);
+    return runThrough(stack.all, call, member.agent, events, (seen) => send(member, seen));
+  }
+
+  function send(member: Member, found: Call): Ticket {
+    const { entry, message, inner: sink } = found;
+    if (entry.sourceId === BUILT_IN) return runControl(member, entry.name, message, sink);
+    return dispatch(found, fleet.find(entry.sourceId), member, tasks, figures);
   }
 
   /** Whether a server that is still starting could change what is meant: then the quickest server must not decide it. */
@@ -259,7 +254,7 @@ export function createGateway(initial: Config): Gateway {
     return entry.sourceId === BUILT_IN || !exact || fleet.mayClaim(entry.name, entry.sourceId, config);
   }
 
-  function runControl(member: Member, name: string, message: Message, sink: Sink): void {
+  function runControl(member: Member, name: string, message: Message, sink: Sink): Ticket {
     const args = parseParams(message).arguments;
     const work = () =>
       controls.run(name, { ...controlContext(), selection: member.selection ?? defaults.selection }, args);
@@ -270,6 +265,7 @@ export function createGateway(initial: Config): Gateway {
       },
       failed: (error) => sink.fail(error),
     });
+    return NO_TICKET;
   }
 
   const controlContext = () => ({ catalog, servers: fleet.statuses(), shelf: defaults.shelf });
@@ -336,6 +332,8 @@ export function createGateway(initial: Config): Gateway {
     },
     parked,
     tasks,
+    use: stack.use,
+    figures,
     setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses(),
     tried: () => tried,

@@ -7,34 +7,49 @@ import { GatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/mirror.ts';
+import type { Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
-import type { Request, Sink } from '../sources/connection.ts';
+import { saysError } from '../protocol/tool-error.ts';
+import type { Request, Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
+import type { Source } from '../sources/source.ts';
+import { CANCELLED, type CallFigures, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './figures.ts';
+import { Relay } from './relay.ts';
 
-/** A caller's request on its way to the server that its name belongs to. */
-export class Call implements Request {
+/**
+ * A caller's request on its way to the server that its name belongs to. It is its own sink and ticket, because what comes
+ * back has to be counted, and a further object for each call is felt.
+ */
+export class Call extends Relay implements Request, Ticket {
   readonly message: Message;
   readonly entry: Entry;
   /** What `rewriteRequest` puts between `start` and `end`. */
   readonly name: string;
   readonly start: number;
   readonly end: number;
-  readonly sink: Sink;
   timeout = 0;
   totalTimeout = 0;
   guest: Guest | null = null;
   /** The definition, as last listed. */
   item: Item;
+  /** Where it is counted while it is under way. */
+  figures: CallFigures | null = null;
+  started = 0;
+  ticket: Ticket | null = null;
 
   constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink) {
+    super(sink);
     this.message = message;
     this.entry = entry;
     this.name = name;
     this.start = start;
     this.end = end;
-    this.sink = sink;
     this.item = entry.item;
+  }
+
+  get sink(): Sink {
+    return this;
   }
 
   get method(): string {
@@ -62,6 +77,54 @@ export class Call implements Request {
   renew(offer: Offer): void {
     const { kind, name } = this.item;
     this.item = offer.items.find((item) => item.kind === kind && item.name === name) ?? this.item;
+  }
+
+  /** The same call, to be answered to another sink. */
+  to(sink: Sink): Call {
+    return new Call(this.message, this.entry, this.name, this.start, this.end, sink);
+  }
+
+  /** The same call in other words. */
+  as(message: Message, start: number, end: number): Call {
+    return new Call(message, this.entry, this.name, start, end, this.inner);
+  }
+
+  send(source: Source, figures: CallFigures): Ticket {
+    this.figures = figures;
+    this.started = performance.now();
+    figures.begin();
+    try {
+      this.ticket = source.call(this);
+    } catch (error) {
+      this.#over(FAILED);
+      throw error;
+    }
+    return this;
+  }
+
+  cancel(reason: string): void {
+    this.#over(CANCELLED);
+    this.ticket?.cancel(reason);
+  }
+
+  override result(result: Parts, era: Era): void {
+    this.#over(this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK);
+    this.inner.result(result, era);
+  }
+
+  override error(error: Buffer, era: Era): void {
+    this.#over(ERROR);
+    this.inner.error(error, era);
+  }
+
+  override fail(error: GatewayError): void {
+    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED);
+    this.inner.fail(error);
+  }
+
+  #over(outcome: number): void {
+    this.figures?.end(outcome, performance.now() - this.started);
+    this.figures = null;
   }
 }
 

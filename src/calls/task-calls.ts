@@ -1,7 +1,5 @@
 /** Requests that may start a task, and those about one: the client's ids on the one side, the server's on the other. */
-
 import { GatewayError } from '../errors.ts';
-import type { LogLevel } from '../protocol/levels.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { encodeHeader } from '../protocol/mirror.ts';
 import { join, type Parts } from '../protocol/parts.ts';
@@ -9,8 +7,9 @@ import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Target, type Wire } from '../protocol/rewrite.ts';
 import { exchangeIds, isTask, startedTask } from '../protocol/task.ts';
-import type { Admission, Request, Sink } from '../sources/connection.ts';
+import type { Request, Sink } from '../sources/connection.ts';
 import { Call } from './call.ts';
+import { Relay } from './relay.ts';
 import { taskUnknown } from './task-names.ts';
 
 /** From one side's ids to the other's. */
@@ -21,59 +20,20 @@ export interface Exchange {
   back(id: string): string;
 }
 
-/** Stands before the sink of a client and exchanges the ids of tasks in all that passes. */
-class TaskSink implements Sink {
-  readonly inner: Sink;
+/** Exchanges the ids of tasks in all that passes to the client. */
+class TaskSink extends Relay {
   readonly exchange: Exchange;
-  readonly owner: object;
-  readonly capabilities: string;
-  readonly asks: ReadonlySet<string>;
-  readonly logLevel: LogLevel | null;
-  readonly tasks: boolean;
 
   constructor(inner: Sink, exchange: Exchange) {
-    this.inner = inner;
+    super(inner);
     this.exchange = exchange;
-    this.owner = inner.owner;
-    this.capabilities = inner.capabilities;
-    this.asks = inner.asks;
-    this.logLevel = inner.logLevel;
-    this.tasks = inner.tasks;
   }
 
-  get awaySince(): number | null {
-    return this.inner.awaySince;
-  }
-
-  get isFull(): boolean {
-    return this.inner.isFull;
-  }
-
-  whenDrained(goOn: () => void): void {
-    this.inner.whenDrained(goOn);
-  }
-
-  admit(call: Admission): void {
-    this.inner.admit(call);
-  }
-
-  result(result: Parts, era: Era): void {
+  override result(result: Parts, era: Era): void {
     this.inner.result(exchangeIds(join(result), this.exchange.out), era);
   }
 
-  error(error: Buffer, era: Era): void {
-    this.inner.error(error, era);
-  }
-
-  fail(error: GatewayError): void {
-    this.inner.fail(error);
-  }
-
-  notify(message: Buffer): void {
-    this.inner.notify(message);
-  }
-
-  ask(question: Question): void {
+  override ask(question: Question): void {
     const { out, back } = this.exchange;
     const passed: Question = {
       method: question.method,

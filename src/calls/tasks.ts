@@ -132,7 +132,7 @@ export function createTaskDesk(find: Find): TaskDesk {
 
   return {
     attend(call, agent) {
-      const { message, entry, name, start, end, sink } = call;
+      const { message, entry, name, start, end, inner: sink } = call;
       if (message.method !== 'tools/call') return call;
       const { sourceId, sourceKey } = entry;
       if (message.taskStart < 0) {

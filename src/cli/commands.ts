@@ -6,6 +6,8 @@ export interface Options {
   readonly config?: string;
   readonly 'log-level'?: string;
   readonly json?: boolean;
+  readonly stats?: boolean;
+  readonly url?: string;
   readonly host?: string;
   readonly port?: string;
   readonly 'equip-toolset'?: string;
@@ -36,6 +38,8 @@ const optionTexts: Readonly<
   config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
   'log-level': { type: 'string', value: 'LEVEL', text: 'debug, info, warn, error or silent' },
   json: { type: 'boolean', text: 'print JSON' },
+  stats: { type: 'boolean', text: 'how calls went in a gateway that is running, instead' },
+  url: { type: 'string', value: 'URL', text: 'where that one listens (default http://127.0.0.1:8808)' },
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
@@ -57,13 +61,16 @@ export const commands = {
   serve: {
     usage: 'toolgate serve',
     summary: 'MCP over HTTP, for many clients at once',
-    details: ['The endpoint is /mcp; /health and /ready are for probes. Set BEARER_TOKEN to require a token.'],
+    details: [
+      'The endpoint is /mcp; /health and /ready are for probes, /metrics for Prometheus. Set BEARER_TOKEN to require a token.',
+    ],
     options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts]',
     summary: 'what the configured servers offer; * marks what is active',
-    options: ['json', 'config', 'log-level'],
+    details: ['--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations.'],
+    options: ['json', 'stats', 'url', 'config', 'log-level'],
   },
   toolsets: {
     usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip] [NAME] [TOOL …]',

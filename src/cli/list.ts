@@ -10,6 +10,7 @@ import {
 } from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
+import { showStats } from './stats.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
@@ -27,6 +28,8 @@ export async function list(args: readonly string[], options: Options): Promise<n
       `"${what}" cannot be listed.${didYouMean(what, names)} Choose from ${names.join(', ')}.`,
     );
   }
+  if (options.stats === true) return showStats(what, options);
+  if (options.url !== undefined) throw new GatewayError('usage', '--url says where to ask for --stats; add that.');
   return withGateway(options, async (gateway) => {
     if (what === 'servers') printServers(gateway, options.json === true);
     else printEntries(gateway, kinds[what]!, options.json === true);

@@ -1,6 +1,6 @@
 /** The log: what happens in the gateway, on standard error; JSON lines when nobody is watching a terminal. */
 import type { EventMap, EventName, Gateway } from '../index.ts';
-import { GatewayError } from '../index.ts';
+import { GatewayError, logCalls } from '../index.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -23,6 +23,7 @@ const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as co
 
 export function startLog(gateway: Gateway, level: LogLevel): void {
   const least = LEVELS.indexOf(level);
+  if (level === 'debug') gateway.use(logCalls((message) => write({ level: 'debug', message })));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = toLines(name, event);

@@ -1,6 +1,7 @@
 /** A way in for programs in the same process: values instead of bytes. */
 
 import type { Caller } from '../calls/caller.ts';
+import { parseObject, relayed } from '../calls/relayed.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
@@ -11,17 +12,6 @@ import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 import { READS_AT_ONCE } from '../sources/connection.ts';
-
-/** An error that a server answered with, passed on as it came. */
-export class RelayedError extends Error {
-  override readonly name = 'RelayedError';
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    super(String((error as { message?: unknown }).message ?? 'The server answered with an error.'));
-    this.error = error;
-  }
-}
 
 export interface LocalCallOptions {
   readonly onProgress?: (params: unknown) => void;
@@ -72,9 +62,9 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
               );
             else resolve(plain);
           },
-          error: (error) => reject(new RelayedError(parse(error))),
+          error: (error, era) => reject(relayed(error, era)),
           fail: reject,
-          notify: (bytes) => options.onProgress?.(parse(bytes).params),
+          notify: (bytes) => options.onProgress?.(parseObject(bytes).params),
           ask: ({ method, refuse }) => refuse(unanswerable(method, 'the caller is a program')),
         });
         const cancel = () => {
@@ -87,13 +77,4 @@ export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | '
     },
     close: () => caller.leave(),
   };
-}
-
-/** Servers send what JSON.parse does not take, too; that must not reach the pipe's reader as an exception. */
-function parse(bytes: Buffer): Readonly<Record<string, unknown>> {
-  try {
-    return JSON.parse(bytes.toString()) as Record<string, unknown>;
-  } catch {
-    return { message: 'The server sent what is not valid JSON.' };
-  }
 }

@@ -11,6 +11,7 @@ import type { Visitor } from './body.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { createMcpHandler } from './mcp.ts';
+import { sendMetrics } from './metrics.ts';
 import { createSessions, KEEPALIVE } from './sessions.ts';
 import { createSseDoor } from './sse.ts';
 import { createStateless, isModernHeader } from './stateless.ts';
@@ -97,6 +98,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     headers: readonly string[],
   ): void {
     if (path === '/mcp') handleMcp(request, response, visitor, headers);
+    else if (path === '/metrics') sendMetrics(gateway, sessions.size + sse.size, request, response, headers);
     else if (path === '/sse' && gateway.config.http.sse) sse.open(request, response, visitor, headers);
     else if (path === '/messages' && gateway.config.http.sse) sse.post(request, response, visitor, headers);
     else throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
@@ -177,7 +179,7 @@ function preflight({ headers }: IncomingMessage): readonly string[] {
 }
 
 function allowed(path: string, modern: boolean): string {
-  if (path === '/sse') return 'GET';
+  if (path === '/sse' || path === '/metrics') return 'GET';
   return modern || path === '/messages' ? 'POST' : 'POST, GET, DELETE';
 }
 

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { saysError } from './tool-error.ts';
+
+const filler = (length: number) => [{ type: 'text', text: 'isError "isError":true '.repeat(length / 23) }];
+const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
+
+describe('saysError', () => {
+  const cases: [string, boolean, Buffer][] = [
+    ['nothing', false, bytes({ content: [] })],
+    ['an empty object', false, bytes({})],
+    ['true at the end', true, bytes({ content: filler(100), isError: true })],
+    ['true at the start', true, bytes({ isError: true, content: filler(100) })],
+    ['true in between', true, bytes({ content: filler(100), isError: true, _meta: { a: 1 } })],
+    ['false', false, bytes({ content: [], isError: false })],
+    ['a text that looks like it', false, bytes({ content: filler(500) })],
+    ['something inside that says so', false, bytes({ content: [], structuredContent: { isError: true } })],
+    ['something inside, and itself', true, bytes({ structuredContent: { isError: false }, isError: true })],
+    ['spaces', true, Buffer.from('{ "content" : [] , "isError" :\n true }')],
+    ['what is no boolean', false, bytes({ content: [], isError: 'true' })],
+    ['a long one, at its end', true, bytes({ content: filler(100_000), isError: true })],
+    ['a long one, at its start', true, bytes({ isError: true, content: filler(100_000) })],
+    ['a long one that says nothing', false, bytes({ content: filler(100_000) })],
+  ];
+
+  it.each(cases)('%s: %s', (_, expected, result) => {
+    expect(saysError(result)).toBe(expected);
+  });
+
+  it('looks at both ends of one in parts', () => {
+    const result = bytes({ content: filler(10_000), isError: true });
+    expect(saysError([result.subarray(0, 5_000), result.subarray(5_000)])).toBe(true);
+    expect(saysError([Buffer.from('{"isError":true,"content":'), Buffer.from('[]}')])).toBe(true);
+    expect(saysError([Buffer.from('{"content":'), Buffer.from('[]}')])).toBe(false);
+  });
+});
