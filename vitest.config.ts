@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: 'scripts/vitest-setup.mjs',
     watch: false,
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

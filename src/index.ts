@@ -26,5 +26,5 @@ export { type Following, followConfig } from './follow.ts';
 export { createGateway, type Gateway } from './gateway.ts';
 export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 export type { Shelf, ShelvedToolset } from './store/shelf.ts';
-export { TOOLSET_NAME } from './store/toolsets.ts';
+export { readToolset, TOOLSET_NAME } from './store/toolsets.ts';
 export { VERSION } from './version.ts';

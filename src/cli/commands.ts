@@ -73,9 +73,12 @@ export const commands = {
     options: ['json', 'stats', 'url', 'config', 'log-level'],
   },
   toolsets: {
-    usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip] [NAME] [TOOL …]',
+    usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip|import] [NAME] [TOOL …]',
     summary: 'named choices of tools, and which one is equipped at the start',
-    details: ['Tools are named as server.tool or as they are exposed, or by patterns such as "git.*".'],
+    details: [
+      'Tools are named as server.tool or as they are exposed, or by patterns such as "git.*".',
+      'import takes the toolsets that hypertool-mcp has saved, from the file that is named or from its usual place.',
+    ],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
   },
   call: {

@@ -1,4 +1,7 @@
 /** `toolgate toolsets`. */
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import {
   canonicalName,
   didYouMean,
@@ -6,6 +9,8 @@ import {
   type Gateway,
   GatewayError,
   isMeant,
+  messageOf,
+  readToolset,
   refIdOf,
   type ShelvedToolset,
   TOOLSET_NAME,
@@ -24,6 +29,7 @@ const runs: Readonly<Record<string, Run>> = {
   delete: remove,
   equip: (gateway, [name = '']) => equip(gateway, name),
   unequip: (gateway) => equip(gateway, null),
+  import: importAll,
 };
 
 export async function toolsets(args: readonly string[], options: Options): Promise<number> {
@@ -111,6 +117,38 @@ async function edit(gateway: Gateway, [name = '']: readonly string[], options: O
     return { ...toolset, description: options.description ?? toolset.description, tools: [...kept, ...added] };
   });
   report(saved, options.json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+}
+
+/** Toolsets that another program saved, all of them or one. What has a name that is taken stays as it is. */
+async function importAll(gateway: Gateway, [path]: readonly string[], { user }: Options): Promise<void> {
+  const file = path ?? join(homedir(), '.toolprint', 'hypertool-mcp', 'config.json');
+  const saved = readSaved(await readFile(file, 'utf8').catch(() => null), file);
+  for (const [name, value] of saved) {
+    try {
+      if (!TOOLSET_NAME.test(name)) throw new Error('its name is none for a toolset');
+      const { description, tools, toolNotes } = readToolset(value, name);
+      await gateway.shelf.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
+      process.stdout.write(`Saved "${name}" with ${count(tools.length)}.\n`);
+    } catch (error) {
+      process.stderr.write(
+        `${paint('yellow', 'warning:', process.stderr)} "${name}" was left out: ${messageOf(error)}\n`,
+      );
+    }
+  }
+}
+
+function readSaved(text: string | null, file: string): [string, unknown][] {
+  if (text === null) throw new GatewayError('usage', `${file} cannot be read. Name the file with the toolsets.`);
+  let root: unknown;
+  try {
+    root = JSON.parse(text);
+  } catch (error) {
+    throw new GatewayError('usage', `${file} is not JSON (${messageOf(error)}).`);
+  }
+  const { toolsets: map, name } = (root ?? {}) as { toolsets?: unknown; name?: unknown };
+  if (typeof map === 'object' && map !== null) return Object.entries(map);
+  if (typeof name === 'string') return [[name, root]];
+  throw new GatewayError('usage', `${file} has neither "toolsets" nor the "name" of one.`);
 }
 
 async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<void> {

@@ -91,6 +91,8 @@ export interface Config {
   readonly activeToolsets: readonly string[] | null;
   readonly controls: readonly Control[];
   readonly toolsets: readonly ToolsetConfig[];
+  /** The toolset to begin with where none was equipped before. */
+  readonly equipped: string | null;
   /** Whether each caller's choice is its own, or everybody's. */
   readonly selection: 'own' | 'shared';
   /** How exposed names are made, and how long they get; null for any length. */

@@ -1,7 +1,7 @@
 /** From a folder or a path to the configuration: finds the file, reads it, checks it and resolves it. */
 
 import { existsSync } from 'node:fs';
-import { basename, isAbsolute, relative, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import type { Config } from './config.ts';
 import type { Environment } from './expand.ts';
@@ -9,6 +9,7 @@ import { isMap } from './fields.ts';
 import { isForeign, readForeign } from './foreign.ts';
 import { configInvalid, forbiddenKeys, type Origin, pathText, schemaIssues } from './issues.ts';
 import { parseConfig } from './parse.ts';
+import { isPersona, readPersona } from './persona.ts';
 import { readConfigText } from './read.ts';
 import { resolveConfig } from './resolve.ts';
 import { type ConfigFile, entriesOf, fileSchema } from './schema.ts';
@@ -67,6 +68,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { value, lineOf } = await parseConfig(await readConfigText(file, name), name);
   const origin = { name, lineOf };
   const notices = others.length > 0 ? [passedOver(name, others)] : [];
+  if (isPersona(file)) return loadPersona(file, name, value, options);
   if (isForeign(file)) {
     if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
@@ -87,6 +89,30 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const written = validate(value, origin);
   const source = { ...origin, file, cwd, env, lenient: false, defaultControls, defaultNames: 'join', notices } as const;
   return resolveConfig(written, entriesOf(written), source);
+}
+
+/** The servers of a persona package, and its toolsets. */
+async function loadPersona(file: string, name: string, value: unknown, { cwd, env }: LoadOptions): Promise<Config> {
+  const origin: Origin = { name, lineOf: () => undefined };
+  if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "toolsets"' }]);
+  const { toolsets, equipped, problems } = readPersona(value);
+  const beside = resolve(dirname(file), 'mcp.json');
+  const servers = displayName(beside, cwd);
+  const { value: root } = await parseConfig(await readConfigText(beside, servers), servers);
+  const foreign = readForeign(isMap(root) ? root : {}, servers);
+  const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
+  const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
+  const source = {
+    ...origin,
+    file,
+    cwd,
+    env,
+    lenient: true,
+    defaultControls: ['equip'],
+    defaultNames: 'flat',
+    notices,
+  } as const;
+  return { ...resolveConfig(settings, foreign.entries, source), equipped };
 }
 
 /** The configuration in a value of the program's own, in the words of a file; paths are relative to `cwd`. */

@@ -47,6 +47,7 @@ it('has every default filled in', () => {
     ],
     activeToolsets: null,
     controls: ['activate'],
+    equipped: null,
     selection: 'own',
     toolsets: [],
     names: 'join',

@@ -52,6 +52,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     servers,
     activeToolsets: active ? texts(['active_toolsets'], active) : null,
     controls,
+    equipped: null,
     selection: settings.selection,
     toolsets: Object.entries(settings.toolsets ?? {}).map(([name, { description, tools }]) => ({
       name,

@@ -43,7 +43,8 @@ export function createDefaultChoice(config: () => Config, changed: () => void): 
       choose(equip(selection, toolset));
     },
     async restore() {
-      const name = config().controls.includes('equip') ? await store.lastEquipped() : null;
+      const { controls, equipped } = config();
+      const name = controls.includes('equip') ? ((await store.lastEquipped()) ?? equipped) : null;
       const toolset = name === null ? null : await shelf.find(name).catch(() => null);
       if (toolset !== null && selection.toolset === null) choose(equip(selection, toolset));
     },

@@ -22,6 +22,8 @@ interface Ghost {
 }
 
 const MOST = 1_000;
+/** How long a server that was told to stop may still have something to say. While it may, others hear less from it. */
+const LAST = 30_000;
 /** What was asked before the answer may still wait for its addressee: longer than any question does. */
 const LINGER = 3_000;
 
@@ -36,8 +38,7 @@ export function createGhosts(): Ghosts {
   return {
     add(id, { method, timeout, sink }) {
       sweep();
-      // A server without a sign of life for this long would have been given up, too.
-      const until = performance.now() + timeout;
+      const until = performance.now() + Math.min(timeout, LAST);
       ghosts.set(id, { method, owner: new WeakRef(sink.owner), until });
       if (ghosts.size > MOST) ghosts.delete(ghosts.keys().next().value!);
     },

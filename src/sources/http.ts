@@ -51,12 +51,12 @@ export async function openHttp(
       carrier?.abort(new Error('cancelled'));
       // To a modern server the end of the reply says it all.
       if (pending.era === 'legacy')
-        post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
+        post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null, null, side);
     },
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, (message) => post(message, null), events, options.guest);
+  const questions = createQuestions(pending, (message) => post(message, null, null, side), events, options.guest);
   /** Whether it has asked something without saying in the course of which request. */
   let asksAnywhere = false;
 
@@ -148,10 +148,9 @@ export async function openHttp(
   };
 
   /** Sends one message; `waiting` is the request in it, if it is one. */
-  function post(message: Wire, waiting: Waiting | null, mirrored: readonly string[] | null = null): void {
+  function post(message: Wire, waiting: Waiting | null, mirrored: readonly string[] | null = null, way = pool): void {
     const all = mirrored === null ? headers : headers.concat(mirrored);
     const exchange = new Exchange(link, waiting, maxMessage);
-    const way = waiting === null ? side : pool;
     way.dispatch({ path, method: 'POST', headers: all, body: wireBytes(message) }, exchange);
   }
 

@@ -18,7 +18,8 @@ export async function configFor(side: Side): Promise<string> {
   // All gateways but the first know the servers from before, as after a first start: a slow machine cannot do without.
   const lines = ['controls = []', `data_dir = ${JSON.stringify(tempFolder())}`];
   if (isBuilt('Pages: for a client')) lines.push('[limits]', `page = ${PAGE}`);
-  lines.push('[[servers]]', `namespace = "${NAMESPACE}"`, await placeOf(side));
+  // So long it counts what a server may still say about a call that was cancelled.
+  lines.push('[[servers]]', `namespace = "${NAMESPACE}"`, 'timeout = "1s"', await placeOf(side));
   if (isBuilt('Roots'))
     lines.push('[[servers]]', `namespace = "${OWN}"`, 'share = "session"', await placeOf(side, '--only', 'ask_roots'));
   return `${lines.join('\n')}\n`;

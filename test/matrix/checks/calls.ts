@@ -62,6 +62,8 @@ export async function cancellation(guest: Guest): Promise<void> {
   abort.abort();
   await ended;
   await waitFor(async () => (await callJson(guest, 'aborted')) === before + 1);
+  // Until then the server may speak about the cancelled call, and what it says to others is kept back.
+  await sleep(1_100);
 }
 
 export async function logging(guest: Guest): Promise<void> {
