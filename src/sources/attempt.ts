@@ -6,10 +6,8 @@ import type { VerdictStore } from '../store/verdicts.ts';
 import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
 import { type Greeting, greet } from './greeting.ts';
 import type { Guest } from './guest.ts';
-import { openHttp } from './http.ts';
 import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
-import { openSse } from './sse.ts';
 import { openStdio } from './stdio.ts';
 
 /** How a server is approached. */
@@ -153,7 +151,9 @@ async function connect(
 ): Promise<Connection> {
   const options = { source: key, maxMessage, guest };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
-  return sse ? openSse(launch, options, events) : openHttp(launch, options, events);
+  // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
+  if (sse) return (await import('./sse.ts')).openSse(launch, options, events);
+  return (await import('./http.ts')).openHttp(launch, options, events);
 }
 
 function reasonOf(error: unknown, startTimeout: number): string {
