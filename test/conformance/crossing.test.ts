@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { answersTo, callModern } from '../questions/use.ts';
 import type { HttpGateway } from '../support/gateway.ts';
-import { explain, type Revision, runScenario, runSuite, startGateway, type Verdict } from './suite.ts';
+import { explain, type Revision, runScenario, runSuite, startGateway, startSharing, type Verdict } from './suite.ts';
 
 /** Scored scenarios that cannot pass, and their checks that fail. One that starts to pass has to leave the list. */
 interface Exception {
@@ -60,6 +60,12 @@ async function warmUp(gateway: HttpGateway): Promise<void> {
   await elicit('first');
   await Promise.all(['left', 'right'].map(elicit));
 }
+
+it.each(['stdio', 'HTTP'] as const)('a legacy server on %s that is not shared is told of roots', async (upstream) => {
+  const gateway = await startSharing('session', upstream, '--era', 'legacy');
+  const verdict = await runScenario(gateway.url, '2026-07-28', 'input-required-result-basic-list-roots');
+  expect(verdict.outcome, explain([verdict])).toBe('passed');
+});
 
 for (const { client, server, exceptions } of crossings) {
   describe.each(['stdio', 'HTTP'] as const)(`a ${server} server on %s`, { timeout: 150_000 }, (upstream) => {

@@ -96,8 +96,18 @@ const upstreams = {
 export type Upstream = keyof typeof upstreams;
 
 /** Starts a gateway in front of that fixture. No prefix and no tool of our own, so that names are those that the suite knows. */
-export async function startGateway(upstream: Upstream, ...args: string[]): Promise<HttpGateway> {
-  const config = `controls = []\n\n[[servers]]\nnamespace = ""\n${await upstreams[upstream](...args)}\n`;
+export function startGateway(upstream: Upstream, ...args: string[]): Promise<HttpGateway> {
+  return startSharing('project', upstream, ...args);
+}
+
+/** The same, with a server that is shared by all callers or not. */
+export async function startSharing(
+  share: 'project' | 'session',
+  upstream: Upstream,
+  ...args: string[]
+): Promise<HttpGateway> {
+  const place = await upstreams[upstream](...args);
+  const config = `controls = []\n\n[[servers]]\nnamespace = ""\nshare = "${share}"\n${place}\n`;
   return startHttp({ config });
 }
 
