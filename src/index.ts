@@ -17,6 +17,7 @@ export type { Config, Launch, ServerConfig } from './config/config.ts';
 export { configJsonSchema } from './config/json-schema.ts';
 export { configFromValue, type LoadOptions, loadConfig } from './config/load.ts';
 export { refIdOf } from './controls/equip.ts';
+export { tokensOf } from './controls/toolset-report.ts';
 export { openHttpDoor } from './doors/http/open.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/server.ts';
 export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';

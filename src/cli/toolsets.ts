@@ -14,8 +14,10 @@ import {
   refIdOf,
   type ShelvedToolset,
   TOOLSET_NAME,
+  tokensOf,
 } from '../index.ts';
 import type { Options } from './commands.ts';
+import { canPick, pick } from './pick.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';
 
@@ -94,8 +96,10 @@ function shown(reference: string, entries: readonly Entry[]): Shown[] {
 }
 
 async function create(gateway: Gateway, args: readonly string[], { description, user, json }: Options): Promise<void> {
-  const [name = '', ...tools] = args;
-  if (!TOOLSET_NAME.test(name) || tools.length === 0)
+  const [name = '', ...named] = args;
+  const isNamed = TOOLSET_NAME.test(name);
+  const tools = isNamed && named.length === 0 && canPick() ? await pickTools(gateway, []) : named;
+  if (!isNamed || tools.length === 0)
     throw new GatewayError(
       'usage',
       'toolgate toolsets create needs a name of lower-case letters, digits and hyphens, and then its tools: toolgate toolsets create dev git.status docker.ps',
@@ -106,17 +110,46 @@ async function create(gateway: Gateway, args: readonly string[], { description, 
 }
 
 async function edit(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<void> {
-  const off = new Set(options.remove);
-  const on = resolve(gateway, options.add ?? []);
+  const { add = [], remove: taken = [], description } = options;
+  if (add.length + taken.length === 0 && description === undefined && canPick()) {
+    const { tools } = await find(gateway, name);
+    const picked = resolve(
+      gateway,
+      await pickTools(
+        gateway,
+        tools.map(({ namespacedName }) => namespacedName),
+      ),
+    );
+    const changed = await gateway.shelf.change(name, (toolset) => ({ ...toolset, tools: picked }));
+    report(changed, options.json, `Saved "${name}" with ${count(changed.tools.length)}.`);
+    return;
+  }
+  const off = new Set(taken);
+  const on = resolve(gateway, add);
   const saved = await gateway.shelf.change(name, (toolset) => {
     const known = new Set(toolset.tools.map(({ namespacedName }) => namespacedName));
     const missing = [...off].filter((one) => !known.has(one));
     if (missing.length > 0) throw new GatewayError('usage', `"${name}" does not have ${missing.join(', ')}.`);
     const kept = toolset.tools.filter(({ namespacedName }) => !off.has(namespacedName));
     const added = on.filter(({ namespacedName }) => !known.has(namespacedName));
-    return { ...toolset, description: options.description ?? toolset.description, tools: [...kept, ...added] };
+    return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...added] };
   });
   report(saved, options.json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+}
+
+/** Asks the person at the terminal, who sees what each tool costs. */
+async function pickTools(gateway: Gateway, chosen: readonly string[]): Promise<string[]> {
+  const entries = toolsOf(gateway);
+  const choices = entries.map((entry) => ({
+    value: canonicalName(entry),
+    text: brief(entry.item.description, 200),
+    tokens: tokensOf(entry),
+  }));
+  const before = entries.filter((entry) => chosen.some((one) => isMeant(one, entry))).map(canonicalName);
+  const picked = await pick(choices, before);
+  if (picked === null || picked.length === 0)
+    throw new GatewayError('usage', 'No tools were chosen; nothing was saved.');
+  return picked;
 }
 
 /** Toolsets that another program saved, all of them or one. What has a name that is taken stays as it is. */

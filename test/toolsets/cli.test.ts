@@ -1,5 +1,5 @@
 /** `toolgate toolsets`. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../cli/run.ts';
@@ -77,4 +77,26 @@ it('--equip-toolset equips at the start, and says so where there is none', async
   const { code, stderr } = await runCli(['stdio', '--equip-toolset', 'none'], { cwd });
   expect(code).toBe(2);
   expect(stderr).toContain('There is no toolset "none"');
+});
+
+describe('several programs at once', () => {
+  it('of those that save the same name one succeeds, and nothing of the others is left', async () => {
+    const { cwd, run } = project();
+    const tools = ['git.status', 'git.log', 'git.commit', 'docker.ps'];
+    const runs = await Promise.all(tools.map((tool) => run('create', 'dev', tool)));
+    const winners = tools.filter((_, index) => runs[index]!.code === 0);
+    expect(winners).toHaveLength(1);
+    for (const { code, stderr } of runs) if (code !== 0) expect(stderr).toContain('already');
+    const saved = JSON.parse(readFileSync(join(cwd, '.toolgate/toolsets/dev.json'), 'utf8'));
+    expect(saved.tools).toMatchObject([{ namespacedName: winners[0] }]);
+    expect(readdirSync(join(cwd, '.toolgate/toolsets'))).toEqual(['dev.json']);
+  });
+
+  it('all of those that save different names do', async () => {
+    const { cwd, run } = project();
+    const names = ['one', 'two', 'three', 'four'];
+    const runs = await Promise.all(names.map((name) => run('create', name, 'git.status')));
+    expect(runs.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(readdirSync(join(cwd, '.toolgate/toolsets')).sort()).toEqual(names.map((name) => `${name}.json`).sort());
+  });
 });

@@ -1,0 +1,59 @@
+/** Picking the tools of a toolset on a terminal. */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { childEnv } from '../support/child.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { bin } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { tempFolder, writeFiles } from '../support/temp.ts';
+import { THREE, toolsetsToml } from './use.ts';
+
+/** The command on a terminal of its own, made by script(1). */
+function onTerminal(cwd: string, ...args: string[]) {
+  const line = [process.execPath, bin, ...args].join(' ');
+  const child = spawn('script', ['-qfec', line, '/dev/null'], {
+    cwd,
+    env: childEnv({ HOME: tempFolder(), TERM: 'xterm' }),
+  });
+  atEnd(() => void child.kill());
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const exited = new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { send: (keys: string) => child.stdin.write(keys), text: () => text, exited };
+}
+
+const hasScript = existsSync('/usr/bin/script');
+
+it.skipIf(!hasScript)('searches, marks and saves', async () => {
+  const cwd = tempFolder();
+  writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
+  const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
+  await waitFor(() => terminal.text().includes('6 of 6'), 15_000);
+  terminal.send('docker.ps');
+  await waitFor(() => terminal.text().includes('1 of 6'));
+  terminal.send(' ');
+  await waitFor(() => /1 chosen, about \d+ tokens/.test(terminal.text()));
+  for (const _ of 'docker.ps') terminal.send('\x7f');
+  await waitFor(() => terminal.text().lastIndexOf('6 of 6') > terminal.text().lastIndexOf('1 of 6'));
+  terminal.send(' ');
+  await waitFor(() => terminal.text().includes('2 chosen'));
+  terminal.send('\r');
+  expect(await terminal.exited).toBe(0);
+  const saved = JSON.parse(readFileSync(join(cwd, '.toolgate/toolsets/dev.json'), 'utf8'));
+  expect(saved.tools).toMatchObject([{ namespacedName: 'git.status' }, { namespacedName: 'docker.ps' }]);
+});
+
+it.skipIf(!hasScript)('saves nothing where the person leaves', async () => {
+  const cwd = tempFolder();
+  writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
+  const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
+  await waitFor(() => terminal.text().includes('6 of 6'), 15_000);
+  terminal.send('\x03');
+  expect(await terminal.exited).toBe(2);
+  expect(terminal.text()).toContain('nothing was saved');
+  expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
+});
