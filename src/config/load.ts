@@ -60,6 +60,9 @@ export function findConfig({ cwd, env, path }: LoadOptions): Found {
   return { file: resolve(cwd, first), others };
 }
 
+/** What holds for files of other programs. */
+const FOREIGN = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat' } as const;
+
 /** The configuration of a file. Every problem found in it is in the one error that is thrown. */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { cwd, env } = options;
@@ -72,17 +75,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   if (isForeign(file)) {
     if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
-    const all = [...notices, ...foreign.notices];
-    const source = {
-      ...origin,
-      file,
-      cwd,
-      env,
-      lenient: true,
-      defaultControls: ['equip'],
-      defaultNames: 'flat',
-      notices: all,
-    } as const;
+    const source = { ...origin, ...FOREIGN, file, cwd, env, notices: [...notices, ...foreign.notices] };
     return resolveConfig(foreign.settings, foreign.entries, source);
   }
   const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
@@ -102,16 +95,7 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
   const foreign = readForeign(isMap(root) ? root : {}, servers);
   const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
-  const source = {
-    ...origin,
-    file,
-    cwd,
-    env,
-    lenient: true,
-    defaultControls: ['equip'],
-    defaultNames: 'flat',
-    notices,
-  } as const;
+  const source = { ...origin, ...FOREIGN, file, cwd, env, notices };
   return { ...resolveConfig(settings, foreign.entries, source), equipped };
 }
 
