@@ -25,7 +25,7 @@ import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
 import { createControlDesk } from './controls/desk.ts';
-import { GatewayError, toGatewayError } from './errors.ts';
+import { toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
@@ -257,7 +257,7 @@ export function createGateway(initial: Config): Gateway {
   function runControl(member: Member, name: string, message: Message, sink: Sink): Ticket {
     const args = parseParams(message).arguments;
     const work = () =>
-      controls.run(name, { ...controlContext(), selection: member.selection ?? defaults.selection }, args);
+      controls.run(name, { ...controlContext(member), selection: member.selection ?? defaults.selection }, args);
     controlDesk.run(member.shares ? defaults : member, name, work, {
       outcome({ selection, result }) {
         choose(member, selection);
@@ -268,15 +268,12 @@ export function createGateway(initial: Config): Gateway {
     return NO_TICKET;
   }
 
-  const controlContext = () => ({ catalog, servers: fleet.statuses(), shelf: defaults.shelf });
+  function controlContext({ options }: Member) {
+    return { catalog, servers: fleet.statuses(), shelf: defaults.shelf, isFixed: options.toolset !== undefined };
+  }
 
   function choose(member: Member, selection: Selection): void {
     if (selection.key === (member.selection ?? defaults.selection).key) return;
-    if (member.options.toolset !== undefined)
-      throw new GatewayError(
-        'arguments_invalid',
-        'The address of this connection decides its toolset. Use /mcp without one.',
-      );
     if (!member.shares) {
       member.selection = selection;
       member.look();

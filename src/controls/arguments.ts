@@ -2,6 +2,7 @@
 import type { ToolReference } from '../access/toolset.ts';
 import { GatewayError } from '../errors.ts';
 import { TOOLSET_NAME } from '../store/toolsets.ts';
+import type { ControlContext } from './control.ts';
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
@@ -57,4 +58,9 @@ export function readReference(value: unknown, where: string): Partial<ToolRefere
     throw invalid(`${where} needs either "namespacedName" or "refId".`);
   if (namespacedName !== undefined) return { namespacedName: readText(given, 'namespacedName', 1_000) };
   return { refId: readText(given, 'refId', 1_000) };
+}
+
+/** Asked before anything is changed or saved. */
+export function requireChoice({ isFixed }: ControlContext): void {
+  if (isFixed) throw invalid('The address of this connection decides its toolset. Use /mcp without one.');
 }

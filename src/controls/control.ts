@@ -14,6 +14,8 @@ export interface ControlContext {
   readonly catalog: Catalog;
   /** The caller's own, or the one it shares. */
   readonly selection: Selection;
+  /** Whether the caller's address decides what is equipped. */
+  readonly isFixed: boolean;
   readonly servers: readonly ServerState[];
   readonly shelf: Shelf;
 }

@@ -2,6 +2,7 @@
 import type { ViewControls } from '../access/view.ts';
 import type { Control } from '../config/config.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
+import { requireChoice } from './arguments.ts';
 import type { ControlContext, Outcome } from './control.ts';
 import { EQUIP_RUNS } from './equip.ts';
 import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
@@ -32,9 +33,10 @@ export function createControls(controls: readonly Control[]): Controls {
       if (equips && kind === 'tool') return 'Equip a toolset that has it first: call equip-toolset, or build-toolset.';
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
-    run: (name, context, args) =>
-      name === ACTIVATE
-        ? activate(context.catalog, context.selection, args)
-        : EQUIP_RUNS[name as EquipTool](context, args),
+    run(name, context, args) {
+      if (name !== ACTIVATE) return EQUIP_RUNS[name as EquipTool](context, args);
+      requireChoice(context);
+      return activate(context.catalog, context.selection, args);
+    },
   };
 }

@@ -39,7 +39,8 @@ export function createDefaultChoice(config: () => Config, changed: () => void): 
     choose,
     async equip(name) {
       const toolset = name === null ? null : await shelf.find(name);
-      if (name !== null && toolset === null) throw new GatewayError('item_unknown', `There is no toolset "${name}".`);
+      if (name !== null && toolset === null)
+        throw new GatewayError('item_unknown', `There is no toolset "${name}". See toolgate toolsets list.`);
       choose(equip(selection, toolset));
     },
     async restore() {

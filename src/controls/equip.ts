@@ -6,7 +6,16 @@ import type { Entry } from '../catalog/entry.ts';
 import { didYouMean } from '../catalog/similar.ts';
 import { GatewayError } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
-import { invalid, readArguments, readFlag, readList, readReference, readText, readToolsetName } from './arguments.ts';
+import {
+  invalid,
+  readArguments,
+  readFlag,
+  readList,
+  readReference,
+  readText,
+  readToolsetName,
+  requireChoice,
+} from './arguments.ts';
 import type { ControlContext, Outcome } from './control.ts';
 import type { EquipTool } from './equip-tools.ts';
 import { findNamed, reportOn, tokensOf } from './toolset-report.ts';
@@ -77,6 +86,7 @@ async function build(context: ControlContext, args: unknown): Promise<Outcome> {
   const autoEquip = readFlag(given, 'autoEquip');
   const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
   const tools = resolve(wanted, toolsOf(context));
+  if (autoEquip) requireChoice(context);
   const toolset = await context.shelf.create({ name, description, tools, toolNotes: [] }, 'project');
   const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
   return said({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
@@ -115,6 +125,7 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Outcom
 
 async function equipOne(context: ControlContext, args: unknown): Promise<Outcome> {
   const name = readText(readArguments(args, ['name']), 'name', 1_000);
+  requireChoice(context);
   const toolset = await find(context, name);
   const selection = equip(context.selection, toolset);
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
@@ -141,6 +152,7 @@ async function find({ shelf }: ControlContext, name: string): Promise<Toolset> {
 
 function unequip(context: ControlContext, args: unknown): Outcome {
   readArguments(args, []);
+  requireChoice(context);
   const before = context.selection.toolset;
   const selection = equip(context.selection, null);
   const message = before === null ? 'No toolset was equipped.' : `Unequipped "${before.name}".`;
@@ -174,7 +186,7 @@ async function deleteOne(context: ControlContext, args: unknown): Promise<Outcom
   const name = readText(given, 'name', 1_000);
   if (!readFlag(given, 'confirm')) throw invalid(`Set "confirm" to true to delete the toolset "${name}" for good.`);
   await context.shelf.remove(name);
-  const isEquipped = context.selection.toolset?.name === name;
+  const isEquipped = !context.isFixed && context.selection.toolset?.name === name;
   const selection = isEquipped ? equip(context.selection, null) : context.selection;
   return said({ selection }, { success: true, message: `Deleted "${name}".` });
 }

@@ -23,7 +23,8 @@ export function openShelf(configured: () => readonly Toolset[], store: ToolsetSt
   async function saved(name: string): Promise<SavedToolset> {
     if (own(name) !== undefined) throw new GatewayError('arguments_invalid', notOurs(name));
     const found = await store.read(name);
-    if (found === null) throw new GatewayError('item_unknown', `There is no toolset "${name}".`);
+    if (found === null)
+      throw new GatewayError('item_unknown', `There is no toolset "${name}". List them to see what there is.`);
     return found;
   }
 

@@ -63,6 +63,20 @@ it('what the address decides cannot be changed by equipping, and that is said', 
   const { client } = await gateway.connect({ path: '/mcp/t/dev' });
   await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(/address of this connection decides/);
   await expect(control(client, 'unequip-toolset')).rejects.toThrow(/address of this connection decides/);
+  const more = { name: 'more', tools: [{ namespacedName: 'git.log' }], autoEquip: true };
+  await expect(control(client, 'build-toolset', more)).rejects.toThrow(/address of this connection decides/);
+  expect(JSON.stringify(await control(client, 'list-saved-toolsets'))).not.toContain('"more"');
   expect(await equippedNames(client)).toEqual(DEV);
   expect(await control(client, 'get-active-toolset')).toMatchObject({ equipped: true, toolset: { name: 'dev' } });
+});
+
+it('nor by activating', async () => {
+  const config = toolsetsToml(THREE, SETS).replace('["equip"]', '["activate"]');
+  const gateway = await startHttp({ config });
+  const { client } = await gateway.connect({ path: '/mcp/t/dev' });
+  const lists = { tools_on: ['*'], tools_off: [], resources_on: [], resources_off: [] };
+  const refused = await client.callTool({ name: 'toolman_activate', arguments: lists });
+  expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('address of this') }] });
+  const { tools } = await client.listTools();
+  expect(tools.map(({ name }) => name)).toEqual(['toolman_activate', ...DEV]);
 });

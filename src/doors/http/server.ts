@@ -114,7 +114,8 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     headers: readonly string[],
   ): void {
     const found = gateway.shelf.find(name).then((toolset) => {
-      if (toolset === null) throw new GatewayError('path_unknown', `There is no toolset "${name}".`);
+      if (toolset === null)
+        throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
       serve(path, request, response, { agent, toolset }, headers);
     });
     found.catch((error: unknown) => fail(response, error, headers));
