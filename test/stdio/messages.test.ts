@@ -21,8 +21,8 @@ async function say(gateway: StdioGateway, count: number, ...lines: (string | Uin
   return gateway.lines.slice(before).map((line) => JSON.parse(line.toString()) as Answer);
 }
 
-const initialize = (revision: string) =>
-  `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"${revision}","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`;
+const initialize = (revision: string, id = 'init') =>
+  `{"jsonrpc":"2.0","id":"${id}","method":"initialize","params":{"protocolVersion":"${revision}","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`;
 
 async function startRaw(revision: string): Promise<StdioGateway> {
   const gateway = await startStdio({ config, connect: false });
@@ -58,10 +58,10 @@ describe('before initialize', () => {
   });
 
   it('initialize works after all that, and only once', async () => {
-    const answers = await say(gateway, 2, initialize('2025-06-18'), initialize('2025-06-18'));
+    const answers = await say(gateway, 2, initialize('2025-06-18'), initialize('2025-06-18', 'again'));
     expect(answers).toMatchObject([
       { id: 'init', result: { protocolVersion: '2025-06-18', serverInfo: { name: 'toolgate' } } },
-      { id: 'init', error: { code: -32600 } },
+      { id: 'again', error: { code: -32600 } },
     ]);
   });
 });
