@@ -3,15 +3,15 @@
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
 
-import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from './access/lists.ts';
-import { basePatterns, fixedSelection, rebase, type Selection, startSelection } from './access/selection.ts';
-import { buildView, type View } from './access/view.ts';
+import { basePatterns, type Selection } from './access/selection.ts';
+import { buildView } from './access/view.ts';
 import { createViews } from './access/views.ts';
 import { type Call, findCall } from './calls/call.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
 import { dispatch, NO_TICKET } from './calls/dispatch.ts';
 import { createEarlyCalls, MAY_CHANGE } from './calls/early.ts';
 import { createFigures, type Figures } from './calls/figures.ts';
+import { type Home, Member } from './calls/member.ts';
 import { createMiddlewareStack, type Middleware, runThrough } from './calls/middleware.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
@@ -20,7 +20,6 @@ import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
-import type { Kind } from './catalog/item.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
@@ -29,10 +28,9 @@ import { toGatewayError } from './errors.ts';
 import { createEvents, type Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import { type Message, parseParams } from './protocol/message.ts';
-import type { Era } from './protocol/revisions.ts';
 import type { Sink, Ticket } from './sources/connection.ts';
 import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
-import { createMute, type Guest } from './sources/guest.ts';
+import type { Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
 import type { Shelf } from './store/shelf.ts';
@@ -107,92 +105,34 @@ export function createGateway(initial: Config): Gateway {
   const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
 
-  class Member implements Caller {
-    readonly agent: string;
-    readonly options: CallerOptions;
-    readonly guest: Guest;
-    /** Null: follows the default. */
-    selection: Selection | null = null;
-    /** Forgotten at every change, so that a call looks into nothing but a field. */
-    current: View | null = null;
-    /** What the caller was last told of each list; null before there was anything to know. */
-    told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
-
-    constructor(options: CallerOptions) {
-      this.agent = options.agent;
-      this.options = options;
-      this.guest = options.guest ?? createMute();
-      if (options.selection === 'all') this.selection = startSelection(null);
-      if (options.toolset !== undefined) this.selection = fixedSelection(basePatterns(config), options.toolset);
-    }
-
-    /** Whether what it switches is everybody's. */
-    get shares(): boolean {
-      const { selection } = this.options;
-      return this.selection === null && (selection === 'default' || config.selection === 'shared');
-    }
-
-    view(): View {
-      this.current ??= views.of(this.selection ?? defaults.selection);
-      return this.current;
-    }
-
-    list(kind: Kind, era: Era): Buffer {
-      this.note(kind);
-      return this.view().list(kind, era);
-    }
-
-    /** The caller looks at a list. */
-    note(kind: Kind): void {
-      fleet.freshen(kind);
-      const list = listOf(kind);
-      this.told[list] = fingerprint(this.view(), list);
-    }
-
-    page(kind: Kind, era: Era, cursor: string | null): Buffer {
-      if (cursor === null) this.note(kind);
-      return pageOf(this.view(), kind, era, config.limits.page, cursor);
-    }
-
-    introduction(): string {
-      return introduce(fleet.contributions(), config);
-    }
-
-    call(message: Message, sink: Sink): Ticket {
-      return routeCall(this, message, sink);
-    }
-
-    subscribe(uri: string): Promise<void> {
-      return desk.subscribe(this, this.view(), uri);
-    }
-
-    unsubscribe(uri: string): void {
-      desk.unsubscribe(this, uri);
-    }
-
-    tell(message: Buffer): void {
-      fleet.tell(this.guest, message);
-    }
-
-    leave(): void {
-      members.delete(this);
-      desk.leave(this);
-      fleet.leave(this.guest);
-    }
-
-    /** Tells of the lists that changed since the last time. */
-    look(): void {
-      this.current = null;
-      // Before all servers have been tried lists only grow into shape: that is news only to who has listed already.
-      if (!allTried && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
-      for (const kind of LIST_KINDS) {
-        const now = fingerprint(this.view(), kind);
-        const before = this.told[kind];
-        this.told[kind] = now;
-        if (before !== null && before !== now) this.options.changed(kind);
-      }
-    }
-  }
+  const home: Home = {
+    get base() {
+      return basePatterns(config);
+    },
+    get defaultSelection() {
+      return defaults.selection;
+    },
+    get isShared() {
+      return config.selection === 'shared';
+    },
+    get pageSize() {
+      return config.limits.page;
+    },
+    get allTried() {
+      return allTried;
+    },
+    desk,
+    viewOf: (_, selection) => views.of(selection),
+    introduce: () => introduce(fleet.contributions(), config),
+    freshen: (kind) => fleet.freshen(kind),
+    call: routeCall,
+    tell: (guest, message) => fleet.tell(guest, message),
+    leave(member) {
+      members.delete(member);
+      desk.leave(member);
+      fleet.leave(member.guest);
+    },
+  };
 
   function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
     const id = fleet.idOf(source);
@@ -236,7 +176,7 @@ export function createGateway(initial: Config): Gateway {
   }
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
-    const call = findCall(member.view(), message, sink);
+    const call = findCall(member, message, sink);
     if (opening.current !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     sink.admit(call);
     if (stack.all.length === 0) return send(member, call);
@@ -246,7 +186,7 @@ export function createGateway(initial: Config): Gateway {
   function send(member: Member, found: Call): Ticket {
     const { entry, message, inner: sink } = found;
     if (entry.sourceId === BUILT_IN) return runControl(member, entry.name, message, sink);
-    return dispatch(found, fleet.find(entry.sourceId), member, tasks, figures);
+    return dispatch(found, fleet.find(entry.sourceId), member.guest, tasks, figures);
   }
 
   /** Whether a server that is still starting could change what is meant: then the quickest server must not decide it. */
@@ -256,8 +196,7 @@ export function createGateway(initial: Config): Gateway {
 
   function runControl(member: Member, name: string, message: Message, sink: Sink): Ticket {
     const args = parseParams(message).arguments;
-    const work = () =>
-      controls.run(name, { ...controlContext(member), selection: member.selection ?? defaults.selection }, args);
+    const work = () => controls.run(name, { ...controlContext(member), selection: member.chosen }, args);
     controlDesk.run(member.shares ? defaults : member, name, work, {
       outcome({ selection, result }) {
         choose(member, selection);
@@ -273,7 +212,7 @@ export function createGateway(initial: Config): Gateway {
   }
 
   function choose(member: Member, selection: Selection): void {
-    if (selection.key === (member.selection ?? defaults.selection).key) return;
+    if (selection.key === member.chosen.key) return;
     if (!member.shares) {
       member.selection = selection;
       member.look();
@@ -286,11 +225,7 @@ export function createGateway(initial: Config): Gateway {
     context.limits = next.limits;
     const base = basePatterns(next);
     defaults.rebase();
-    for (const member of members) {
-      const { selection, toolset } = member.options;
-      if (toolset !== undefined) member.selection = fixedSelection(base, toolset);
-      else if (selection === 'own' && member.selection !== null) member.selection = rebase(member.selection, base);
-    }
+    for (const member of members) member.rebase(base);
     const report = fleet.apply(next.servers);
     swap();
     return report;
@@ -322,7 +257,7 @@ export function createGateway(initial: Config): Gateway {
     equip: defaults.equip,
     shelf: defaults.shelf,
     join(options) {
-      const member = new Member(options);
+      const member = new Member(home, options);
       members.add(member);
       if (allTried) member.look();
       return member;

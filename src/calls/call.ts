@@ -1,9 +1,8 @@
 /** One call: from the caller's message to the server that its name belongs to. */
 import { findPrompt, findResource, findTool } from '../access/find.ts';
-import type { View } from '../access/view.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Item, Offer } from '../catalog/item.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, toGatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/mirror.ts';
@@ -14,8 +13,25 @@ import { saysError } from '../protocol/tool-error.ts';
 import type { Request, Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
+import type { Caller } from './caller.ts';
 import { CANCELLED, type CallFigures, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './figures.ts';
 import { Relay } from './relay.ts';
+
+/** What a call has to pass on its way: how many at one time, how often, how much. */
+export interface Lane {
+  /** Sends the call now, later, or not at all. */
+  enter(call: Call, send: (call: Call) => Ticket): Ticket;
+  /** A call that was sent is over. */
+  leave(call: Call): void;
+}
+
+/** Who writes down what became of calls. */
+export interface Recorder {
+  /** A call that was sent is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one. */
+  called(call: Call, outcome: number, ms: number, error: GatewayError | null): void;
+  /** A call reached no server. */
+  refused(by: Caller, message: Message, error: GatewayError): void;
+}
 
 /**
  * A caller's request on its way to the server that its name belongs to. It is its own sink and ticket, because what comes
@@ -28,6 +44,7 @@ export class Call extends Relay implements Request, Ticket {
   readonly name: string;
   readonly start: number;
   readonly end: number;
+  readonly by: Caller;
   timeout = 0;
   totalTimeout = 0;
   guest: Guest | null = null;
@@ -36,15 +53,19 @@ export class Call extends Relay implements Request, Ticket {
   /** Where it is counted while it is under way. */
   figures: CallFigures | null = null;
   started = 0;
+  /** What it has to leave at its end, and who is told of that; null where there is nothing and nobody. */
+  lane: Lane | null = null;
+  recorder: Recorder | null = null;
   ticket: Ticket | null = null;
 
-  constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink) {
+  constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink, by: Caller) {
     super(sink);
     this.message = message;
     this.entry = entry;
     this.name = name;
     this.start = start;
     this.end = end;
+    this.by = by;
     this.item = entry.item;
   }
 
@@ -81,12 +102,12 @@ export class Call extends Relay implements Request, Ticket {
 
   /** The same call, to be answered to another sink. */
   to(sink: Sink): Call {
-    return new Call(this.message, this.entry, this.name, this.start, this.end, sink);
+    return new Call(this.message, this.entry, this.name, this.start, this.end, sink, this.by);
   }
 
   /** The same call in other words. */
   as(message: Message, start: number, end: number): Call {
-    return new Call(message, this.entry, this.name, start, end, this.inner);
+    return new Call(message, this.entry, this.name, start, end, this.inner, this.by);
   }
 
   send(source: Source, figures: CallFigures): Ticket {
@@ -96,40 +117,46 @@ export class Call extends Relay implements Request, Ticket {
     try {
       this.ticket = source.call(this);
     } catch (error) {
-      this.#over(FAILED);
+      this.#over(FAILED, toGatewayError(error));
       throw error;
     }
     return this;
   }
 
   cancel(reason: string): void {
-    this.#over(CANCELLED);
+    this.#over(CANCELLED, null);
     this.ticket?.cancel(reason);
   }
 
   override result(result: Parts, era: Era): void {
-    this.#over(this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK);
+    this.#over(this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK, null);
     this.inner.result(result, era);
   }
 
   override error(error: Buffer, era: Era): void {
-    this.#over(ERROR);
+    this.#over(ERROR, null);
     this.inner.error(error, era);
   }
 
   override fail(error: GatewayError): void {
-    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED);
+    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED, error);
     this.inner.fail(error);
   }
 
-  #over(outcome: number): void {
-    this.figures?.end(outcome, performance.now() - this.started);
+  #over(outcome: number, error: GatewayError | null): void {
+    const { figures } = this;
+    if (figures === null) return;
     this.figures = null;
+    const ms = performance.now() - this.started;
+    figures.end(outcome, ms);
+    this.lane?.leave(this);
+    this.recorder?.called(this, outcome, ms, error);
   }
 }
 
-export function findCall(view: View, message: Message, sink: Sink): Call {
-  if (message.method === 'completion/complete') return findCompletion(view, message, sink);
+export function findCall(by: Caller, message: Message, sink: Sink): Call {
+  if (message.method === 'completion/complete') return findCompletion(by, message, sink);
+  const view = by.view();
   const byUri = message.method === 'resources/read';
   const start = byUri ? message.uriStart : message.nameStart;
   const end = byUri ? message.uriEnd : message.nameEnd;
@@ -142,14 +169,15 @@ export function findCall(view: View, message: Message, sink: Sink): Call {
   const name = decodeString(message.bytes, start, end);
   if (byUri) {
     const { entry, upstreamName } = findResource(view, name);
-    return new Call(message, entry, upstreamName, start, end, sink);
+    return new Call(message, entry, upstreamName, start, end, sink, by);
   }
   const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
-  return new Call(message, entry, entry.upstreamName, start, end, sink);
+  return new Call(message, entry, entry.upstreamName, start, end, sink, by);
 }
 
 /** What is to be completed is named one level deeper. */
-function findCompletion(view: View, message: Message, sink: Sink): Call {
+function findCompletion(by: Caller, message: Message, sink: Sink): Call {
+  const view = by.view();
   const { bytes, paramsStart, paramsEnd } = message;
   const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
   const members = ref === null ? null : readMembers(bytes, ref.start, ref.end);
@@ -169,10 +197,10 @@ function findCompletion(view: View, message: Message, sink: Sink): Call {
   const { text, start, end } = named;
   if (type === 'ref/prompt') {
     const entry = findPrompt(view, text);
-    return new Call(message, entry, entry.upstreamName, start, end, sink);
+    return new Call(message, entry, entry.upstreamName, start, end, sink, by);
   }
   const template = view.entries.template.get(text);
-  if (template !== undefined) return new Call(message, template, template.upstreamName, start, end, sink);
+  if (template !== undefined) return new Call(message, template, template.upstreamName, start, end, sink, by);
   const { entry, upstreamName } = findResource(view, text);
-  return new Call(message, entry, upstreamName, start, end, sink);
+  return new Call(message, entry, upstreamName, start, end, sink, by);
 }

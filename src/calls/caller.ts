@@ -8,8 +8,17 @@ import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
 
+/** The kind of door that a caller came in by. */
+export type Way = 'stdio' | 'http' | 'sse' | 'local';
+
 export interface CallerOptions {
+  /** By whose name policies and limits are looked up. */
   readonly agent: string;
+  /** Whom sessions, parked calls and tasks belong to: several people may come as one agent. Default: the agent. */
+  readonly principal?: string;
+  /** Where it came in, and which revision it speaks. */
+  readonly door?: Way;
+  readonly revision?: string;
   /**
    * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
    * `all` is for the operator, who sees everything switched on.
@@ -28,6 +37,9 @@ export interface CallerOptions {
 /** Somebody who lists and calls: a session, or a program. */
 export interface Caller {
   readonly agent: string;
+  readonly principal: string;
+  readonly door: Way;
+  readonly revision: string | null;
   view(): View;
   /** The result of a list method, for clients of an era. The caller counts as told of that list. */
   list(kind: Kind, era: Era): Buffer;

@@ -14,11 +14,6 @@ interface Place {
   readonly config: ServerConfig;
 }
 
-interface Sender {
-  readonly agent: string;
-  readonly guest: Guest;
-}
-
 export const NO_TICKET: Ticket = { cancel() {} };
 /** The answer for an item of a server that does not complete. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
@@ -26,7 +21,7 @@ const NO_COMPLETION = toBytes({ completion: { values: [] } });
 export function dispatch(
   found: Call,
   place: Place | undefined,
-  { agent, guest }: Sender,
+  guest: Guest,
   tasks: TaskDesk,
   figures: FigureDesk,
 ): Ticket {
@@ -39,7 +34,7 @@ export function dispatch(
     return NO_TICKET;
   }
   const mayBeTask = message.taskStart >= 0 || inner.tasks || source.tasks.starts;
-  const call = mayBeTask ? tasks.attend(found, agent) : found;
+  const call = mayBeTask ? tasks.attend(found) : found;
   call.timeout = config.timeout;
   call.totalTimeout = config.totalTimeout;
   // It is the one that was let through, and is asked for this.

@@ -22,7 +22,7 @@ import { createTaskNames, type TaskName, taskUnknown } from './task-names.ts';
 
 export interface TaskDesk {
   /** A call whose answer may be a task, with that seen to. */
-  attend(call: Call, agent: string): Call;
+  attend(call: Call): Call;
   /** A request about a task of this agent. */
   call(agent: string, era: Era, message: Message, sink: Sink): Ticket;
   /** The result of `tasks/list`: what the agent started and its servers still know. */
@@ -131,19 +131,20 @@ export function createTaskDesk(find: Find): TaskDesk {
   }
 
   return {
-    attend(call, agent) {
-      const { message, entry, name, start, end, inner: sink } = call;
+    attend(call) {
+      const { message, entry, name, start, end, inner: sink, by } = call;
+      const agent = by.principal;
       if (message.method !== 'tools/call') return call;
       const { sourceId, sourceKey } = entry;
       if (message.taskStart < 0) {
         const attended = new MaybeTaskSink(sink, exchangeFor(sourceId, agent, 'modern'), sourceKey);
-        return new Call(message, entry, name, start, end, attended);
+        return new Call(message, entry, name, start, end, attended, by);
       }
       const owner = new WeakRef(sink.owner);
       const created = (id: string) =>
         note({ sourceId, id, agent, owner, progressToken: tasked.progressToken, token: tasked.token });
       const attended = new WantsTaskSink(sink, exchangeFor(sourceId, agent, 'legacy'), created);
-      const tasked = new TaskedCall(message, entry, name, start, end, attended);
+      const tasked = new TaskedCall(message, entry, name, start, end, attended, by);
       return tasked;
     },
     call(agent, era, message, sink) {

@@ -5,7 +5,7 @@
 
 import type { ListKind } from '../access/lists.ts';
 import type { Toolset } from '../access/toolset.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { Caller, Way } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
@@ -16,7 +16,7 @@ import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/mirror.ts';
 import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '../protocol/question.ts';
-import { ALL_REVISIONS } from '../protocol/revisions.ts';
+import { ALL_REVISIONS, MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import type { Ticket } from '../sources/connection.ts';
@@ -35,6 +35,9 @@ import {
 
 export interface ModernOptions {
   readonly agent: string;
+  /** Default: the agent. */
+  readonly principal?: string;
+  readonly door?: Way;
   readonly selection: 'own' | 'default';
   /** The only tools that its clients are to see; null where they have the choice. */
   readonly toolset?: Toolset | null;
@@ -68,7 +71,8 @@ function discovery(instructions: string): Buffer {
 }
 
 export class ModernPeer implements Client {
-  readonly agent: string;
+  /** Whose calls it parks, and whose tasks it knows. */
+  readonly principal: string;
   readonly #gateway: Gateway;
   readonly #alone: boolean;
   readonly #caller: Caller;
@@ -78,12 +82,16 @@ export class ModernPeer implements Client {
   /** What each of them wants to hear of. */
   readonly #wishes = new WeakMap<Answer, Wishes>();
 
-  constructor(gateway: Gateway, { agent, selection, toolset, alone }: ModernOptions) {
+  constructor(gateway: Gateway, options: ModernOptions) {
+    const { agent, principal = agent, door, selection, toolset, alone } = options;
     this.#gateway = gateway;
     this.#alone = alone;
-    this.agent = agent;
+    this.principal = principal;
     this.#caller = gateway.join({
       agent,
+      principal,
+      ...(door !== undefined && { door }),
+      revision: MODERN_REVISION,
       selection,
       ...(toolset != null && { toolset }),
       changed: (kind) => this.#changed(kind),
@@ -127,7 +135,7 @@ export class ModernPeer implements Client {
       question.refuse(unanswerable(question.method, `${answer.message.method} asks nothing back`));
       return;
     }
-    answer.parked ??= this.#gateway.parked.begin(this.agent, answer.message, answer, (reason) =>
+    answer.parked ??= this.#gateway.parked.begin(this.principal, answer.message, answer, (reason) =>
       answer.ticket?.cancel(reason),
     );
     answer.parked.ask(question);
@@ -144,7 +152,7 @@ export class ModernPeer implements Client {
       `address-${index + 1}`,
       { method: 'elicitation/create', params: url },
     ]);
-    const state = this.#gateway.parked.stateFor(this.agent, answer.message);
+    const state = this.#gateway.parked.stateFor(this.principal, answer.message);
     answer.finish(resultReply(answer.id, inputRequired(new Map(asked), state)));
     return true;
   }
@@ -188,7 +196,7 @@ export class ModernPeer implements Client {
       case 'tasks/update':
       case 'tasks/cancel':
         requireTasks(answer);
-        answer.ticket = this.#gateway.tasks.call(this.agent, 'modern', message, answer);
+        answer.ticket = this.#gateway.tasks.call(this.principal, 'modern', message, answer);
         return;
       case 'server/discover':
         refuseOurselves(message);
@@ -208,7 +216,7 @@ export class ModernPeer implements Client {
 
   /** Goes on with a call that had to ask something. */
   #resume(message: Message, answer: Answer): Ticket | null {
-    const cancel = this.#gateway.parked.resume(this.agent, message, answer);
+    const cancel = this.#gateway.parked.resume(this.principal, message, answer);
     return cancel === null ? null : { cancel };
   }
 
@@ -235,7 +243,7 @@ export class ModernPeer implements Client {
     let early: Buffer[] | null = [];
     const tell = (task: Buffer) => answer.notify(taskNotification(answer, task));
     const hear = (task: Buffer) => (early === null ? tell(task) : void early.push(task));
-    const listened = this.#gateway.tasks.listen(this.agent, taskIds, hear);
+    const listened = this.#gateway.tasks.listen(this.principal, taskIds, hear);
     void Promise.all([this.#subscribe(uris), listened]).then(([honoured, tasks]) => {
       const notifications = {
         ...lists,

@@ -5,7 +5,7 @@
 
 import type { ListKind } from '../access/lists.ts';
 import type { Toolset } from '../access/toolset.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { Caller, Way } from '../calls/caller.ts';
 import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
@@ -36,6 +36,9 @@ import { askAll } from './rounds.ts';
 
 export interface PeerOptions {
   readonly agent: string;
+  /** Default: the agent. */
+  readonly principal?: string;
+  readonly door?: Way;
   readonly selection: 'own' | 'default';
   /** The only tools that the client is to see; null where it has the choice. */
   readonly toolset?: Toolset | null;
@@ -63,7 +66,8 @@ interface OpenQuestion {
 }
 
 export class Peer implements Client {
-  readonly agent: string;
+  /** Whose session it is. */
+  readonly principal: string;
   readonly #gateway: Gateway;
   readonly #options: PeerOptions;
   #revision: Revision | null = null;
@@ -81,7 +85,7 @@ export class Peer implements Client {
   constructor(gateway: Gateway, options: PeerOptions) {
     this.#gateway = gateway;
     this.#options = options;
-    this.agent = options.agent;
+    this.principal = options.principal ?? options.agent;
   }
 
   /** The revision agreed on; null before `initialize`. */
@@ -235,12 +239,12 @@ export class Peer implements Client {
       case 'tasks/get':
       case 'tasks/result':
       case 'tasks/cancel':
-        answer.ticket = this.#tasks(message).call(this.agent, 'legacy', message, answer);
+        answer.ticket = this.#tasks(message).call(this.principal, 'legacy', message, answer);
         return;
       case 'tasks/list':
         if (readCursor(message) !== null) throw new GatewayError('params_invalid', 'Tasks are listed on one page.');
         void this.#tasks(message)
-          .list(this.agent)
+          .list(this.principal)
           .then((list) => answer.own(list));
         return;
       case 'ping':
@@ -275,10 +279,13 @@ export class Peer implements Client {
     const { protocolVersion } = parseParams(message);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = negotiate(protocolVersion);
-    const { agent, selection, toolset, notify } = this.#options;
+    const { agent, door, selection, toolset, notify } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       agent,
+      principal: this.principal,
+      ...(door !== undefined && { door }),
+      revision: this.#revision,
       selection,
       ...(toolset != null && { toolset }),
       changed: (kind) => notify(changedMessages[kind]),

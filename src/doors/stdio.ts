@@ -55,7 +55,7 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
       output.once('drain', goOn);
     },
   };
-  const peer = new Peer(gateway, { agent: 'default', selection: 'default', notify: write });
+  const peer = new Peer(gateway, { agent: 'default', door: 'stdio', selection: 'default', notify: write });
   let modern: ModernPeer | null = null;
   const refuse = (error: unknown, id: string | null) => {
     const known = toGatewayError(error);
@@ -81,7 +81,7 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
       deliver(peer, message, () => exchange);
       return;
     }
-    modern ??= new ModernPeer(gateway, { agent: 'default', selection: 'default', alone: true });
+    modern ??= new ModernPeer(gateway, { agent: 'default', door: 'stdio', selection: 'default', alone: true });
     if (!isRequest(message)) {
       modern.accept(message);
       return;

@@ -30,6 +30,7 @@ export class Session {
   constructor(gateway: Gateway, { agent, toolset }: Visitor, unread: Unread, budget: Budget) {
     this.peer = new Peer(gateway, {
       agent,
+      door: 'http',
       selection: 'own',
       toolset,
       notify: (message) => this.say(message),
@@ -159,7 +160,7 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
     find(id, agent) {
       const session = sessions.get(id);
       const now = Date.now();
-      if (session === undefined || session.peer.agent !== agent || isOver(session, now)) {
+      if (session === undefined || session.peer.principal !== agent || isOver(session, now)) {
         throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with "initialize".');
       }
       session.lastUse = now;

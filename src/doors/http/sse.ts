@@ -75,7 +75,7 @@ export function createSseDoor(
         'The session_id is missing: use the address that GET /sse begins with.',
       );
     const session = sessions.get(id);
-    if (session === undefined || session.peer.agent !== agent)
+    if (session === undefined || session.peer.principal !== agent)
       throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with GET /sse.');
     return session;
   }
@@ -123,7 +123,13 @@ export function createSseDoor(
 }
 
 function joinPeer(gateway: Gateway, { agent, toolset }: Visitor, stream: EventStream): Peer {
-  return new Peer(gateway, { agent, selection: 'own', toolset, notify: (message) => stream.send(message) });
+  return new Peer(gateway, {
+    agent,
+    door: 'sse',
+    selection: 'own',
+    toolset,
+    notify: (message) => stream.send(message),
+  });
 }
 
 function exchangeOn(stream: EventStream): Exchange {

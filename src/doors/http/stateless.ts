@@ -71,7 +71,7 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
   function peerOf({ agent, toolset }: Visitor): ModernPeer {
     const known = toolset === null ? peers.get(agent) : guided(agent, toolset);
     if (known !== undefined) return known;
-    const peer = new ModernPeer(gateway, { agent, selection: 'own', toolset, alone: false });
+    const peer = new ModernPeer(gateway, { agent, door: 'http', selection: 'own', toolset, alone: false });
     if (toolset === null) peers.set(agent, peer);
     else guides.set(`${agent} ${toolset.name}`, { peer, toolset });
     return peer;

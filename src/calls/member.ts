@@ -1,0 +1,133 @@
+/** A caller as the gateway keeps it: who it is, what it has switched on, and what it was last told. */
+import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from '../access/lists.ts';
+import { type Base, fixedSelection, rebase, type Selection, startSelection } from '../access/selection.ts';
+import type { View } from '../access/view.ts';
+import type { Kind } from '../catalog/item.ts';
+import type { Message } from '../protocol/message.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { Sink, Ticket } from '../sources/connection.ts';
+import { createMute, type Guest } from '../sources/guest.ts';
+import type { Caller, CallerOptions, Way } from './caller.ts';
+import type { SubscriptionDesk } from './subscriptions.ts';
+
+/** What a member needs of its gateway. */
+export interface Home {
+  readonly base: Base;
+  /** What those have switched on who have no choice of their own. */
+  readonly defaultSelection: Selection;
+  /** Whether nobody has a choice of their own. */
+  readonly isShared: boolean;
+  readonly pageSize: number | null;
+  /** Whether every server has been tried. */
+  readonly allTried: boolean;
+  readonly desk: SubscriptionDesk<Member>;
+  viewOf(member: Member, selection: Selection): View;
+  introduce(member: Member): string;
+  freshen(kind: Kind): void;
+  call(member: Member, message: Message, sink: Sink): Ticket;
+  tell(guest: Guest, message: Buffer): void;
+  leave(member: Member): void;
+}
+
+export class Member implements Caller {
+  readonly home: Home;
+  readonly agent: string;
+  readonly principal: string;
+  readonly door: Way;
+  readonly revision: string | null;
+  readonly options: CallerOptions;
+  readonly guest: Guest;
+  /** Null: follows the default. */
+  selection: Selection | null = null;
+  /** Forgotten at every change, so that a call looks into nothing but a field. */
+  current: View | null = null;
+  /** What the caller was last told of each list; null before there was anything to know. */
+  told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
+
+  constructor(home: Home, options: CallerOptions) {
+    this.home = home;
+    this.agent = options.agent;
+    this.principal = options.principal ?? options.agent;
+    this.door = options.door ?? 'local';
+    this.revision = options.revision ?? null;
+    this.options = options;
+    this.guest = options.guest ?? createMute();
+    if (options.selection === 'all') this.selection = startSelection(null);
+    if (options.toolset !== undefined) this.selection = fixedSelection(home.base, options.toolset);
+  }
+
+  /** Whether what it switches is everybody's. */
+  get shares(): boolean {
+    return this.selection === null && (this.options.selection === 'default' || this.home.isShared);
+  }
+
+  get chosen(): Selection {
+    return this.selection ?? this.home.defaultSelection;
+  }
+
+  view(): View {
+    this.current ??= this.home.viewOf(this, this.chosen);
+    return this.current;
+  }
+
+  list(kind: Kind, era: Era): Buffer {
+    this.note(kind);
+    return this.view().list(kind, era);
+  }
+
+  /** The caller looks at a list. */
+  note(kind: Kind): void {
+    this.home.freshen(kind);
+    const list = listOf(kind);
+    this.told[list] = fingerprint(this.view(), list);
+  }
+
+  page(kind: Kind, era: Era, cursor: string | null): Buffer {
+    if (cursor === null) this.note(kind);
+    return pageOf(this.view(), kind, era, this.home.pageSize, cursor);
+  }
+
+  introduction(): string {
+    return this.home.introduce(this);
+  }
+
+  call(message: Message, sink: Sink): Ticket {
+    return this.home.call(this, message, sink);
+  }
+
+  subscribe(uri: string): Promise<void> {
+    return this.home.desk.subscribe(this, this.view(), uri);
+  }
+
+  unsubscribe(uri: string): void {
+    this.home.desk.unsubscribe(this, uri);
+  }
+
+  tell(message: Buffer): void {
+    this.home.tell(this.guest, message);
+  }
+
+  leave(): void {
+    this.home.leave(this);
+  }
+
+  /** Other patterns are in force. */
+  rebase(base: Base): void {
+    const { selection, toolset } = this.options;
+    if (toolset !== undefined) this.selection = fixedSelection(base, toolset);
+    else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);
+  }
+
+  /** Tells of the lists that changed since the last time. */
+  look(): void {
+    this.current = null;
+    // Before all servers have been tried lists only grow into shape: that is news only to who has listed already.
+    if (!this.home.allTried && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
+    for (const kind of LIST_KINDS) {
+      const now = fingerprint(this.view(), kind);
+      const before = this.told[kind];
+      this.told[kind] = now;
+      if (before !== null && before !== now) this.options.changed(kind);
+    }
+  }
+}
