@@ -3,7 +3,10 @@
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
 
+import { isHidden } from './access/find.ts';
+import { hasTimes, permissionAt, permitted, requireArguments } from './access/permission.ts';
 import { basePatterns, type Selection } from './access/selection.ts';
+import { type Toolset, withinCatalog } from './access/toolset.ts';
 import { buildView } from './access/view.ts';
 import { createViews } from './access/views.ts';
 import { type Call, findCall } from './calls/call.ts';
@@ -13,6 +16,7 @@ import { createEarlyCalls, MAY_CHANGE } from './calls/early.ts';
 import { createFigures, type Figures } from './calls/figures.ts';
 import { type Home, Member } from './calls/member.ts';
 import { createMiddlewareStack, type Middleware, runThrough } from './calls/middleware.ts';
+import { createMinutes } from './calls/minutes.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
@@ -76,7 +80,9 @@ export function createGateway(initial: Config): Gateway {
   let config = initial;
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
-  const views = createViews((selection) => buildView(catalog, selection, controls));
+  const views = createViews((permission, selection) =>
+    buildView(permitted(catalog, permission), selection, controls, permission),
+  );
   let swapTimer: NodeJS.Timeout | undefined;
   let allTried = false;
   let closed = false;
@@ -105,6 +111,13 @@ export function createGateway(initial: Config): Gateway {
   const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
 
+  const minutes = createMinutes(
+    () => config.policy !== null && hasTimes(config.policy),
+    () => {
+      for (const member of members) member.look();
+    },
+  );
+
   const home: Home = {
     get base() {
       return basePatterns(config);
@@ -122,8 +135,14 @@ export function createGateway(initial: Config): Gateway {
       return allTried;
     },
     desk,
-    viewOf: (_, selection) => views.of(selection),
-    introduce: () => introduce(fleet.contributions(), config),
+    permissionOf: ({ agent, options }) =>
+      options.operator === true ? null : permissionAt(config.policy, agent, Date.now()),
+    viewOf: (permission, selection) => views.of(permission, selection),
+    introduce: (member) =>
+      introduce(
+        fleet.contributions().filter(({ key }) => sees(member, key)),
+        config,
+      ),
     freshen: (kind) => fleet.freshen(kind),
     call: routeCall,
     tell: (guest, message) => fleet.tell(guest, message),
@@ -134,11 +153,18 @@ export function createGateway(initial: Config): Gateway {
     },
   };
 
+  /** Whether there is anything of the server that the caller may use. */
+  function sees(member: Member, key: string): boolean {
+    const { permission, catalog } = member.view();
+    return permission === null || catalog.sources.has(key);
+  }
+
   function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
     const id = fleet.idOf(source);
     if (id === undefined) return;
     for (const [member, words] of desk.hearers(id, uri))
-      if (guest === null || member.guest === guest) member.options.updated?.(words);
+      if ((guest === null || member.guest === guest) && !isHidden(member.view(), words))
+        member.options.updated?.(words);
   }
 
   function scheduleSwap(): void {
@@ -177,6 +203,8 @@ export function createGateway(initial: Config): Gateway {
 
   function route(member: Member, message: Message, sink: Sink): Ticket {
     const call = findCall(member, message, sink);
+    const { permission } = member.view();
+    if (permission !== null && permission.onArguments.length > 0) requireArguments(permission, call.entry, message);
     if (opening.current !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
     sink.admit(call);
     if (stack.all.length === 0) return send(member, call);
@@ -207,8 +235,15 @@ export function createGateway(initial: Config): Gateway {
     return NO_TICKET;
   }
 
-  function controlContext({ options }: Member) {
-    return { catalog, servers: fleet.statuses(), shelf: defaults.shelf, isFixed: options.toolset !== undefined };
+  function controlContext(member: Member) {
+    const { catalog, permission } = member.view();
+    return {
+      catalog,
+      servers: fleet.statuses().filter(({ key }) => sees(member, key)),
+      shelf: defaults.shelf,
+      show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
+      isFixed: member.options.toolset !== undefined,
+    };
   }
 
   function choose(member: Member, selection: Selection): void {
@@ -226,11 +261,13 @@ export function createGateway(initial: Config): Gateway {
     const base = basePatterns(next);
     defaults.rebase();
     for (const member of members) member.rebase(base);
+    minutes.reset();
     const report = fleet.apply(next.servers);
     swap();
     return report;
   }
 
+  minutes.reset();
   fleet.apply(config.servers);
   swap();
   const tried = fleet.tried().then(() => {
@@ -273,6 +310,7 @@ export function createGateway(initial: Config): Gateway {
     async close() {
       closed = true;
       clearTimeout(swapTimer);
+      minutes.stop();
       parked.close();
       await fleet.close();
     },

@@ -1,7 +1,10 @@
 /** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
 
+export { type EntryDecision, explainName } from './access/explain.ts';
 export { findTool } from './access/find.ts';
+export { idleRules } from './access/idle-rules.ts';
 export type { ListKind } from './access/lists.ts';
+export type { Decision, Finding } from './access/policy.ts';
 export { canonicalName, isMeant, type ToolReference, type Toolset } from './access/toolset.ts';
 export type { View } from './access/view.ts';
 export type { Caller, CallerOptions } from './calls/caller.ts';

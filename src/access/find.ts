@@ -5,6 +5,7 @@ import { didYouMean } from '../catalog/similar.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
 import { type ErrorCode, GatewayError } from '../errors.ts';
 import { aliased } from './alias.ts';
+import { permits } from './permission.ts';
 import type { View } from './view.ts';
 
 export interface FoundResource {
@@ -14,7 +15,12 @@ export interface FoundResource {
 }
 
 export function findTool(view: View, name: string): Entry {
-  return view.entries.tool.get(name) ?? view.controls.alias(name) ?? findAliased(view, 'tool', name);
+  return view.entries.tool.get(name) ?? findControl(view, name) ?? findAliased(view, 'tool', name);
+}
+
+function findControl({ controls, permission }: View, name: string): Entry | undefined {
+  const control = controls.alias(name);
+  return control !== undefined && permits(permission, control) ? control : undefined;
 }
 
 export function findPrompt(view: View, name: string): Entry {
@@ -47,7 +53,7 @@ export function findResource(view: View, uri: string): FoundResource {
   if (exact !== undefined) return { entry: exact, upstreamName: exact.upstreamName };
   if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
 
-  const template = bestTemplate(view, uri, (entry) => entry.name);
+  const template = bestTemplate(view, uri);
   if (template !== null) return { entry: template, upstreamName: jsonText(withoutPrefix(template, uri)) };
 
   const bare = bareOwners(view, uri);
@@ -59,6 +65,17 @@ export function findResource(view: View, uri: string): FoundResource {
   throw missing(view, 'resource', uri);
 }
 
+/** Whether the caller must not hear of the resource: there is none of the name for it, not even one to be activated. */
+export function isHidden(view: View, uri: string): boolean {
+  if (view.permission === null) return false;
+  try {
+    findResource(view, uri);
+    return false;
+  } catch (error) {
+    return error instanceof GatewayError && error.code === 'resource_unknown';
+  }
+}
+
 function jsonText(uri: string): string {
   return Buffer.from(JSON.stringify(uri)).toString('latin1');
 }
@@ -67,20 +84,24 @@ function withoutPrefix(template: Entry, uri: string): string {
   return uri.slice(template.name.length - template.item.name.length);
 }
 
-function bestTemplate(view: View, uri: string, pattern: (entry: Entry) => string): Entry | null {
+function bestTemplate(view: View, uri: string): Entry | null {
   let best: Entry | null = null;
   for (const entry of view.entries.template.values()) {
-    if (!matchesTemplate(pattern(entry), uri)) continue;
-    if (best === null || literalLength(pattern(entry)) > literalLength(pattern(best))) best = entry;
+    if (!matchesTemplate(entry.name, uri) || isClosed(view, entry, withoutPrefix(entry, uri))) continue;
+    if (best === null || literalLength(entry.name) > literalLength(best.name)) best = entry;
   }
   return best;
+}
+
+function isClosed({ catalog }: View, template: Entry, uri: string): boolean {
+  return catalog.isClosed?.(template, uri) === true;
 }
 
 // One owner a server: an exact resource says more than a template of the same server.
 function bareOwners(view: View, uri: string): Entry[] {
   const owners = new Map<number, Entry>();
   for (const entry of view.entries.template.values()) {
-    if (matchesTemplate(entry.item.name, uri)) owners.set(entry.sourceId, entry);
+    if (matchesTemplate(entry.item.name, uri) && !isClosed(view, entry, uri)) owners.set(entry.sourceId, entry);
   }
   const inactive = new Set<number>();
   for (const entry of view.catalog.entries.resource.values()) {
@@ -115,7 +136,12 @@ function inactiveName(view: View, kind: Kind, name: string): string | null {
   const templates = [...catalog.entries.template.values()].filter((entry) => !view.entries.template.has(entry.name));
   return (
     resources.find((entry) => entry.item.name === name)?.name ??
-    templates.find((entry) => matchesTemplate(entry.name, name) || matchesTemplate(entry.item.name, name))?.name ??
+    templates.find((entry) => coversOpenly(view, entry, name))?.name ??
     null
   );
+}
+
+function coversOpenly(view: View, template: Entry, uri: string): boolean {
+  if (matchesTemplate(template.name, uri)) return !isClosed(view, template, withoutPrefix(template, uri));
+  return matchesTemplate(template.item.name, uri) && !isClosed(view, template, uri);
 }

@@ -1,4 +1,6 @@
 /** A named choice of tools of several servers. */
+
+import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 
@@ -41,4 +43,15 @@ export function isMeant(reference: string, entry: Entry, canonical = canonicalNa
 export function serverOf(reference: string, keys: readonly string[]): string | null {
   const named = keys.filter((key) => reference.startsWith(`${key}.`));
   return named.sort((a, b) => b.length - a.length)[0] ?? null;
+}
+
+/** What of a toolset somebody may know of who sees this catalog: tools that are there, or will be when their server returns. */
+export function withinCatalog<T extends Toolset>(toolset: T, { claims }: Catalog): T {
+  const entries = [...claims.tool.values()].filter((entry) => entry !== null);
+  const isKnown = ({ namespacedName }: ToolReference) => entries.some((entry) => isMeant(namespacedName, entry));
+  return {
+    ...toolset,
+    tools: toolset.tools.filter(isKnown),
+    toolNotes: toolset.toolNotes.filter(({ toolRef }) => isKnown(toolRef)),
+  };
 }

@@ -9,6 +9,7 @@ import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
 import { NO_TRAITS } from '../protocol/definition.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { annotate } from './notes.ts';
+import { type Permission, permits } from './permission.ts';
 import { activeEntries, type Selection } from './selection.ts';
 
 export interface View {
@@ -16,6 +17,7 @@ export interface View {
   readonly selection: Selection;
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
   readonly controls: ViewControls;
+  readonly permission: Permission | null;
   /** The result of the kind's list method for clients of an era: made at the first question, the same bytes ever after. */
   list(kind: Kind, era: Era): Buffer;
   /** One page of it: `size` items after the one that the cursor names. Null where there is none of that name. */
@@ -34,11 +36,18 @@ export interface ViewControls {
   advice(kind: Kind, name: string): string;
 }
 
-export function buildView(catalog: Catalog, selection: Selection, controls: ViewControls): View {
+/** `permission` is null where there are no policies; otherwise the catalog holds nothing that it forbids. */
+export function buildView(
+  catalog: Catalog,
+  selection: Selection,
+  controls: ViewControls,
+  permission: Permission | null = null,
+): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
     const active = activeEntries(selection, catalog.entries[kind].values()).map((entry) => annotate(entry, selection));
-    const all = kind === 'tool' ? [...controls.entries(catalog, selection), ...active] : active;
+    const own = kind === 'tool' ? controls.entries(catalog, selection).filter((one) => permits(permission, one)) : [];
+    const all = [...own, ...active];
     entries[kind] = new Map(all.map((entry) => [entry.name, entry]));
   }
   const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };
@@ -55,6 +64,7 @@ export function buildView(catalog: Catalog, selection: Selection, controls: View
     selection,
     entries: Object.freeze(entries),
     controls,
+    permission,
     list: (kind: Kind, era: Era) =>
       remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind].values(), era, null)),
     page(kind: Kind, era: Era, size: number, cursor: string | null) {

@@ -1,24 +1,26 @@
-/** Views of one catalog, made once for all callers with the same selection. */
+/** Views of one catalog, made once for all callers with the same permission and the same selection. */
+import type { Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import type { View } from './view.ts';
 
-const MOST = 100;
+const MOST = 500;
 
 export interface Views {
-  of(selection: Selection): View;
+  of(permission: Permission | null, selection: Selection): View;
   /** Another catalog is in force, or other controls. */
   forget(): void;
 }
 
-export function createViews(build: (selection: Selection) => View): Views {
+export function createViews(build: (permission: Permission | null, selection: Selection) => View): Views {
   const made = new Map<string, View>();
   return {
-    of(selection) {
-      const known = made.get(selection.key);
+    of(permission, selection) {
+      const key = permission === null ? selection.key : `${permission.key} ${selection.key}`;
+      const known = made.get(key);
       if (known !== undefined) return known;
       if (made.size >= MOST) made.delete(made.keys().next().value!);
-      const view = build(selection);
-      made.set(selection.key, view);
+      const view = build(permission, selection);
+      made.set(key, view);
       return view;
     },
     forget: () => made.clear(),

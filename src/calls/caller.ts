@@ -24,6 +24,8 @@ export interface CallerOptions {
    * `all` is for the operator, who sees everything switched on.
    */
   readonly selection: 'own' | 'default' | 'all';
+  /** Policies do not hold for the operator, who writes them. */
+  readonly operator?: boolean;
   /** The only tools the caller is to see, whatever it switches: its address says so. */
   readonly toolset?: Toolset;
   /** A list that the caller sees has changed. */

@@ -1,5 +1,6 @@
 /** A caller as the gateway keeps it: who it is, what it has switched on, and what it was last told. */
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from '../access/lists.ts';
+import type { Permission } from '../access/permission.ts';
 import { type Base, fixedSelection, rebase, type Selection, startSelection } from '../access/selection.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
@@ -21,7 +22,9 @@ export interface Home {
   /** Whether every server has been tried. */
   readonly allTried: boolean;
   readonly desk: SubscriptionDesk<Member>;
-  viewOf(member: Member, selection: Selection): View;
+  /** What the policy lets the caller use now. */
+  permissionOf(member: Member): Permission | null;
+  viewOf(permission: Permission | null, selection: Selection): View;
   introduce(member: Member): string;
   freshen(kind: Kind): void;
   call(member: Member, message: Message, sink: Sink): Ticket;
@@ -41,6 +44,8 @@ export class Member implements Caller {
   selection: Selection | null = null;
   /** Forgotten at every change, so that a call looks into nothing but a field. */
   current: View | null = null;
+  /** When the time of day may have changed what it may use. */
+  freshUntil = Number.POSITIVE_INFINITY;
   /** What the caller was last told of each list; null before there was anything to know. */
   told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
 
@@ -66,7 +71,12 @@ export class Member implements Caller {
   }
 
   view(): View {
-    this.current ??= this.home.viewOf(this, this.chosen);
+    const isStale = this.freshUntil !== Number.POSITIVE_INFINITY && Date.now() >= this.freshUntil;
+    if (this.current === null || isStale) {
+      const permission = this.home.permissionOf(this);
+      this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
+      this.current = this.home.viewOf(permission, this.chosen);
+    }
     return this.current;
   }
 

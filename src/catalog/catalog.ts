@@ -17,6 +17,8 @@ export interface Catalog {
   /** The keys and namespaces of all sources. */
   readonly sources: ReadonlySet<string>;
   readonly problems: readonly Problem[];
+  /** Whether a template must not be used for this URI of its server, though it would fit. Null where all may be. */
+  readonly isClosed: ((template: Entry, uri: string) => boolean) | null;
 }
 
 /** Whose a name is, also while its owner is away; null for Toolgate's own. */
@@ -71,6 +73,7 @@ export function buildCatalog(
     claims: Object.freeze(claims),
     sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
     problems: Object.freeze(problems),
+    isClosed: null,
   });
 }
 

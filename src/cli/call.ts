@@ -12,7 +12,7 @@ export async function call(args: readonly string[], options: Options): Promise<n
       'Which tool? toolgate call NAME [key=value … | JSON]; toolgate list shows the names.',
     );
   return withGateway(options, async (gateway) => {
-    const door = openLocalDoor(gateway, 'all');
+    const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
     return print(await answer(door, name, callArguments), options.json === true);
   });

@@ -5,6 +5,7 @@ import { didYouMean, GatewayError } from '../index.ts';
 export interface Options {
   readonly config?: string;
   readonly 'log-level'?: string;
+  readonly agent?: string;
   readonly json?: boolean;
   readonly stats?: boolean;
   readonly url?: string;
@@ -37,6 +38,7 @@ const optionTexts: Readonly<
 > = {
   config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
   'log-level': { type: 'string', value: 'LEVEL', text: 'debug, info, warn, error or silent' },
+  agent: { type: 'string', value: 'NAME', text: 'as this agent, with what its policy allows' },
   json: { type: 'boolean', text: 'print JSON' },
   stats: { type: 'boolean', text: 'how calls went in a gateway that is running, instead' },
   url: { type: 'string', value: 'URL', text: 'where that one listens (default http://127.0.0.1:8808)' },
@@ -56,7 +58,7 @@ export const commands = {
   stdio: {
     usage: 'toolgate [stdio]',
     summary: 'MCP on standard input and output, with the configuration found here',
-    options: ['equip-toolset', 'config', 'log-level'],
+    options: ['agent', 'equip-toolset', 'config', 'log-level'],
   },
   serve: {
     usage: 'toolgate serve',
@@ -70,7 +72,7 @@ export const commands = {
     usage: 'toolgate list [servers|tools|resources|prompts]',
     summary: 'what the configured servers offer; * marks what is active',
     details: ['--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations.'],
-    options: ['json', 'stats', 'url', 'config', 'log-level'],
+    options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
   },
   toolsets: {
     usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip|import] [NAME] [TOOL …]',
@@ -85,7 +87,13 @@ export const commands = {
     usage: 'toolgate call NAME [key=value … | JSON]',
     summary: 'call one tool and print what it answers',
     details: ['Values are read by the type that the tool declares; a whole JSON object may be given instead.'],
-    options: ['json', 'config', 'log-level'],
+    options: ['agent', 'json', 'config', 'log-level'],
+  },
+  explain: {
+    usage: 'toolgate explain NAME --agent NAME',
+    summary: 'why an agent may use something, or may not: rule by rule; exit 0 allowed, 1 denied',
+    details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
+    options: ['agent', 'json', 'config', 'log-level'],
   },
   doctor: {
     usage: 'toolgate doctor',

@@ -1,5 +1,5 @@
 /** `toolgate doctor`: is everything as it should be, and if not, what is it and what helps? */
-import { createGateway, type Gateway, GatewayError, loadConfig } from '../index.ts';
+import { createGateway, type Gateway, GatewayError, idleRules, loadConfig } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { jsonText, paint, plain, withSpinner } from './terminal.ts';
@@ -30,6 +30,7 @@ async function examine(options: Options): Promise<Finding[]> {
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
       ...config.notices.map((message): Finding => ({ level: 'warning', about: 'configuration', message })),
       ...serverFindings(gateway),
+      ...policyFindings(gateway),
       ...gateway.catalog.problems.map(({ source, message }): Finding => ({ level: 'warning', about: source, message })),
     ];
   } catch (error) {
@@ -38,6 +39,11 @@ async function examine(options: Options): Promise<Finding[]> {
   } finally {
     await gateway?.close();
   }
+}
+
+function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Finding[] {
+  if (policy === null) return [];
+  return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
 }
 
 function serverFindings(gateway: Gateway): Finding[] {

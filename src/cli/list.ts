@@ -32,7 +32,7 @@ export async function list(args: readonly string[], options: Options): Promise<n
   if (options.url !== undefined) throw new GatewayError('usage', '--url says where to ask for --stats; add that.');
   return withGateway(options, async (gateway) => {
     if (what === 'servers') printServers(gateway, options.json === true);
-    else printEntries(gateway, kinds[what]!, options.json === true);
+    else printEntries(gateway, kinds[what]!, options);
     return 0;
   });
 }
@@ -66,12 +66,12 @@ function restartsOf({ restarts, history }: ServerStatus): string {
   return ` (restarts: ${restarts}, the last one: ${failure?.detail ?? 'long ago'})`;
 }
 
-function printEntries(gateway: Gateway, wanted: readonly Kind[], json: boolean): void {
-  const door = openLocalDoor(gateway, 'default');
+function printEntries(gateway: Gateway, wanted: readonly Kind[], { agent, json }: Options): void {
+  const door = openLocalDoor(gateway, 'default', agent ?? null);
   const active = door.caller.view();
-  const entries = wanted.flatMap((kind) => [...gateway.catalog.entries[kind].values()]);
+  const entries = wanted.flatMap((kind) => [...active.catalog.entries[kind].values()]);
   const isActive = (entry: Entry) => active.entries[entry.kind].has(entry.name);
-  if (json) {
+  if (json === true) {
     print(
       entries.map((entry) => ({
         name: entry.name,

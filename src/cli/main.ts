@@ -43,6 +43,8 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./toolsets.ts')).toolsets(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
+    case 'explain':
+      return (await import('./explain.ts')).explain(args, options);
     case 'doctor':
       return (await import('./doctor.ts')).doctor(options);
     case 'schema':

@@ -6,7 +6,7 @@ import { loadOptions, startGateway } from './session.ts';
 export async function stdio(options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn');
   const following = followConfig(gateway, loadOptions(options));
-  const door = openStdioDoor(gateway, process.stdin, process.stdout);
+  const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
   await Promise.race([door.ended, untilSignal()]);
   following.close();
   door.close();

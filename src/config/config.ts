@@ -1,5 +1,7 @@
 /** The configuration after reading: every default filled in, every path absolute, every string expanded. */
 
+import type { PolicyConfig } from './policy.ts';
+
 /** How to reach a server. Two servers with equal launches are the same process or endpoint. */
 export type Launch =
   | {
@@ -99,6 +101,8 @@ export interface Config {
   readonly names: 'join' | 'flat';
   readonly nameLimit: number | null;
   readonly startWait: number;
+  /** Who may use what; null where everybody may use everything. */
+  readonly policy: PolicyConfig | null;
   readonly dataDir: string;
   readonly http: HttpConfig;
   readonly limits: LimitsConfig;

@@ -5,8 +5,9 @@
 
 import { basename } from 'node:path';
 import { isMap } from './fields.ts';
-import { forbiddenKeys, issueText, schemaIssues } from './issues.ts';
+import { forbiddenKeys, type Issue, issueText, schemaIssues } from './issues.ts';
 import type { Path } from './path.ts';
+import { policyShape } from './policy-schema.ts';
 import { type Entry, type Settings, settingsSchema } from './schema.ts';
 import { keysOf, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
 
@@ -14,6 +15,8 @@ export interface Foreign {
   readonly settings: Settings;
   readonly entries: readonly Entry[];
   readonly notices: readonly string[];
+  /** Mistakes that are not passed over. */
+  readonly issues: readonly Issue[];
 }
 
 /** Whether the file is one that other programs write: `.mcp.json`, `mcp.json`, `cursor.mcp.json`. */
@@ -21,11 +24,23 @@ export function isForeign(file: string): boolean {
   return /(?:^|\.)mcp\.json$/i.test(basename(file));
 }
 
+const POLICY_KEYS = ['exposed_tools', 'agent_policies', 'default_policy'];
+
+/**
+ * Whether the file is a policy as other programs write it: JSON under a name that is not ours. `command` is one executable
+ * there, and keys that Toolgate does not know are no mistakes.
+ */
+export function isPolicyFile(file: string, root: unknown): boolean {
+  const isOther = /\.json$/i.test(file) && basename(file) !== 'toolgate.json' && !isForeign(file);
+  return isOther && isMap(root) && POLICY_KEYS.some((key) => Object.hasOwn(root, key));
+}
+
 /** Reads the root map of a foreign file; `name` is the file's name in notices. */
 export function readForeign(root: Record<string, unknown>, name: string): Foreign {
   const notices: string[] = [];
   const entries: Entry[] = [];
   const settings: Record<string, unknown> = {};
+  const issues: Issue[] = [];
   const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
 
   for (const [key, value] of Object.entries(root)) {
@@ -39,6 +54,8 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
       } else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsSchema.shape, key)) {
       notice([], `ignored "${key}"`);
+    } else if (Object.hasOwn(policyShape, key)) {
+      settings[key] = readRules(key, value, notice, issues);
     } else {
       const part = { [key]: value };
       const { error } = settingsSchema.safeParse(part);
@@ -47,7 +64,31 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
     }
   }
   if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
-  return { settings: settingsSchema.parse(settings), entries, notices };
+  const parsed = settingsSchema.parse(issues.length > 0 ? {} : settings);
+  return { settings: parsed, entries, notices, issues };
+}
+
+/** Part of a policy without the keys that nobody knows. What is wrong otherwise is not passed over: that could open a door. */
+function readRules(
+  key: string,
+  value: unknown,
+  notice: (path: Path, message: string) => void,
+  issues: Issue[],
+): unknown {
+  const part = structuredClone({ [key]: value });
+  const { error } = settingsSchema.safeParse(part);
+  for (const issue of error?.issues ?? []) {
+    if (issue.code !== 'unrecognized_keys') continue;
+    const path = issue.path as (string | number)[];
+    const map = path.reduce<unknown>((at, step) => (at as Record<string | number, unknown>)[step], part);
+    for (const unknown of issue.keys) {
+      delete (map as Record<string, unknown>)[unknown];
+      notice(path, `ignored "${unknown}"`);
+    }
+  }
+  const { error: left } = settingsSchema.safeParse(part);
+  if (left) issues.push(...schemaIssues(left, part));
+  return part[key];
 }
 
 /** The server in `entry`, or null where there is none to be made of it. */

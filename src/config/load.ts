@@ -6,7 +6,7 @@ import { GatewayError } from '../errors.ts';
 import type { Config } from './config.ts';
 import type { Environment } from './expand.ts';
 import { isMap } from './fields.ts';
-import { isForeign, readForeign } from './foreign.ts';
+import { isForeign, isPolicyFile, readForeign } from './foreign.ts';
 import { configInvalid, forbiddenKeys, type Origin, pathText, schemaIssues } from './issues.ts';
 import { parseConfig } from './parse.ts';
 import { isPersona, readPersona } from './persona.ts';
@@ -63,6 +63,9 @@ export function findConfig({ cwd, env, path }: LoadOptions): Found {
 /** What holds for files of other programs. */
 const FOREIGN = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat' } as const;
 
+/** What holds for policies of other programs: their agents do not choose. */
+const POLICY = { lenient: true, defaultControls: [], defaultNames: 'join' } as const;
+
 /** The configuration of a file. Every problem found in it is in the one error that is thrown. */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { cwd, env } = options;
@@ -72,10 +75,13 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const origin = { name, lineOf };
   const notices = others.length > 0 ? [passedOver(name, others)] : [];
   if (isPersona(file)) return loadPersona(file, name, value, options);
-  if (isForeign(file)) {
+  const isPolicy = isPolicyFile(file, value);
+  if (isPolicy || isForeign(file)) {
     if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
-    const source = { ...origin, ...FOREIGN, file, cwd, env, notices: [...notices, ...foreign.notices] };
+    if (foreign.issues.length > 0) throw configInvalid(origin, foreign.issues);
+    const found = isPolicy ? POLICY : FOREIGN;
+    const source = { ...origin, ...found, file, cwd, env, notices: [...notices, ...foreign.notices] };
     return resolveConfig(foreign.settings, foreign.entries, source);
   }
   const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
@@ -93,6 +99,7 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
   const servers = displayName(beside, cwd);
   const { value: root } = await parseConfig(await readConfigText(beside, servers), servers);
   const foreign = readForeign(isMap(root) ? root : {}, servers);
+  if (foreign.issues.length > 0) throw configInvalid({ name: servers, lineOf: () => undefined }, foreign.issues);
   const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
   const source = { ...origin, ...FOREIGN, file, cwd, env, notices };

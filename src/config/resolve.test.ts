@@ -53,6 +53,7 @@ it('has every default filled in', () => {
     names: 'join',
     nameLimit: null,
     startWait: 5000,
+    policy: null,
     dataDir: '/etc/app/.toolgate',
     http: {
       host: '127.0.0.1',

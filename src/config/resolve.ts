@@ -9,6 +9,7 @@ import { type Environment, expand } from './expand.ts';
 import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
 import { launchHash, resolveLaunch } from './launch.ts';
 import type { Path } from './path.ts';
+import { resolvePolicy } from './policy.ts';
 import type { Entry, Settings } from './schema.ts';
 import { startsToolgate } from './self.ts';
 
@@ -63,6 +64,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     names: settings.names ?? (controls.includes('equip') ? 'flat' : source.defaultNames),
     nameLimit: settings.name_limit ?? null,
     startWait: settings.start_wait,
+    policy: resolvePolicy(settings, issues),
     dataDir: dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir)),
     http: {
       host: text(['http', 'host'], http.host),

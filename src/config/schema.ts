@@ -6,6 +6,7 @@
 import * as z from 'zod';
 import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
 import type { Path } from './path.ts';
+import { policyKeys, policyShape } from './policy-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
 
 const httpSchema = strictMap({
@@ -99,6 +100,7 @@ export const settingsSchema = strictMap({
     .describe(
       'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
     ),
+  ...policyShape,
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   limits: limitsSchema.prefault({}).describe('Sizes that nothing goes beyond.'),
 });
@@ -144,6 +146,8 @@ export function entriesOf({ servers = [], mcpServers = {} }: ConfigFile): Entry[
 
 /** The keys that may stand in the map at `path`. */
 export function knownKeys(path: Path): string[] {
+  const ofPolicy = policyKeys(path);
+  if (ofPolicy !== null) return ofPolicy;
   switch (path[0]) {
     case undefined:
       return Object.keys(fileSchema.shape);

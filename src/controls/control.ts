@@ -1,5 +1,6 @@
 /** What a control tool gets and gives. */
 import type { Selection } from '../access/selection.ts';
+import type { Toolset } from '../access/toolset.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Shelf } from '../store/shelf.ts';
 
@@ -18,6 +19,8 @@ export interface ControlContext {
   readonly isFixed: boolean;
   readonly servers: readonly ServerState[];
   readonly shelf: Shelf;
+  /** A toolset as the caller may see it. */
+  show<T extends Toolset>(toolset: T): T;
 }
 
 export interface Outcome {

@@ -114,7 +114,7 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Outcom
   const equipped = context.selection.toolset?.name;
   return said(context, {
     success: true,
-    toolsets: toolsets.map((toolset) => ({
+    toolsets: toolsets.map(context.show).map((toolset) => ({
       ...toolset,
       toolCount: toolset.tools.length,
       active: toolset.name === equipped,
@@ -126,8 +126,9 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Outcom
 async function equipOne(context: ControlContext, args: unknown): Promise<Outcome> {
   const name = readText(readArguments(args, ['name']), 'name', 1_000);
   requireChoice(context);
-  const toolset = await find(context, name);
-  const selection = equip(context.selection, toolset);
+  const found = await find(context, name);
+  const selection = equip(context.selection, found);
+  const toolset = context.show(found);
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
   return said(
     { selection },
@@ -161,7 +162,7 @@ function unequip(context: ControlContext, args: unknown): Outcome {
 
 function getActive(context: ControlContext, args: unknown): Outcome {
   readArguments(args, []);
-  const { toolset } = context.selection;
+  const toolset = context.selection.toolset === null ? null : context.show(context.selection.toolset);
   const serverStatus = Object.fromEntries(
     context.servers.map(({ key, present, state, detail }) => [key, { available: present, state, detail }]),
   );
@@ -204,7 +205,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Outcome
   if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
   const changed = await context.shelf.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
-  return said({ selection: equip(context.selection, changed) }, { success: true, toolset: changed });
+  return said({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });
 }
 
 type Notes = Toolset['toolNotes'][number]['notes'];

@@ -26,8 +26,19 @@ export interface LocalDoor {
   close(): void;
 }
 
-export function openLocalDoor(gateway: Gateway, selection: 'own' | 'default' | 'all' = 'own'): LocalDoor {
-  const caller = gateway.join({ agent: 'local', selection, changed() {} });
+/** With an agent's name, what its policy allows; without one, as the operator, whom policies do not hold. */
+export function openLocalDoor(
+  gateway: Gateway,
+  selection: 'own' | 'default' | 'all' = 'own',
+  agent: string | null = null,
+): LocalDoor {
+  const caller = gateway.join({
+    agent: agent ?? 'local',
+    operator: agent === null,
+    door: 'local',
+    selection,
+    changed() {},
+  });
   let lastId = 0;
   return {
     caller,

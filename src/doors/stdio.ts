@@ -25,7 +25,13 @@ export interface StdioDoor {
 const LAST_ANSWERS = 5_000;
 const NEWLINE = Buffer.from('\n');
 
-export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, output: Writable): StdioDoor {
+/** Whoever starts the program says which agent it is for. */
+export function openStdioDoor(
+  gateway: Gateway,
+  input: NodeJS.ReadableStream,
+  output: Writable,
+  agent = 'default',
+): StdioDoor {
   let open = true;
   const write = (message: Buffer) => {
     if (open) output.write(Buffer.concat([message, NEWLINE]));
@@ -55,7 +61,7 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
       output.once('drain', goOn);
     },
   };
-  const peer = new Peer(gateway, { agent: 'default', door: 'stdio', selection: 'default', notify: write });
+  const peer = new Peer(gateway, { agent, door: 'stdio', selection: 'default', notify: write });
   let modern: ModernPeer | null = null;
   const refuse = (error: unknown, id: string | null) => {
     const known = toGatewayError(error);
@@ -81,7 +87,7 @@ export function openStdioDoor(gateway: Gateway, input: NodeJS.ReadableStream, ou
       deliver(peer, message, () => exchange);
       return;
     }
-    modern ??= new ModernPeer(gateway, { agent: 'default', door: 'stdio', selection: 'default', alone: true });
+    modern ??= new ModernPeer(gateway, { agent, door: 'stdio', selection: 'default', alone: true });
     if (!isRequest(message)) {
       modern.accept(message);
       return;

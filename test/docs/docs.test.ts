@@ -24,12 +24,17 @@ describe('docs/configuration.md has every key with its default', () => {
   const sections: [string, Schema | undefined][] = [
     ['Settings', schema],
     ['A server', schema.$defs?.Server],
+    ['agent_policies', schema.$defs?.AgentPolicy],
+    ['default_policy', schema.properties?.default_policy],
+    ['conditions', schema.$defs?.Condition],
     ['http', schema.properties?.http],
     ['limits', schema.properties?.limits],
   ];
 
   it.each(sections)('%s', (heading, part) => {
-    const rows = readRows(page, heading).map(([key, given]) => [key!.replaceAll('`', ''), given!]);
+    const rows = readRows(page, heading).flatMap(([keys, given]) =>
+      keys!.split(', ').map((key) => [key.replaceAll('`', ''), given!]),
+    );
     const keys = Object.keys(part?.properties ?? {});
     expect(rows.map(([key]) => key).sort()).toEqual(keys.sort());
     for (const [key, given] of rows) {

@@ -1,0 +1,35 @@
+/** Why an agent may use something, or may not, for the operator who asks. */
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { KINDS } from '../catalog/item.ts';
+import { didYouMean } from '../catalog/similar.ts';
+import type { PolicyConfig } from '../config/policy.ts';
+import { GatewayError } from '../errors.ts';
+import { aliased } from './alias.ts';
+import { type Decision, explain, rulesFor } from './policy.ts';
+
+/** One item, and what the policy says of it. */
+export interface EntryDecision extends Decision {
+  readonly entry: Entry;
+}
+
+/** Everything of that name, of any kind: exposed, `server:name`, or the server's own. Throws where there is nothing. */
+export function explainName(
+  catalog: Catalog,
+  policy: PolicyConfig | null,
+  agent: string,
+  name: string,
+  now: Date,
+): EntryDecision[] {
+  const entries = KINDS.flatMap((kind) => {
+    const exposed = catalog.claims[kind].get(name);
+    return exposed == null ? aliased(catalog, kind, name) : [exposed];
+  });
+  if (entries.length === 0) {
+    const names = KINDS.flatMap((kind) => [...catalog.claims[kind].keys()]);
+    throw new GatewayError('item_unknown', `Nothing is called "${name}".${didYouMean(name, names)}`);
+  }
+  if (policy === null) return entries.map((entry) => ({ entry, allowed: true, findings: [] }));
+  const rules = rulesFor(policy, agent);
+  return entries.map((entry) => ({ entry, ...explain(rules, entry, now) }));
+}

@@ -1,0 +1,107 @@
+/** What the policy lets one agent use now, and the catalog as it looks through that. */
+import type { Catalog, Claims } from '../catalog/catalog.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { KINDS, type Kind } from '../catalog/item.ts';
+import type { Condition, PolicyConfig } from '../config/policy.ts';
+import { GatewayError } from '../errors.ts';
+import type { Message } from '../protocol/message.ts';
+import { isAbout, isTime, isTimed, misfit } from './condition.ts';
+import { deniesName, isAllowed, type Rules, rulesFor } from './policy.ts';
+
+export interface Permission {
+  readonly rules: Rules;
+  readonly now: Date;
+  /** Equal for agents who may use the same. */
+  readonly key: string;
+  /** When the time of day may have changed it, in milliseconds since 1970. */
+  readonly freshUntil: number;
+  /** Those that look at the arguments of a call. */
+  readonly onArguments: readonly Condition[];
+}
+
+const MINUTE = 60_000;
+
+/** Null where there is no policy. */
+export function permissionAt(policy: PolicyConfig | null, agent: string, now: number): Permission | null {
+  if (policy === null) return null;
+  const rules = rulesFor(policy, agent);
+  const date = new Date(now);
+  const timed = rules.conditions.filter(isTimed);
+  return {
+    rules,
+    now: date,
+    key: JSON.stringify([rules.lineage.map(({ name }) => name), timed.map((one) => isTime(one, date))]),
+    freshUntil: timed.length === 0 ? Number.POSITIVE_INFINITY : nextMinute(now),
+    onArguments: rules.conditions.filter((one) => one.arguments !== null),
+  };
+}
+
+/** Conditions on the time of day change with it. */
+export function nextMinute(now: number): number {
+  return (Math.floor(now / MINUTE) + 1) * MINUTE;
+}
+
+export function hasTimes({ conditions, agents }: PolicyConfig): boolean {
+  return [...conditions, ...agents.flatMap((agent) => agent.conditions)].some(isTimed);
+}
+
+export function permits(permission: Permission | null, entry: Entry): boolean {
+  return permission === null || isAllowed(permission.rules, entry, permission.now);
+}
+
+/** Throws where the policy wants other arguments. The tool itself may be known: the caller sees it. */
+export function requireArguments({ onArguments, rules }: Permission, entry: Entry, message: Message): void {
+  for (const condition of onArguments) {
+    if (!isAbout(condition, entry) || (entry.kind !== 'tool' && entry.kind !== 'prompt')) continue;
+    const wrong = misfit(condition, message);
+    if (wrong === null) continue;
+    const text = `The policy for "${rules.agent}" does not allow this call of "${entry.name}": ${wrong}.`;
+    throw new GatewayError('arguments_denied', text);
+  }
+}
+
+// Callers with the same permission look at the same catalog, so that what hangs on it is made once for all of them.
+const made = new WeakMap<Catalog, Map<string, Catalog>>();
+
+/** The catalog without what the policy forbids: as if that were not there at all. */
+export function permitted(catalog: Catalog, permission: Permission | null): Catalog {
+  if (permission === null) return catalog;
+  const known = made.get(catalog) ?? new Map<string, Catalog>();
+  made.set(catalog, known);
+  const before = known.get(permission.key);
+  if (before !== undefined) return before;
+  const narrowed = narrow(catalog, permission);
+  known.set(permission.key, narrowed);
+  return narrowed;
+}
+
+function narrow(catalog: Catalog, permission: Permission): Catalog {
+  const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
+  const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
+  const sources = new Set<string>();
+  for (const kind of KINDS) {
+    claims[kind] = new Map(
+      [...catalog.claims[kind]].filter(([, entry]) => entry === null || permits(permission, entry)),
+    );
+    entries[kind] = new Map([...catalog.entries[kind]].filter(([name]) => claims[kind].has(name)));
+    for (const entry of claims[kind].values()) if (entry !== null) sources.add(entry.sourceKey).add(entry.namespace);
+  }
+  sources.delete('');
+  const hidden = hiddenResources(catalog.claims, claims);
+  return Object.freeze({
+    ...catalog,
+    entries: Object.freeze(entries),
+    claims: Object.freeze(claims),
+    sources,
+    isClosed: (template: Entry, uri: string) =>
+      hidden.has(`${template.sourceId} ${uri}`) || deniesName(permission.rules, template, uri),
+  });
+}
+
+/** What is hidden by its own name is not to be had through a template either. */
+function hiddenResources(all: Claims, left: Claims): Set<string> {
+  const hidden = new Set<string>();
+  for (const [name, entry] of all.resource)
+    if (entry !== null && !left.resource.has(name)) hidden.add(`${entry.sourceId} ${entry.item.name}`);
+  return hidden;
+}

@@ -1,0 +1,57 @@
+/** `toolgate explain`: why an agent may use something, or may not. */
+import { type Entry, type EntryDecision, explainName, GatewayError, openLocalDoor } from '../index.ts';
+import type { Options } from './commands.ts';
+import { withGateway } from './session.ts';
+import { jsonText, paint, plain, table } from './terminal.ts';
+
+export async function explain(args: readonly string[], options: Options): Promise<number> {
+  const [name] = args;
+  if (name === undefined || options.agent === undefined)
+    throw new GatewayError('usage', 'Explain what, and for whom? toolgate explain NAME --agent NAME.');
+  const { agent } = options;
+  return withGateway(options, async (gateway) => {
+    const { catalog, config } = gateway;
+    const view = openLocalDoor(gateway, 'default', agent).caller.view();
+    const explanations = explainName(catalog, config.policy, agent, name, new Date()).map((one) => ({
+      ...one,
+      active: view.entries[one.entry.kind].has(one.entry.name),
+    }));
+    if (options.json === true)
+      process.stdout.write(
+        `${jsonText(
+          explanations.map((one) => asJson(one, agent)),
+          2,
+        )}\n`,
+      );
+    else process.stdout.write(`${explanations.map((one) => show(one, agent)).join('\n\n')}\n`);
+    return explanations.every(({ allowed }) => allowed) ? 0 : 1;
+  });
+}
+
+interface Explanation extends EntryDecision {
+  readonly active: boolean;
+}
+
+function asJson({ entry, allowed, active, findings }: Explanation, agent: string) {
+  const { name, kind, sourceKey, item } = entry;
+  return { name, kind, server: sourceKey, upstreamName: item.name, agent, allowed, active, findings };
+}
+
+function show({ entry, allowed, active, findings }: Explanation, agent: string): string {
+  const verdict = allowed ? paint('green', 'allowed') : paint('red', 'denied');
+  const rows = findings.map(({ rule, verdict, text }, i) => [
+    `  ${i + 1}.`,
+    paint('bold', plain(rule)),
+    `${plain(text)}${verdict === 'passes' ? '' : paint('dim', `: ${verdict === 'deny' ? 'denied' : 'allowed'}`)}`,
+  ]);
+  return [
+    `${describe(entry)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
+    ...(findings.length === 0 ? ['  There is no policy: everybody may use everything.'] : [table(rows)]),
+    ...(allowed && !active ? ['  It is not active until it is switched on.'] : []),
+  ].join('\n');
+}
+
+function describe({ kind, name, sourceKey, item }: Entry): string {
+  const own = item.name === name ? '' : ` "${item.name}"`;
+  return `${paint('bold', plain(name))} ${plain(`(${kind}${own} of "${sourceKey}")`)}`;
+}
