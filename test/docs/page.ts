@@ -87,7 +87,8 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     const file = join(output.trim(), name ?? `fragment-${language}/toolgate.${language}`);
     writeFiles(dirname(file), { [basename(file)]: text });
     if (language === 'js') printed = (await sandbox.shell(`node ${name}`)).output;
-    else if (name === undefined || /^(tools|toolgate|filter|\.?mcp)\.\w+$/.test(basename(file))) await checkConfig(file, text);
+    else if (name === undefined || /^(tools|toolgate|filter|\.?mcp)\.\w+$/.test(basename(file)))
+      await checkConfig(file, text);
     // Lines of JSON: what they do is checked where the page uses them.
     else if (!file.endsWith('.jsonl')) throw new Error(`nobody knows what ${name} is`);
   }
