@@ -50,28 +50,27 @@ export function permits(permission: Permission | null, entry: Entry): boolean {
 }
 
 /** Throws where the policy wants other arguments. The tool itself may be known: the caller sees it. */
-export function requireArguments({ onArguments, rules }: Permission, entry: Entry, message: Message): void {
+export function requireArguments({ onArguments }: Permission, entry: Entry, message: Message): void {
   for (const condition of onArguments) {
     if (!isAbout(condition, entry) || (entry.kind !== 'tool' && entry.kind !== 'prompt')) continue;
     const wrong = misfit(condition, message);
     if (wrong === null) continue;
-    const text = `The policy for "${rules.agent}" does not allow this call of "${entry.name}": ${wrong}.`;
+    const text = `The policy does not allow this call of "${entry.name}": ${wrong}.`;
     throw new GatewayError('arguments_denied', text);
   }
 }
 
 // Callers with the same permission look at the same catalog, so that what hangs on it is made once for all of them.
-const made = new WeakMap<Catalog, Map<string, Catalog>>();
+const made = new WeakMap<Catalog, WeakMap<PolicyConfig, Map<string, Catalog>>>();
 
 /** The catalog without what the policy forbids: as if that were not there at all. */
 export function permitted(catalog: Catalog, permission: Permission | null): Catalog {
   if (permission === null) return catalog;
-  const known = made.get(catalog) ?? new Map<string, Catalog>();
-  made.set(catalog, known);
-  const before = known.get(permission.key);
-  if (before !== undefined) return before;
-  const narrowed = narrow(catalog, permission);
-  known.set(permission.key, narrowed);
+  const { key, rules } = permission;
+  const byPolicy = made.get(catalog) ?? new WeakMap<PolicyConfig, Map<string, Catalog>>();
+  const known = byPolicy.get(rules.policy) ?? new Map<string, Catalog>();
+  const narrowed = known.get(key) ?? narrow(catalog, permission);
+  made.set(catalog, byPolicy.set(rules.policy, known.set(key, narrowed)));
   return narrowed;
 }
 

@@ -4,7 +4,7 @@
  * then the default. What is allowed so far may still depend on conditions.
  */
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
+import { isPattern, matchesPattern } from '../catalog/pattern.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isAbout, lacks } from './condition.ts';
 
@@ -22,19 +22,56 @@ export interface Decision {
   readonly findings: readonly Finding[];
 }
 
-/** The rules that hold for one agent. */
+/** The rules that hold for one agent, and for all others with the same policy. */
 export interface Rules {
   readonly policy: PolicyConfig;
-  readonly agent: string;
   /** Its own policy first, then those that it extends, each once. Empty where it has none. */
   readonly lineage: readonly AgentPolicy[];
   readonly conditions: readonly Condition[];
+  /** What they say of each server, found out when it is first asked for. */
+  readonly servers: Map<string, ServerRules>;
 }
+
+/** Names that a rule lists. */
+interface Listing {
+  readonly rule: string;
+  readonly names: ReadonlySet<string>;
+  /** Those of them that are patterns. */
+  readonly patterns: readonly string[];
+}
+
+/** What the rules say of one kind of items of one server. */
+interface ServerRules {
+  /** What is denied by name. */
+  readonly denied: readonly Listing[];
+  /** Whether the server is the agent's at all. */
+  readonly access: readonly Finding[];
+  /** The agent's own lists for it; empty where there is none. */
+  readonly overrides: readonly Listing[];
+  readonly exposed: Listing | null;
+  readonly fallback: Finding;
+}
+
+// Many agents come again and again, and most of them with the same policy.
+const made = new WeakMap<PolicyConfig, Map<AgentPolicy | null, Rules>>();
 
 /** An agent has the policy of its name, or else the first whose pattern fits. */
 export function rulesFor(policy: PolicyConfig, agent: string): Rules {
   const { agents } = policy;
-  const own = agents.find(({ name }) => name === agent) ?? agents.find(({ name }) => matchesPattern(name, agent));
+  const own =
+    agents.find(({ name }) => name === agent) ?? agents.find(({ name }) => matchesPattern(name, agent)) ?? null;
+  const known = made.get(policy) ?? new Map<AgentPolicy | null, Rules>();
+  made.set(policy, known);
+  const before = known.get(own);
+  if (before !== undefined) return before;
+  const lineage = own === null ? [] : lineageOf(own, agents);
+  const conditions = [...policy.conditions, ...lineage.flatMap((one) => one.conditions)];
+  const rules = { policy, lineage, conditions, servers: new Map<string, ServerRules>() };
+  known.set(own, rules);
+  return rules;
+}
+
+function lineageOf(own: AgentPolicy, agents: readonly AgentPolicy[]): AgentPolicy[] {
   const lineage: AgentPolicy[] = [];
   const add = (one: AgentPolicy | undefined) => {
     if (one === undefined || lineage.includes(one)) return;
@@ -42,29 +79,18 @@ export function rulesFor(policy: PolicyConfig, agent: string): Rules {
     for (const parent of one.extends) add(agents.find(({ name }) => name === parent));
   };
   add(own);
-  const conditions = [...policy.conditions, ...lineage.flatMap((one) => one.conditions)];
-  return { policy, agent, lineage, conditions };
+  return lineage;
 }
 
 /** Whether the agent may use the item at this time. */
 export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
-  for (const step of STEPS) {
-    const finding = step(rules, entry);
-    if (finding.verdict === 'deny') return false;
-    if (finding.verdict === 'allow') break;
-  }
-  return rules.conditions.every((condition) => lacks(condition, entry, now) === null);
+  return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, now) === null);
 }
 
 /** The same, with every step on the way. */
 export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   const findings: Finding[] = [];
-  for (const step of STEPS) {
-    const finding = step(rules, entry);
-    findings.push(finding);
-    if (finding.verdict === 'deny') return { allowed: false, findings };
-    if (finding.verdict === 'allow') break;
-  }
+  if (!decide(rules, entry, findings)) return { allowed: false, findings };
   for (const condition of rules.conditions) {
     if (!isAbout(condition, entry)) continue;
     const lacking = lacks(condition, entry, now);
@@ -75,90 +101,124 @@ export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   return { allowed: true, findings };
 }
 
-type Step = (rules: Rules, entry: Entry) => Finding;
+/** The order of the decision. Each step is noted where somebody wants to know. */
+function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean {
+  const { denied, access, overrides, exposed, fallback } = serverRules(rules, entry);
+  const { name } = entry.item;
+  const key = plural[groupOf(entry)];
+  const denial = denied.find((one) => lists(one, name));
+  if (denial !== undefined) {
+    findings?.push({ rule: denial.rule, verdict: 'deny', text: `lists "${name}"` });
+    return false;
+  }
+  findings?.push({ rule: `denied_${key}`, verdict: 'passes', text: 'does not list it' });
 
-/** In this order; the last one always decides. */
-const STEPS: readonly Step[] = [byDenial, byServer, byOverride, byExposure, byDefault];
+  findings?.push(...access);
+  if (access.some(({ verdict }) => verdict === 'deny')) return false;
+  if (access.some(({ verdict }) => verdict === 'allow')) return true;
 
-/** What the protocol calls the kinds in the configuration. */
+  const listing = overrides.find((one) => lists(one, name));
+  const [own] = overrides;
+  if (own !== undefined) {
+    findings?.push(listed(listing ?? own, name, listing !== undefined));
+    return listing !== undefined;
+  }
+  findings?.push({
+    rule: overrideKeys[groupOf(entry)],
+    verdict: 'passes',
+    text: 'is not set for this agent and server',
+  });
+
+  if (exposed !== null) {
+    const allowed = lists(exposed, name);
+    findings?.push(listed(exposed, name, allowed));
+    return allowed;
+  }
+  findings?.push({ rule: `exposed_${key}`, verdict: 'passes', text: `says nothing of "${entry.sourceKey}"` }, fallback);
+  return fallback.verdict === 'allow';
+}
+
+function listed({ rule }: Listing, name: string, isIn: boolean): Finding {
+  return { rule, verdict: isIn ? 'allow' : 'deny', text: `${isIn ? 'lists' : 'does not list'} "${name}"` };
+}
+
+function lists({ names, patterns }: Listing, name: string): boolean {
+  return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
+}
+
+/** What the configuration calls the kinds. */
 const plural = { tool: 'tools', resource: 'resources', prompt: 'prompts' } as const;
+const overrideKeys = { tool: 'tool_overrides', resource: 'resource_overrides', prompt: 'prompt_overrides' } as const;
 
 function groupOf({ kind }: Entry): keyof ByKind<unknown> {
   return kind === 'template' ? 'resource' : kind;
 }
 
-function byDenial({ policy, lineage }: Rules, entry: Entry): Finding {
+function serverRules(rules: Rules, entry: Entry): ServerRules {
   const group = groupOf(entry);
-  const rule = `denied_${plural[group]}`;
-  if (listFor(policy.denied[group], entry)?.some((name) => matchesPattern(name, entry.item.name)) === true)
-    return { rule, verdict: 'deny', text: `lists "${entry.item.name}"` };
-  for (const { name, deniedServers, denied } of lineage) {
-    if (namesServer(deniedServers, entry))
-      return { rule: `agent_policies.${name}.denied_servers`, verdict: 'deny', text: `lists "${entry.sourceKey}"` };
-    if (listFor(denied[group], entry)?.some((pattern) => matchesPattern(pattern, entry.item.name)) === true)
-      return { rule: `agent_policies.${name}.${rule}`, verdict: 'deny', text: `lists "${entry.item.name}"` };
-  }
-  // Toolgate's own tools are switched on by `controls`; nobody has to list them.
-  if (entry.sourceId === BUILT_IN) return { rule: 'controls', verdict: 'allow', text: 'offers this tool' };
-  return { rule, verdict: 'passes', text: 'denies it to nobody' };
+  const key = `${group} ${entry.sourceId} ${entry.sourceKey}\n${entry.namespace}`;
+  const known = rules.servers.get(key);
+  if (known !== undefined) return known;
+  const found = findServerRules(rules, entry, group);
+  rules.servers.set(key, found);
+  return found;
 }
 
-function byServer({ lineage, agent }: Rules, entry: Entry): Finding {
-  if (lineage.length === 0) return { rule: 'agent_policies', verdict: 'passes', text: `has no policy for "${agent}"` };
-  const listing = lineage.filter(({ allowedServers }) => allowedServers !== null);
-  const allowing = listing.find(({ allowedServers }) => namesServer(allowedServers!, entry));
-  const rule = `agent_policies.${(allowing ?? listing[0] ?? lineage[0]!).name}.allowed_servers`;
-  if (allowing !== undefined) return { rule, verdict: 'passes', text: `lists "${entry.sourceKey}"` };
-  if (listing.length === 0) return { rule, verdict: 'passes', text: 'is not set: all servers are allowed' };
-  return { rule, verdict: 'deny', text: `does not list "${entry.sourceKey}"` };
-}
-
-const overrideKeys = { tool: 'tool_overrides', resource: 'resource_overrides', prompt: 'prompt_overrides' } as const;
-
-function byOverride({ lineage }: Rules, entry: Entry): Finding {
-  const group = groupOf(entry);
-  const key = overrideKeys[group];
-  const own = lineage.filter(({ overrides }) => listFor(overrides[group], entry) !== null);
-  const [first] = own;
-  if (first === undefined)
-    return { rule: key, verdict: 'passes', text: `says nothing of "${entry.sourceKey}" for this agent` };
-  const listing = own.find(({ overrides }) =>
-    listFor(overrides[group], entry)!.some((pattern) => matchesPattern(pattern, entry.item.name)),
-  );
-  const rule = `agent_policies.${(listing ?? first).name}.${key}.${entry.sourceKey}`;
-  if (listing !== undefined) return { rule, verdict: 'allow', text: `lists "${entry.item.name}"` };
-  return { rule, verdict: 'deny', text: `does not list "${entry.item.name}"` };
-}
-
-function byExposure({ policy }: Rules, entry: Entry): Finding {
-  const group = groupOf(entry);
-  const key = `exposed_${plural[group]}`;
-  const list = listFor(policy.exposed[group], entry);
-  if (list === null) return { rule: key, verdict: 'passes', text: `says nothing of "${entry.sourceKey}"` };
-  const rule = `${key}.${entry.sourceKey}`;
-  if (list.some((pattern) => matchesPattern(pattern, entry.item.name)))
-    return { rule, verdict: 'allow', text: `lists "${entry.item.name}"` };
-  return { rule, verdict: 'deny', text: `does not list "${entry.item.name}"` };
-}
-
-function byDefault({ policy }: Rules, entry: Entry): Finding {
-  const group = groupOf(entry);
+function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof ByKind<unknown>): ServerRules {
+  const { sourceKey } = entry;
+  const listing = (rule: string, lists: ServerLists): Listing[] => {
+    const names = listFor(lists, entry);
+    return names === null ? [] : [{ rule, names: new Set(names), patterns: names.filter(isPattern) }];
+  };
+  const denials = `denied_${plural[group]}`;
+  const override = overrideKeys[group];
+  const exposed = `exposed_${plural[group]}`;
   const allowed = policy.allowUnknown[group];
   return {
-    rule: `default_policy.allow_unknown_${plural[group]}`,
-    verdict: allowed ? 'allow' : 'deny',
-    text: `is ${allowed}`,
+    denied: [
+      ...listing(`${denials}.${sourceKey}`, policy.denied[group]),
+      ...lineage.flatMap(({ name, denied }) =>
+        listing(`agent_policies.${name}.${denials}.${sourceKey}`, denied[group]),
+      ),
+    ],
+    access: accessTo(entry, lineage),
+    overrides: lineage.flatMap(({ name, overrides }) =>
+      listing(`agent_policies.${name}.${override}.${sourceKey}`, overrides[group]),
+    ),
+    exposed: listing(`${exposed}.${sourceKey}`, policy.exposed[group])[0] ?? null,
+    fallback: {
+      rule: `default_policy.allow_unknown_${plural[group]}`,
+      verdict: allowed ? 'allow' : 'deny',
+      text: `is ${allowed}`,
+    },
   };
 }
 
-/** The names for the item's server in such a list; null where it says nothing of that. */
+function accessTo(entry: Entry, lineage: readonly AgentPolicy[]): Finding[] {
+  const { sourceId, sourceKey } = entry;
+  const denying = lineage.find(({ deniedServers }) => namesServer(deniedServers, entry));
+  if (denying !== undefined)
+    return [{ rule: `agent_policies.${denying.name}.denied_servers`, verdict: 'deny', text: `lists "${sourceKey}"` }];
+  // Toolgate's own tools are switched on by `controls`; nobody has to list them.
+  if (sourceId === BUILT_IN) return [{ rule: 'controls', verdict: 'allow', text: 'offers this tool' }];
+  if (lineage.length === 0) return [{ rule: 'agent_policies', verdict: 'passes', text: 'says nothing of this agent' }];
+  const listing = lineage.filter(({ allowedServers }) => allowedServers !== null);
+  const allowing = listing.find(({ allowedServers }) => namesServer(allowedServers!, entry));
+  const rule = `agent_policies.${(allowing ?? listing[0] ?? lineage[0]!).name}.allowed_servers`;
+  if (allowing !== undefined) return [{ rule, verdict: 'passes', text: `lists "${sourceKey}"` }];
+  if (listing.length === 0) return [{ rule, verdict: 'passes', text: 'is not set: all servers are allowed' }];
+  return [{ rule, verdict: 'deny', text: `does not list "${sourceKey}"` }];
+}
+
+/** The names for the item's server; null where nothing is said of that. */
 function listFor(lists: ServerLists, entry: Entry): readonly string[] | null {
-  const { sourceKey, namespace } = entry;
-  const found = Object.keys(lists).filter((server) => isServer(server, sourceKey, namespace));
+  const found = Object.keys(lists).filter((server) => namesServer([server], entry));
   return found.length === 0 ? null : found.flatMap((server) => lists[server]!);
 }
 
-function namesServer(servers: readonly string[], { sourceKey, namespace }: Entry): boolean {
+function namesServer(servers: readonly string[], { sourceId, sourceKey, namespace }: Entry): boolean {
+  // Toolgate itself is none of the servers, and has to be named.
+  if (sourceId === BUILT_IN) return servers.includes(sourceKey);
   return servers.some((server) => isServer(server, sourceKey, namespace));
 }
 
@@ -167,7 +227,7 @@ export function isServer(pattern: string, key: string, namespace: string): boole
   return matchesPattern(pattern, key) || (namespace !== '' && matchesPattern(pattern, namespace));
 }
 
-/** Whether the name of something inside a template's reach is denied to the agent. */
+/** Whether something in a template's reach is denied by its own name. */
 export function deniesName(rules: Rules, template: Entry, uri: string): boolean {
-  return byDenial(rules, { ...template, item: { ...template.item, name: uri } }).verdict === 'deny';
+  return serverRules(rules, template).denied.some((one) => lists(one, uri));
 }

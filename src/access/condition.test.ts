@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import { catalogOf } from '../../test/support/catalog.ts';
+import { configFromValue } from '../config/load.ts';
+import type { PolicyConfig } from '../config/policy.ts';
+import { GatewayError } from '../errors.ts';
+import { toBytes } from '../protocol/json.ts';
+import { readMessage } from '../protocol/read.ts';
+import { hintsOf } from './condition.ts';
+import { hasTimes, permissionAt, permitted, requireArguments } from './permission.ts';
+import { explain, isAllowed, rulesFor } from './policy.ts';
+
+const tool = (name: string, annotations?: object) => ({ name, ...(annotations && { annotations }) });
+const catalog = catalogOf({
+  namespace: 'fs',
+  tool: [
+    tool('read', { readOnlyHint: true, destructiveHint: true }),
+    tool('write', { destructiveHint: false, idempotentHint: true }),
+    tool('wipe', { destructiveHint: true, openWorldHint: false }),
+    tool('mute'),
+  ],
+  resource: ['file://a'],
+  prompt: ['ask'],
+});
+const entry = (name: string) => catalog.entries.tool.get(`fs_${name}`)!;
+
+function policyOf(...conditions: object[]): PolicyConfig {
+  return configFromValue({ conditions }, { cwd: '/', env: {} }).policy!;
+}
+
+function allowedAt(policy: PolicyConfig, time: string, one = entry('read')): boolean {
+  return isAllowed(rulesFor(policy, 'a'), one, new Date(time));
+}
+
+describe('a time of day', () => {
+  const day = policyOf({ between: ['08:00', '18:00'] });
+  const night = policyOf({ between: ['22:00', '06:00'], days: ['fri'] });
+  const berlin = policyOf({ between: ['08:00', '18:00'], days: ['mon'], timezone: 'Europe/Berlin' });
+
+  it.each([
+    ['2026-11-16T07:59:59Z', false],
+    ['2026-11-16T08:00:00Z', true],
+    ['2026-11-16T17:59:59Z', true],
+    ['2026-11-16T18:00:00Z', false],
+  ])('at %s is within 08:00 and 18:00: %s', (time, within) => {
+    expect(allowedAt(day, time)).toBe(within);
+  });
+
+  it.each([
+    ['2026-11-20T21:59:00Z', false],
+    ['2026-11-20T22:00:00Z', true],
+    ['2026-11-21T05:59:00Z', true],
+    ['2026-11-21T06:00:00Z', false],
+    ['2026-11-21T22:00:00Z', false],
+    ['2026-11-20T05:00:00Z', false],
+  ])('at %s is in the night of Friday: %s', (time, within) => {
+    expect(allowedAt(night, time)).toBe(within);
+  });
+
+  it.each([
+    ['2026-11-16T07:00:00Z', true],
+    ['2026-11-16T17:00:00Z', false],
+    // One hour earlier by UTC in summer.
+    ['2026-07-13T06:00:00Z', true],
+    ['2026-07-13T16:00:00Z', false],
+    ['2026-11-17T09:00:00Z', false],
+  ])('at %s is on a Monday in Berlin: %s', (time, within) => {
+    expect(allowedAt(berlin, time)).toBe(within);
+  });
+
+  it('holds for everything that is not named otherwise', () => {
+    const other = new Date('2026-11-16T20:00:00Z');
+    const rules = rulesFor(day, 'a');
+    for (const kind of ['tool', 'resource', 'prompt'] as const)
+      for (const one of catalog.entries[kind].values()) expect(isAllowed(rules, one, other)).toBe(false);
+    const tools = rulesFor(policyOf({ tools: ['fs.w*'], between: ['08:00', '18:00'] }), 'a');
+    expect(isAllowed(tools, entry('write'), other)).toBe(false);
+    expect(isAllowed(tools, entry('read'), other)).toBe(true);
+    expect(isAllowed(tools, [...catalog.entries.resource.values()][0]!, other)).toBe(true);
+  });
+
+  it('makes a view that holds until the next minute, and the same one while nothing changes', () => {
+    const at = (time: string) => permissionAt(day, 'a', Date.parse(time))!;
+    expect(at('2026-11-16T09:00:30.500Z').freshUntil).toBe(Date.parse('2026-11-16T09:01:00Z'));
+    expect(at('2026-11-16T09:00:00Z').key).toBe(at('2026-11-16T17:59:00Z').key);
+    expect(at('2026-11-16T09:00:00Z').key).not.toBe(at('2026-11-16T18:00:00Z').key);
+    expect(permitted(catalog, at('2026-11-16T09:00:00Z'))).toBe(permitted(catalog, at('2026-11-16T10:00:00Z')));
+    expect(hasTimes(day)).toBe(true);
+    const timeless = policyOf({ annotations: { readOnlyHint: true } });
+    expect(hasTimes(timeless)).toBe(false);
+    expect(permissionAt(timeless, 'a', 0)!.freshUntil).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('is told in the explanation', () => {
+    const { allowed, findings } = explain(rulesFor(berlin, 'a'), entry('read'), new Date('2026-11-16T17:00:00Z'));
+    expect(allowed).toBe(false);
+    expect(findings.at(-1)).toEqual({
+      rule: 'conditions[0]',
+      verdict: 'deny',
+      text: 'is not met: it is Mon 18:00 in Europe/Berlin',
+    });
+  });
+});
+
+describe('annotations', () => {
+  it('are what the tool says, or what the protocol says for it', () => {
+    expect(['read', 'write', 'wipe', 'mute'].map((name) => hintsOf(entry(name)))).toEqual([
+      { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+      { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+      { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+      { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    ]);
+  });
+
+  it('decide about tools, and about nothing else', () => {
+    const view = permitted(catalog, permissionAt(policyOf({ annotations: { destructiveHint: false } }), 'a', 0));
+    expect([...view.entries.tool.keys()]).toEqual(['fs_read', 'fs_write']);
+    expect(view.entries.resource.size + view.entries.prompt.size).toBe(2);
+  });
+});
+
+describe('arguments', () => {
+  const policy = policyOf({ tools: ['fs.write'], arguments: { path: ['/work/*', '/tmp/?'], 'options.mode': 'safe' } });
+  const permission = permissionAt(policy, 'a', 0)!;
+
+  function check(params: string, name = 'write'): string | null {
+    const message = readMessage(
+      Buffer.from(
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fs_${name}","arguments":${params}}}`,
+      ),
+    );
+    try {
+      requireArguments(permission, entry(name), message);
+      return null;
+    } catch (error) {
+      if (error instanceof GatewayError) return `${error.code}: ${error.message}`;
+      throw error;
+    }
+  }
+
+  it.each([
+    '{"path":"/work/a","options":{"mode":"safe"}}',
+    '{"options":{"x":1,"mode":"safe"},"path":"\\/work\\/\\u0061","more":true}',
+    '{"path":"/tmp/x","options.mode":"safe"}',
+    '{"path":["/work/a","/work/b"],"options":{"mode":["safe"]}}',
+    '{"path":"/work/a..b","options":{"mode":"safe"}}',
+  ])('%s fit', (params) => {
+    expect(check(params)).toBeNull();
+  });
+
+  it.each([
+    '{}',
+    '[]',
+    '{"path":"/work/a"}',
+    '{"path":"/etc/passwd","options":{"mode":"safe"}}',
+    '{"path":"/work/../etc/passwd","options":{"mode":"safe"}}',
+    '{"path":"/work/..","options":{"mode":"safe"}}',
+    '{"path":"/work/a","path":"/etc/passwd","options":{"mode":"safe"}}',
+    '{"path":"/work/a","Path":"/etc/passwd","options":{"mode":"safe"}}',
+    '{"PATH":"/work/a","options":{"mode":"safe"}}',
+    '{"path":["/work/a","/etc/passwd"],"options":{"mode":"safe"}}',
+    '{"path":[],"options":{"mode":"safe"}}',
+    '{"path":{"a":"/work/a"},"options":{"mode":"safe"}}',
+    '{"path":"/work/a","options":{"mode":"safe","MODE":"wild"}}',
+    '{"path":"/work/a","options":"safe"}',
+    '{"path":null,"options":{"mode":"safe"}}',
+  ])('%s do not', (params) => {
+    expect(check(params)).toMatch(
+      /^arguments_denied: The policy does not allow this call of "fs_write": "(path|options.mode)" has to be given and match/,
+    );
+  });
+
+  it('do not show what they were', () => {
+    expect(check('{"path":"canary"}')).not.toContain('canary');
+  });
+
+  it('of another tool do not matter', () => {
+    expect(check('{}', 'read')).toBeNull();
+  });
+
+  it('may be numbers and truth values', () => {
+    const strict = permissionAt(policyOf({ arguments: { depth: '1', force: 'false' } }), 'a', 0)!;
+    const message = (args: object) =>
+      readMessage(
+        toBytes({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'fs_read', arguments: args } }),
+      );
+    expect(() => requireArguments(strict, entry('read'), message({ depth: 1, force: false }))).not.toThrow();
+    expect(() => requireArguments(strict, entry('read'), message({ depth: 10, force: false }))).toThrow(GatewayError);
+    expect(() => requireArguments(strict, entry('read'), message({ depth: 1, force: true }))).toThrow(GatewayError);
+  });
+});

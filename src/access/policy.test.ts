@@ -1,0 +1,198 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { askedFor, catalogOf } from '../../test/support/catalog.ts';
+import { AGENTS, NAMES, naivelyAllowed, randomPolicy, SERVERS } from '../../test/support/policies.ts';
+import { KINDS, type Kind } from '../catalog/item.ts';
+import { configFromValue } from '../config/load.ts';
+import type { PolicyConfig } from '../config/policy.ts';
+import { createControls } from '../controls/controls.ts';
+import { GatewayError } from '../errors.ts';
+import { findPrompt, findResource, findTool } from './find.ts';
+import { permissionAt, permitted } from './permission.ts';
+import { explain, isAllowed, rulesFor } from './policy.ts';
+import { startSelection } from './selection.ts';
+import { buildView, type View } from './view.ts';
+
+const catalog = catalogOf(...SERVERS.map((namespace) => ({ namespace, ...NAMES })));
+const entriesOf = (kind: Kind) => [...catalog.entries[kind].values()];
+const now = new Date();
+
+function policyOf(value: object): PolicyConfig | null {
+  return configFromValue(value, { cwd: '/', env: {} }).policy;
+}
+
+function viewFor(policy: PolicyConfig | null, agent: string, patterns: string[] | null = null): View {
+  const permission = permissionAt(policy, agent, now.getTime());
+  const controls = createControls(patterns === null ? [] : ['activate']);
+  return buildView(permitted(catalog, permission), startSelection(patterns), controls, permission);
+}
+
+/** What the caller gets for a name: the item, or the words of the refusal. */
+function look(view: View, kind: Kind, name: string): string {
+  try {
+    if (kind === 'tool') return findTool(view, name).name;
+    if (kind === 'prompt') return findPrompt(view, name).name;
+    const { entry, upstreamName } = findResource(view, name);
+    return `${entry.name} ${askedFor(upstreamName)}`;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return `${error.code}: ${error.message.replaceAll(name, 'NAME')}`;
+  }
+}
+
+const listed = (view: View, kind: Kind) => [...view.entries[kind].keys()];
+
+describe('a random policy', () => {
+  it('decides as the text of the seed says', () => {
+    fc.assert(
+      fc.property(randomPolicy, (file) => {
+        const policy = policyOf(file);
+        for (const agent of AGENTS) {
+          for (const entry of KINDS.flatMap(entriesOf)) {
+            const expected = naivelyAllowed(file, agent, entry.sourceKey, entry.kind, entry.item.name);
+            if (policy === null) expect(expected).toBe(true);
+            else {
+              const rules = rulesFor(policy, agent);
+              expect(isAllowed(rules, entry, now), `${agent} ${entry.name}`).toBe(expected);
+              const { allowed, findings } = explain(rules, entry, now);
+              expect(allowed).toBe(expected);
+              expect(findings.at(-1)!.verdict).toBe(expected ? 'allow' : 'deny');
+            }
+          }
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('lists exactly what can be called, by whatever name', () => {
+    fc.assert(
+      fc.property(randomPolicy, fc.constantFrom(...AGENTS), (file, agent) => {
+        const view = viewFor(policyOf(file), agent);
+        for (const kind of KINDS) {
+          const may = entriesOf(kind).filter(({ sourceKey, item }) =>
+            naivelyAllowed(file, agent, sourceKey, kind, item.name),
+          );
+          expect(listed(view, kind)).toEqual(may.map(({ name }) => name));
+          if (kind === 'template') continue;
+          for (const entry of entriesOf(kind)) {
+            const { name, item, sourceKey } = entry;
+            const found = may.includes(entry);
+            expect(look(view, kind, name).includes(name) && !look(view, kind, name).includes('NAME'), name).toBe(found);
+            for (const alias of [`${sourceKey}:${item.name}`, `${sourceKey}.${item.name}`]) {
+              if (kind !== 'resource') expect(look(view, kind, alias) === name, alias).toBe(found);
+            }
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('answers for what is hidden in the words for what is not there, active or not', () => {
+    fc.assert(
+      fc.property(
+        randomPolicy,
+        fc.constantFrom(...AGENTS),
+        fc.constantFrom<string[] | null>(null, [], ['*']),
+        (file, agent, patterns) => {
+          const view = viewFor(policyOf(file), agent, patterns);
+          const bare = catalogOf(
+            ...SERVERS.map((namespace) => ({
+              namespace,
+              ...Object.fromEntries(
+                KINDS.map((kind) => [
+                  kind,
+                  NAMES[kind].filter((name) => naivelyAllowed(file, agent, namespace, kind, name)),
+                ]),
+              ),
+            })),
+          );
+          const without = buildView(
+            bare,
+            startSelection(patterns),
+            createControls(patterns === null ? [] : ['activate']),
+          );
+          const names = (kind: Kind) => [
+            ...entriesOf(kind).flatMap(({ name, item, sourceKey }) => [name, item.name, `${sourceKey}:${item.name}`]),
+          ];
+          for (const kind of ['tool', 'prompt'] as const) {
+            for (const name of names(kind)) expect(look(view, kind, name)).toBe(look(without, kind, name));
+          }
+          // The one thing that is not as if it were not there: a template does not lead to what is hidden by its own name.
+          for (const uri of names('resource')) {
+            const asBare = look(without, 'resource', uri);
+            const seen = look(view, 'resource', uri);
+            if (!asBare.includes('{id}')) expect(seen).toBe(asBare);
+          }
+          expect(listed(view, 'tool')).toEqual(listed(without, 'tool'));
+          const text = (one: View) => one.list('tool', 'legacy').toString();
+          expect(text(view)).toBe(text(without));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('the decision', () => {
+  const entry = (name: string) =>
+    KINDS.map((kind) => catalog.entries[kind].get(name)).find((one) => one !== undefined)!;
+  const may = (file: object, agent: string, name: string) => {
+    const policy = policyOf(file);
+    return policy === null || isAllowed(rulesFor(policy, agent), entry(name), now);
+  };
+
+  it('is yes without any policy, and no by default with one', () => {
+    expect(may({}, 'a', 'git_read')).toBe(true);
+    expect(may({ default_policy: {} }, 'a', 'git_read')).toBe(false);
+    expect(may({ agent_policies: {} }, 'a', 'git_read')).toBe(true);
+    expect(may({ agent_policies: { b: {} } }, 'a', 'git_read')).toBe(false);
+    expect(may({ exposed_tools: { hub: ['read'] } }, 'a', 'git_read')).toBe(false);
+    expect(may({ default_policy: {} }, 'a', 'git_greet')).toBe(true);
+  });
+
+  it('does not close everything because something is denied', () => {
+    const file = { denied_tools: { git: ['drop'] } };
+    expect(may(file, 'a', 'git_read')).toBe(true);
+    expect(may(file, 'a', 'git_drop')).toBe(false);
+    expect(may(file, 'a', 'hub_drop')).toBe(true);
+  });
+
+  it('takes the example of the seed', () => {
+    const file = {
+      exposed_tools: { git: ['read', 'drop'], hub: ['read', 'write', 'drop'] },
+      agent_policies: { 'claude-code': { allowed_servers: ['git', 'hub'], tool_overrides: { git: ['read'] } } },
+    };
+    expect(may(file, 'claude-code', 'git_read')).toBe(true);
+    expect(may(file, 'claude-code', 'git_drop')).toBe(false);
+    expect(may(file, 'claude-code', 'hub_drop')).toBe(true);
+    expect(may(file, 'claude-code', 'db_read')).toBe(false);
+    expect(may(file, 'other', 'git_drop')).toBe(true);
+    expect(may(file, 'other', 'db_read')).toBe(false);
+  });
+
+  it('denies the gateway’s own tools only by name', () => {
+    const denied = viewFor(policyOf({ denied_tools: { toolgate: ['toolman_*'] } }), 'a', ['*']);
+    expect(listed(denied, 'tool')).not.toContain('toolman_activate');
+    expect(look(denied, 'tool', 'toolman_activate')).toContain('There is no tool');
+    const closed = viewFor(policyOf({ agent_policies: { a: { allowed_servers: [] } } }), 'a', ['*']);
+    expect(listed(closed, 'tool')).toEqual(['toolman_activate']);
+  });
+});
+
+describe('a template', () => {
+  const seen = (file: object, uri: string) => look(viewFor(policyOf(file), 'a'), 'resource', uri);
+
+  it('does not reach what is denied or hidden by its own name', () => {
+    const denied = { denied_resources: { git: ['note://secret*', 'note://2'] } };
+    expect(seen(denied, 'git_note://7')).toBe('git_note://{id} note://7');
+    for (const uri of ['git_note://secret-1', 'git_note://2'])
+      expect(seen(denied, uri)).toMatch(/^resource_unknown: There is no resource/);
+    const hidden = { exposed_resources: { git: ['note://1', 'note://{id}'], '*': [] }, default_policy: {} };
+    expect(seen(hidden, 'git_note://1')).toBe('git_note://1 note://1');
+    expect(seen(hidden, 'git_note://7')).toBe('git_note://{id} note://7');
+    expect(seen(hidden, 'git_note://2')).toMatch(/^resource_unknown: There is no resource/);
+    expect(seen(hidden, 'note://2')).toMatch(/^resource_unknown: There is no resource/);
+  });
+});
