@@ -73,7 +73,7 @@ export const CONTENDERS = {
       await stop(server);
       throw error;
     }
-    return contender(server, port);
+    return { ...contender(server, port), config: args.at(-1) };
   },
 };
 

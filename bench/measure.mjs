@@ -7,7 +7,7 @@ import { cpuOf, memoryOf } from './processes.mjs';
  * Starts contenders and connects the load generator. `entries` say who stands in front of what:
  * `{ key, contender, upstreams, sessions, streams, modern }`. One that does not start is left out with a note.
  * `all` are the upstreams where not only those are there that are called; `of` is the key of an entry further up whose
- * process is used in place of a new one.
+ * process is used in place of a new one; `enter` is done before each of its runs.
  */
 export async function openField({ load, note, progress }, entries) {
   const field = [];
@@ -20,7 +20,7 @@ export async function openField({ load, note, progress }, entries) {
       const { url, paths, command, args, pid } = started;
       const target = await load.open({ url, paths, command, args, sessions, streams, modern });
       const helpers = pid === undefined ? [] : helpersOf(pid);
-      field.push({ ...started, key, contender, upstreams, target, helpers });
+      field.push({ ...started, key, contender, upstreams, target, helpers, enter: entry.enter });
     } catch (error) {
       note(`${key} could not be measured: ${error.message}`);
     }
@@ -70,6 +70,7 @@ export async function measure({ load, note, progress }, field, options) {
       const { key, target, upstreams, tool } = contender;
       const names = kind === 'list' ? [''] : upstreams.map((upstream) => tool(upstream, kind));
       try {
+        await contender.enter?.(contender);
         await load.prepare({ target, kind, names, callers });
         const read = cpuMeter(contender);
         const run = await load.run({ target, kind, names, callers, ...length });

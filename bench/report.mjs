@@ -22,6 +22,7 @@ const COLUMNS = {
     quotient('toolgate: of legacy', ({ ofLegacy }) => ofLegacy.toolgate),
     ...JUDGEMENT,
   ],
+  governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 
 /** ok, miss, or not measured. */
@@ -61,7 +62,7 @@ function judged(row) {
   if (word !== 'ok' && word !== 'miss') return word;
   const { measured, unit } = row.limit;
   if (unit === 'ms') return `${word} (+${format(measured, 'ms')})`;
-  const shown = [row.ratios?.toolgate, row.ofLegacy?.toolgate].includes(measured);
+  const shown = [row.ratios?.toolgate, row.ofLegacy?.toolgate, row.ofPlain].includes(measured);
   return unit || shown ? word : `${word} (${times(measured)})`;
 }
 

@@ -5,6 +5,7 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
+import { governedCalls } from './governed.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
 import { modernBig, modernCalls } from './modern.mjs';
 import { memoryOf, stop } from './processes.mjs';
@@ -86,6 +87,13 @@ export const SCENARIOS = [
     title: 'The same with results of 1 MB (HTTP to stdio)',
     run: (bench) => modernBig(bench, 'stdio'),
     columns: 'eras',
+    fullOnly: true,
+  },
+  {
+    name: 'governed',
+    title: 'Policy, limits and audit (HTTP to stdio)',
+    run: governedCalls,
+    columns: 'governed',
     fullOnly: true,
   },
   { name: 'startup', title: 'Start on stdio, until tools/list is answered', run: startup },

@@ -30,12 +30,14 @@ export function createControlDesk(): ControlDesk {
       outcome(result);
       return;
     }
+    // It is over before anybody is told: whoever is may come with the next one at once.
+    const over = () => {
+      if (running.get(owner) === finished) running.delete(owner);
+    };
     const finished: Promise<void> = result
+      .finally(over)
       .then(outcome)
-      .catch((error: unknown) => failed(toGatewayError(error)))
-      .finally(() => {
-        if (running.get(owner) === finished) running.delete(owner);
-      });
+      .catch((error: unknown) => failed(toGatewayError(error)));
     running.set(owner, finished);
   }
 

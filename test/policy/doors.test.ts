@@ -1,0 +1,152 @@
+/**
+ * For random policies, with real servers: at every door every agent is shown exactly what the text of the seed lets it use,
+ * can use exactly that, and is told of nothing else.
+ */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Kind } from '../../src/catalog/item.ts';
+import { configFromValue, createGateway, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS } from '../support/policies.ts';
+import { serverEntry } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { type Ask, DOORS, type Door, openAsk } from './asking.ts';
+
+const RUNS = 30;
+
+const cwd = tempFolder();
+const mcpServers = Object.fromEntries(
+  SERVERS.map((name) => {
+    const flags = ['--name', name, '--tools', NAMES.tool.join(), '--resources', NAMES.resource.join()];
+    const more = ['--templates', NAMES.template.join(), '--prompts', NAMES.prompt.join()];
+    return [name, serverEntry('basic', ...flags, ...more, '--instructions', `How to use ${name}.`)];
+  }),
+);
+const configOf = (policy: RandomPolicy) =>
+  configFromValue({ mcpServers, http: { trust_agent_header: true }, ...policy }, { cwd, env: {} });
+
+let gateway: Gateway;
+let origin: string;
+const asks = new Map<string, Ask>();
+
+beforeAll(async () => {
+  gateway = createGateway(configOf({}));
+  atEnd(() => gateway.close());
+  const door = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
+  atEnd(() => door.close());
+  origin = `http://127.0.0.1:${door.port}`;
+  await gateway.tried();
+  for (const door of DOORS)
+    for (const agent of AGENTS)
+      asks.set(`${door} ${agent}`, await openAsk(door, gateway, origin, agent, { 'x-agent-id': agent }));
+});
+
+const LISTS = {
+  tool: ['tools/list', 'tools', 'name'],
+  resource: ['resources/list', 'resources', 'uri'],
+  template: ['resources/templates/list', 'resourceTemplates', 'uriTemplate'],
+  prompt: ['prompts/list', 'prompts', 'name'],
+} as const satisfies Record<Kind, readonly string[]>;
+
+async function listed(ask: Ask, kind: Kind): Promise<string[]> {
+  const [method, list, identity] = LISTS[kind];
+  const { result, error } = await ask(method);
+  expect(error).toBeUndefined();
+  return (result![list] as Record<string, string>[]).map((one) => one[identity]!);
+}
+
+/** Whether a call by this name reaches the server, and what was said instead. */
+async function used(ask: Ask, kind: Kind, name: string): Promise<{ ok: boolean; text: string }> {
+  const [method, params] =
+    kind === 'tool'
+      ? ['tools/call', { name, arguments: {} }]
+      : kind === 'prompt'
+        ? ['prompts/get', { name }]
+        : ['resources/read', { uri: name }];
+  const { result, error } = await ask(method as string, params as object);
+  return { ok: result !== undefined && result.isError !== true, text: JSON.stringify(error ?? result) };
+}
+
+const allowedNames = (policy: RandomPolicy, agent: string, kind: Kind) =>
+  SERVERS.flatMap((server) =>
+    NAMES[kind].filter((name) => naivelyAllowed(policy, agent, server, kind, name)).map((name) => `${server}_${name}`),
+  );
+
+/** The words in a text that name something of a server that the agent must not know of. */
+function leaks(policy: RandomPolicy, agent: string, text: string, except: string): string[] {
+  const hidden = (['tool', 'prompt'] as const).flatMap((kind) => {
+    const allowed = allowedNames(policy, agent, kind);
+    return SERVERS.flatMap((server) => NAMES[kind].map((name) => `${server}_${name}`)).filter(
+      (name) => !allowed.includes(name),
+    );
+  });
+  return hidden.filter((name) => name !== except && text.includes(`"${name}\\"`));
+}
+
+async function check(door: Door, agent: string, policy: RandomPolicy): Promise<void> {
+  const ask = asks.get(`${door} ${agent}`)!;
+  for (const kind of ['tool', 'resource', 'template', 'prompt'] as const) {
+    const allowed = allowedNames(policy, agent, kind);
+    expect(await listed(ask, kind), `${door}: ${kind}s of ${agent}`).toEqual(allowed);
+    // Templates are used by what comes from them; a program in this process calls tools only.
+    if (kind === 'template' || (door === 'local' && kind !== 'tool')) continue;
+    for (const server of SERVERS) {
+      for (const name of NAMES[kind]) {
+        const exposed = `${server}_${name}`;
+        const { ok, text } = await used(ask, kind, exposed);
+        expect(ok, `${door}: ${exposed} for ${agent}: ${text}`).toBe(allowed.includes(exposed));
+        if (!ok) expect(leaks(policy, agent, text, exposed), text).toEqual([]);
+      }
+    }
+  }
+}
+
+describe('for random policies, listed is callable', () => {
+  it.each(DOORS)('at the door %s', { timeout: 600_000 }, async (door) => {
+    await fc.assert(
+      fc.asyncProperty(randomPolicy, async (policy) => {
+        gateway.apply(configOf(policy));
+        for (const agent of AGENTS) await check(door, agent, policy);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('of templates too: by every URI that fits, but those that are hidden by name', { timeout: 600_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        randomPolicy,
+        fc.constantFrom(...AGENTS),
+        fc.constantFrom(...DOORS),
+        async (policy, agent, door) => {
+          if (door === 'local') return;
+          gateway.apply(configOf(policy));
+          const ask = asks.get(`${door} ${agent}`)!;
+          for (const server of SERVERS) {
+            const templates = NAMES.template.filter((name) => naivelyAllowed(policy, agent, server, 'template', name));
+            for (const uri of ['note://7', 'memo://7']) {
+              const fits = templates.some((template) => template.startsWith(uri.slice(0, 4)));
+              const denied = isDenied(policy, agent, server, uri);
+              const { ok, text } = await used(ask, 'resource', `${server}_${uri}`);
+              expect(ok, `${door}: ${server}_${uri} for ${agent}: ${text}`).toBe(fits && !denied);
+            }
+          }
+        },
+      ),
+      { numRuns: RUNS * 4 },
+    );
+  });
+});
+
+/** Denied by name whatever the lists say: found out by a policy that would otherwise allow it. */
+function isDenied(policy: RandomPolicy, agent: string, server: string, uri: string): boolean {
+  const open = structuredClone(policy);
+  delete open.exposed_resources;
+  open.default_policy = { allow_unknown_resources: true };
+  for (const one of Object.values(open.agent_policies ?? {})) {
+    delete one.allowed_servers;
+    delete one.denied_servers;
+    delete one.resource_overrides;
+  }
+  return !naivelyAllowed(open, agent, server, 'resource', uri);
+}

@@ -1,0 +1,225 @@
+/** What an agent must not use it does not hear of: not in texts, errors, completions or notifications. And policies change while it is there. */
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { configFromValue, createGateway, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { waitFor } from '../support/processes.ts';
+import { serverEntry } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { type Ask, DOORS, openAsk, type Reply } from './asking.ts';
+
+const mcpServers = {
+  open: serverEntry(
+    'basic',
+    ...['--name', 'open', '--tools', 'read,write,echo', '--prompts', 'greet', '--resources', 'note://1'],
+    ...['--templates', 'note://{id}', '--instructions', 'Read before you write.'],
+  ),
+  vault: serverEntry(
+    'basic',
+    ...['--name', 'vault', '--tools', 'canary_unlock,canary_count', '--prompts', 'canary_prompt'],
+    ...['--resources', 'canary://1', '--templates', 'canary://{id}', '--instructions', 'The canary sings.'],
+  ),
+};
+const POLICY = {
+  agent_policies: {
+    insider: { tool_overrides: { '*': ['*'] } },
+    guest: { allowed_servers: ['open'], tool_overrides: { open: ['read', 'echo'] } },
+  },
+};
+
+async function start(settings: object): Promise<{
+  gateway: Gateway;
+  ask(door: (typeof DOORS)[number], agent: string): Promise<Ask>;
+  apply(settings: object): void;
+}> {
+  const cwd = tempFolder();
+  const configOf = (more: object) =>
+    configFromValue({ mcpServers, http: { trust_agent_header: true }, ...more }, { cwd, env: {} });
+  const gateway = createGateway(configOf(settings));
+  atEnd(() => gateway.close());
+  const door = await openHttpDoor(gateway, { host: '127.0.0.1', port: 0, token: null });
+  atEnd(() => door.close());
+  await gateway.tried();
+  return {
+    gateway,
+    ask: (kind, agent) => openAsk(kind, gateway, `http://127.0.0.1:${door.port}`, agent, { 'x-agent-id': agent }),
+    apply: (more) => void gateway.apply(configOf(more)),
+  };
+}
+
+const textOf = (reply: Reply) => JSON.stringify(reply);
+const call = (ask: Ask, name: string, args: object = {}) => ask('tools/call', { name, arguments: args });
+const REMOTE = DOORS.filter((door) => door !== 'local');
+
+describe.each(REMOTE)('at the door %s', (door) => {
+  let guest: Ask;
+  let insider: Ask;
+  beforeAll(async () => {
+    const { ask } = await start({
+      controls: ['activate', 'equip'],
+      active_toolsets: ['*_read', '*canary*'],
+      ...POLICY,
+    });
+    guest = await ask(door, 'guest');
+    insider = await ask(door, 'insider');
+  });
+
+  it('the catalog of the activation tool has what the agent may use, and no more', async () => {
+    expect(textOf(await insider('tools/list'))).toContain('vault_canary_unlock');
+    const text = textOf(await guest('tools/list'));
+    expect(text).toContain('open_echo - Gives its arguments back');
+    expect(text).not.toContain('open_write');
+    expect(text).not.toContain('canary');
+  });
+
+  it('nothing hidden can be activated, built in or found by its other names', async () => {
+    const lists = {
+      tools_on: ['vault_canary_unlock', 'open_write'],
+      tools_off: [],
+      resources_on: ['vault_canary://1'],
+      resources_off: [],
+    };
+    const refused = textOf(await call(guest, 'toolman_activate', lists));
+    expect(refused).toContain('Unknown names: vault_canary_unlock in tools_on; open_write in tools_on');
+    const built = textOf(
+      await call(guest, 'build-toolset', { name: 'mine', tools: [{ namespacedName: 'vault.canary_unlock' }] }),
+    );
+    expect(built).toContain('Nothing was saved. Unknown tools');
+    for (const name of ['vault:canary_unlock', 'vault.canary_unlock', 'canary_unlock', 'open:write', 'write']) {
+      const text = textOf(await call(guest, name));
+      expect(text).toContain(`There is no tool`);
+      expect(text.replaceAll(name, '')).not.toContain('canary');
+    }
+  });
+
+  it('patterns reach only what may be used', async () => {
+    const lists = { tools_on: ['*'], tools_off: [], resources_on: ['*'], resources_off: [] };
+    expect(textOf(await call(guest, 'toolman_activate', lists))).toContain('Activated 4 items');
+  });
+
+  it('toolsets of others are shown without what is hidden', async () => {
+    const tools = [{ namespacedName: 'vault.canary_unlock' }, { namespacedName: 'open.read' }];
+    const made = await call(insider, 'build-toolset', { name: `both-${door.replace(' ', '-')}`, tools });
+    expect(textOf(made)).toContain('success');
+    for (const [name, args] of [
+      ['list-saved-toolsets', {}],
+      ['equip-toolset', { name: `both-${door.replace(' ', '-')}` }],
+      ['get-active-toolset', {}],
+      ['discover-all-tools', {}],
+      ['list-available-tools', {}],
+      ['unequip-toolset', {}],
+    ] as const) {
+      const text = textOf(await call(guest, name, args));
+      expect(text).not.toContain('canary');
+      expect(text).not.toContain('vault');
+      if (name !== 'unequip-toolset') expect(text).toContain('open.read');
+    }
+    expect(textOf(await call(insider, 'list-saved-toolsets'))).toContain('vault.canary_unlock');
+  });
+
+  it('suggestions come from what may be used', async () => {
+    expect(textOf(await call(guest, 'vault_canary_unloc'))).not.toContain('Did you mean');
+    expect(textOf(await call(insider, 'vault_canary_unloc'))).toContain('vault_canary_unlock');
+    expect(textOf(await guest('prompts/get', { name: 'vault_canary_promp' }))).not.toContain('Did you mean');
+    expect(textOf(await guest('resources/read', { uri: 'vault_canary://2' }))).not.toContain('Did you mean');
+  });
+
+  it('completions of what is hidden are refused as of what is not there', async () => {
+    const complete = (ref: object) => guest('completion/complete', { ref, argument: { name: 'topic', value: 'a' } });
+    const hidden = await complete({ type: 'ref/prompt', name: 'vault_canary_prompt' });
+    const absent = await complete({ type: 'ref/prompt', name: 'vault_nowhere_prompt' });
+    expect(hidden.error?.message).toBe(absent.error?.message.replace('nowhere', 'canary'));
+    expect(hidden.error?.code).toBe(absent.error?.code);
+    const uri = await complete({ type: 'ref/resource', uri: 'vault_canary://{id}' });
+    expect(uri.error?.message).toContain('There is no resource');
+  });
+});
+
+describe('a server that an agent may not use', () => {
+  it('says nothing to it about its use', async () => {
+    const { gateway } = await start(POLICY);
+    const introduction = (agent: string) => gateway.join({ agent, selection: 'own', changed() {} }).introduction();
+    expect(introduction('insider')).toContain('The canary sings.');
+    expect(introduction('guest')).toContain('Read before you write.');
+    expect(introduction('guest')).not.toContain('canary');
+    expect(introduction('guest')).not.toContain('vault');
+  });
+});
+
+describe('a policy that changes', () => {
+  it('opens and closes for who is there, and tells those whose lists changed', async () => {
+    const { gateway, ask, apply } = await start(POLICY);
+    const told: string[] = [];
+    for (const agent of ['guest', 'insider'])
+      gateway
+        .join({ agent, selection: 'own', changed: (kind) => told.push(`${agent} ${kind}`) })
+        .list('tool', 'legacy');
+    const guest = await ask('http', 'guest');
+    expect(textOf(await call(guest, 'open_echo'))).not.toContain('There is no tool');
+
+    apply({
+      agent_policies: {
+        ...POLICY.agent_policies,
+        guest: { allowed_servers: ['open'], tool_overrides: { open: ['read'] } },
+      },
+    });
+    expect(told).toEqual(['guest tools']);
+    expect(textOf(await call(guest, 'open_echo'))).toContain('There is no tool');
+
+    apply({ agent_policies: { ...POLICY.agent_policies, guest: {} }, default_policy: { allow_unknown_tools: true } });
+    expect(told).toEqual(['guest tools', 'guest tools']);
+    expect(textOf(await call(guest, 'vault_canary_count'))).toContain('vault');
+  });
+
+  it('with the time does so at the minute', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-11-16T07:59:30Z') });
+    atEnd(() => void vi.useRealTimers());
+    const { ask, gateway } = await start({ conditions: [{ tools: ['open.*'], between: ['08:00', '18:00'] }] });
+    const asks = await Promise.all(REMOTE.map((door) => ask(door, 'anyone')));
+    const changed: string[] = [];
+    const caller = gateway.join({ agent: 'anyone', selection: 'own', changed: (kind) => changed.push(kind) });
+    caller.list('tool', 'legacy');
+    const answers = () => Promise.all(asks.map(async (one) => textOf(await call(one, 'open_echo'))));
+    for (const text of await answers()) expect(text).toContain('There is no tool');
+    vi.setSystemTime(new Date('2026-11-16T08:00:00Z'));
+    for (const text of await answers()) expect(text).not.toContain('There is no tool');
+    expect(JSON.parse(caller.list('tool', 'legacy').toString()).tools).toHaveLength(5);
+    vi.setSystemTime(new Date('2026-11-16T18:00:00Z'));
+    for (const text of await answers()) expect(text).toContain('There is no tool');
+    vi.useRealTimers();
+  });
+
+  it('takes the updates of resources away too', async () => {
+    const { gateway, apply } = await start(POLICY);
+    const heard: string[] = [];
+    const caller = gateway.join({ agent: 'guest', selection: 'own', changed() {}, updated: (uri) => heard.push(uri) });
+    // The fixture does not tell of changes: what counts is that the wish is refused in the same words.
+    const words = (uri: string) =>
+      caller.subscribe(uri).then(
+        () => 'subscribed',
+        (error: Error) => error.message,
+      );
+    expect(await words('vault_canary://1')).toBe((await words('vault_nowhere://1')).replace('nowhere', 'canary'));
+    expect(await words('open_note://1')).toContain('does not tell of changes');
+    apply({ agent_policies: { guest: { allowed_servers: [] } } });
+    expect(await words('open_note://1')).toContain('There is no resource');
+    await waitFor(() => heard.length === 0);
+  });
+});
+
+describe('conditions on arguments', () => {
+  const settings = { conditions: [{ tools: ['open.echo'], arguments: { path: '/srv/*' } }] };
+
+  it.each(REMOTE)('are looked at for every call at the door %s', async (door) => {
+    const { ask } = await start(settings);
+    const one = await ask(door, 'anyone');
+    expect(textOf(await one('tools/list'))).toContain('open_echo');
+    expect(textOf(await call(one, 'open_echo', { path: '/srv/a' }))).toContain('/srv/a');
+    for (const args of [{}, { path: '/etc/passwd' }, { path: '/srv/../etc' }]) {
+      for (const name of ['open_echo', 'open:echo', 'echo']) {
+        const text = textOf(await call(one, name, args));
+        expect(text).toContain('The policy does not allow this call');
+        expect(text).not.toContain('passwd');
+      }
+    }
+  });
+});

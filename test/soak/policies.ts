@@ -1,0 +1,233 @@
+/** Many agents with policies of their own at one gateway, half of their requests forbidden, while a server hangs. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { enveloped, mirrored } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { type Line, type Message, openLine } from './lean.ts';
+import type { Random } from './random.ts';
+
+export interface PolicyReport {
+  readonly calls: number;
+  readonly denials: number;
+  /** Each answer that was not the one due, in words. */
+  readonly leaks: readonly string[];
+  /** Milliseconds, before and while the server hangs. */
+  readonly p99: { readonly before: number; readonly during: number };
+  readonly p50: { readonly before: number; readonly during: number };
+  /** What became of the calls of the server that hangs. */
+  readonly hanging: { readonly asked: number; readonly waiting: number; readonly refused: number };
+  /** Lines of the audit about these calls and denials, and how many there should be. */
+  readonly audited: { readonly found: number; readonly due: number };
+}
+
+export interface PolicyPlan {
+  readonly agents: number;
+  readonly hanging: number;
+  /** Milliseconds of each of the two phases. */
+  readonly phase: number;
+  /** Milliseconds between two requests of one agent. */
+  readonly pace: number;
+}
+
+const SERVERS = ['alpha', 'beta', 'gamma', 'delta'];
+const TOOLS = Array.from({ length: 12 }, (_, i) => `tool${i}`);
+const ALL = SERVERS.flatMap((server) => TOOLS.map((tool) => ({ server, tool, name: `${server}_${tool}` })));
+type Tool = (typeof ALL)[number];
+
+interface Agent {
+  readonly name: string;
+  readonly token: string;
+  readonly allowed: readonly Tool[];
+  readonly forbidden: readonly Tool[];
+}
+
+function makeAgents(count: number, random: Random): Agent[] {
+  return Array.from({ length: count }, (_, i) => {
+    const share = 1 + random.number(ALL.length - 2);
+    const mixed = random.shuffle(ALL);
+    return {
+      name: `agent-${i}`,
+      token: `soak-token-of-agent-${i}-${random.number(1e9)}`,
+      allowed: mixed.slice(0, share),
+      forbidden: mixed.slice(share),
+    };
+  });
+}
+
+function print(agents: readonly Agent[]): string {
+  const commands = Object.fromEntries(
+    SERVERS.map((name) => [name, server('basic', '--name', name, '--tools', TOOLS.join())]),
+  );
+  const policies = agents.map(({ name, allowed }) => {
+    const servers = [...new Set(allowed.map((tool) => tool.server))];
+    const overrides = servers.map((one) => {
+      const tools = allowed.filter((tool) => tool.server === one).map(({ tool }) => tool);
+      return `${one} = ${JSON.stringify(tools)}`;
+    });
+    return `[agent_policies.${name}]\nallowed_servers = ${JSON.stringify(servers)}\ntool_overrides = { ${overrides.join(', ')} }`;
+  });
+  const tokens = [...agents, HANGER].map(({ name, token }) => `[agents.${name}]\ntoken = "${token}"`);
+  return [
+    'controls = []',
+    serversToml({ ...commands, stuck: server('hang') }),
+    ...policies,
+    '[agent_policies.hanger]\nallowed_servers = ["stuck"]\ntool_overrides = { stuck = ["*"] }',
+    ...tokens,
+  ].join('\n');
+}
+
+const HANGER = { name: 'hanger', token: 'soak-token-of-the-hanger' };
+
+interface Client {
+  ask(method: string, params: object): Promise<Message>;
+  close(): void;
+}
+
+async function openClient(origin: string, token: string, modern: boolean): Promise<Client> {
+  const line = openLine(origin);
+  const authorization = { authorization: `Bearer ${token}` };
+  const session = modern ? {} : await openSession(line, authorization);
+  let id = 0;
+  return {
+    ask(method, params) {
+      const text = JSON.stringify(params);
+      const body = { jsonrpc: '2.0', id: ++id, method, params: modern ? JSON.parse(enveloped(text)) : params };
+      const headers = { ...authorization, ...session, ...(modern ? mirrored(method, text) : {}) };
+      return new Promise((resolve) => {
+        let answer: Message = {};
+        const heard = (message: Message) => {
+          answer = message;
+        };
+        line.send('POST', '/mcp', headers, body, heard, () => resolve(answer));
+      });
+    },
+    close: () => line.close(),
+  };
+}
+
+async function openSession(line: Line, authorization: Record<string, string>): Promise<Record<string, string>> {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'soak', version: '1' } };
+  const send = (headers: Record<string, string>, body: object) =>
+    new Promise<Record<string, unknown>>((resolve) =>
+      line.send(
+        'POST',
+        '/mcp',
+        headers,
+        body,
+        () => {},
+        (_, received) => resolve(received),
+      ),
+    );
+  const opened = await send(authorization, { jsonrpc: '2.0', id: 0, method: 'initialize', params });
+  const session = { 'mcp-session-id': String(opened['mcp-session-id']) };
+  await send({ ...authorization, ...session }, { jsonrpc: '2.0', method: 'notifications/initialized' });
+  return session;
+}
+
+export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<PolicyReport> {
+  const agents = makeAgents(plan.agents, random);
+  const gateway = await startHttp({ config: print(agents) });
+  const clients = await Promise.all(
+    agents.map(async (agent, i) => ({ agent, client: await openClient(gateway.origin, agent.token, i % 2 === 0) })),
+  );
+  const leaks: string[] = [];
+  const counts = { calls: 0, denials: 0 };
+
+  async function act({ agent, client }: (typeof clients)[number], times: number[]): Promise<void> {
+    if (random.chance(0.02)) {
+      const { result } = await client.ask('tools/list', {});
+      const names = (result?.tools as { name: string }[] | undefined)?.map(({ name }) => name).sort();
+      const due = agent.allowed.map(({ name }) => name).sort();
+      if (JSON.stringify(names) !== JSON.stringify(due))
+        leaks.push(`${agent.name} is shown ${names} instead of ${due}`);
+      return;
+    }
+    const isForbidden = random.chance(0.5);
+    const { server, tool, name } = random.pick(isForbidden ? agent.forbidden : agent.allowed);
+    const nonce = `${agent.name}-${random.number(1e9)}`;
+    const said = random.chance(0.2) ? `${server}:${tool}` : name;
+    const start = performance.now();
+    const answer = await client.ask('tools/call', { name: said, arguments: { nonce } });
+    times.push(performance.now() - start);
+    const text = JSON.stringify(answer);
+    if (isForbidden) {
+      counts.denials++;
+      const isRefused = text.includes(`There is no tool`) && !text.includes(nonce);
+      const told = agent.forbidden.filter((one) => one.name !== name && text.includes(one.name));
+      if (!isRefused || told.length > 0) leaks.push(`${agent.name} got for ${said}: ${text}`);
+    } else {
+      counts.calls++;
+      const due = JSON.stringify(JSON.stringify({ server, tool, arguments: { nonce } }));
+      if (!text.includes(due)) leaks.push(`${agent.name} got for ${said} (${nonce}): ${text}`);
+    }
+  }
+
+  async function phase(): Promise<number[]> {
+    const times: number[] = [];
+    const end = Date.now() + plan.phase;
+    await Promise.all(
+      clients.map(async (one, i) => {
+        await sleep((plan.pace * i) / clients.length);
+        while (Date.now() < end) {
+          const next = sleep(plan.pace);
+          await act(one, times);
+          await next;
+        }
+      }),
+    );
+    return times.sort((a, b) => a - b);
+  }
+
+  await phase();
+  const before = await phase();
+  const stuck = await hang(gateway, plan.hanging);
+  const during = await phase();
+  const hanging = { asked: plan.hanging, waiting: plan.hanging - stuck.refused(), refused: stuck.refused() };
+  const ended = stuck.end();
+  for (const { client } of clients) client.close();
+  const due = counts.calls + counts.denials;
+  const audited = { found: await countAudited(gateway, due), due };
+  await ended;
+  const quantile = (times: number[], share: number) => times[Math.floor(times.length * share)] ?? 0;
+  return {
+    ...counts,
+    leaks,
+    p99: { before: quantile(before, 0.99), during: quantile(during, 0.99) },
+    p50: { before: quantile(before, 0.5), during: quantile(during, 0.5) },
+    hanging,
+    audited,
+  };
+}
+
+/** So many calls that are never answered, all at once. */
+async function hang({ origin }: HttpGateway, count: number) {
+  const clients = await Promise.all(Array.from({ length: count }, () => openClient(origin, HANGER.token, true)));
+  let refused = 0;
+  for (const client of clients)
+    void client.ask('tools/call', { name: 'stuck_hang', arguments: {} }).then(() => {
+      refused++;
+    });
+  await sleep(1_000);
+  return {
+    refused: () => refused,
+    async end() {
+      for (const client of clients) client.close();
+    },
+  };
+}
+
+/** Waits until the audit has all that is due, or nothing more comes. */
+async function countAudited({ cwd }: HttpGateway, due: number): Promise<number> {
+  const folder = join(cwd, '.toolgate', 'audit');
+  const count = () =>
+    readdirSync(folder)
+      .filter((file) => file.endsWith('.jsonl'))
+      .flatMap((file) => readFileSync(join(folder, file), 'utf8').trimEnd().split('\n'))
+      .map((line) => JSON.parse(line) as { kind: string; agent: string; method?: string })
+      .filter(({ kind, agent, method }) => kind !== 'admin' && agent !== HANGER.name && method === 'tools/call').length;
+  await waitFor(() => count() >= due, 5_000).catch(() => {});
+  return count();
+}
