@@ -12,5 +12,7 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // It warns of what it is: a test's own.
+    onConsoleLog: (log) => !log.includes('oidc-provider '),
   },
 });

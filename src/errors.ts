@@ -25,8 +25,10 @@ const kinds = {
   source_timeout: { http: 504, rpc: -32001 },
   source_broken: { http: 502, rpc: -32000 },
   source_busy: { http: 503, rpc: -32000 },
+  rate_limited: { http: 429, rpc: -32000 },
   question_unanswered: { http: 424, rpc: -32000 },
   cancelled: { http: 499, rpc: -32000 },
+  audit_unavailable: { http: 503, rpc: -32000 },
   // Read by the client's author.
   parse: { http: 400, rpc: -32700 },
   request_invalid: { http: 400, rpc: -32600 },

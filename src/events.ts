@@ -1,5 +1,7 @@
 /** What happens inside a gateway, told to whoever listens (log, CLI, tests). Listeners never change what happens next. */
 
+import type { ErrorCode } from './errors.ts';
+
 export interface EventMap {
   /** A server changed its state. */
   source: { readonly source: string; readonly state: string; readonly detail: string };
@@ -9,8 +11,16 @@ export interface EventMap {
   catalog: { readonly version: number; readonly problems: readonly { source: string; message: string }[] };
   /** A configuration was applied or refused. */
   config: { readonly ok: boolean; readonly message: string };
+  /** Somebody did what concerns others: agents, toolsets, and the like. */
+  admin: { readonly act: string; readonly agent: string; readonly detail: string };
+  /** A credential was missing or wrong. */
+  unauthorized: { readonly reason: string; readonly remote: string };
+  /** The audit cannot be written any more, or can again. */
+  audit: { readonly ok: boolean; readonly message: string };
   /** A client was left because it did not read what it was sent. */
   cut: { readonly bytes: number };
+  /** The HTTP door sent a request away before anything of MCP was looked at, or for what is wrong with it. */
+  sent_away: { readonly code: ErrorCode };
   /** Something unexpected was caught. */
   failure: { readonly where: string; readonly error: unknown };
 }
@@ -24,13 +34,16 @@ export interface Events {
   listen(listener: Listener): () => void;
 }
 
-export function createEvents(): Events {
+/** `redact` takes out of every text what nobody is to read. */
+export function createEvents(redact: (text: string) => string = (text) => text): Events {
   const listeners = new Set<Listener>();
   return {
     emit(name, event) {
+      if (listeners.size === 0) return;
+      const clean = cleaned(event, redact) as typeof event;
       for (const listener of listeners) {
         try {
-          listener(name, event);
+          listener(name, clean);
         } catch {
           // A broken listener must not stop the gateway, and there is nobody left to tell.
         }
@@ -41,4 +54,21 @@ export function createEvents(): Events {
       return () => listeners.delete(listener);
     },
   };
+}
+
+function cleaned(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (value instanceof Error) return cleanedError(value, redact);
+  if (Array.isArray(value)) return value.map((one) => cleaned(one, redact));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cleaned(inner, redact)]));
+}
+
+function cleanedError(error: Error, redact: (text: string) => string): Error {
+  const { message, stack = '' } = error;
+  if (redact(message) === message && redact(stack) === stack) return error;
+  const clean = new Error(redact(message));
+  clean.name = error.name;
+  clean.stack = redact(stack);
+  return clean;
 }

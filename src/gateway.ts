@@ -3,37 +3,42 @@
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
 
+import { agentLimits } from './access/agent-limits.ts';
 import { isHidden } from './access/find.ts';
-import { hasTimes, permissionAt, permitted, requireArguments } from './access/permission.ts';
-import { basePatterns, type Selection } from './access/selection.ts';
-import { type Toolset, withinCatalog } from './access/toolset.ts';
+import { hasTimes, permissionAt, permitted } from './access/permission.ts';
+import { basePatterns } from './access/selection.ts';
 import { buildView } from './access/view.ts';
 import { createViews } from './access/views.ts';
-import { type Call, findCall } from './calls/call.ts';
+import { type AuditFigures, createAudit } from './calls/audit.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
 import { dispatch, NO_TICKET } from './calls/dispatch.ts';
-import { createEarlyCalls, MAY_CHANGE } from './calls/early.ts';
+import type { Family } from './calls/families.ts';
 import { createFigures, type Figures } from './calls/figures.ts';
+import { createLanes, type WatchedServer } from './calls/limits/lanes.ts';
+import { measure } from './calls/measures.ts';
 import { type Home, Member } from './calls/member.ts';
-import { createMiddlewareStack, type Middleware, runThrough } from './calls/middleware.ts';
+import { createMiddlewareStack, type Middleware } from './calls/middleware.ts';
 import { createMinutes } from './calls/minutes.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
+import { createRouting } from './calls/routing.ts';
+import type { Tracer } from './calls/span.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
+import { traceCall } from './calls/tracing.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
-import { createControlDesk } from './controls/desk.ts';
-import { toGatewayError } from './errors.ts';
+import { createControlCalls } from './controls/running.ts';
+import { tellEquipped, tellingShelf } from './controls/telling-shelf.ts';
 import { createEvents, type Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
-import { type Message, parseParams } from './protocol/message.ts';
-import type { Sink, Ticket } from './sources/connection.ts';
-import { createFleet, type FleetReport, type ServerStatus } from './sources/fleet.ts';
+import type { Message } from './protocol/message.ts';
+import { createRedactor } from './secrets/redact.ts';
+import { createFleet, type FleetReport } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
@@ -60,11 +65,18 @@ export interface Gateway {
   readonly tasks: TaskDesk;
   /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
   use(middleware: Middleware): () => void;
+  /** Follows every call from now on, instead of whoever did; null for nobody. */
+  trace(tracer: Tracer | null): void;
   /** How the calls went so far. */
   readonly figures: Figures;
+  readonly audit: AuditFigures;
+  /** A text without the secrets of the configuration and of the environment. */
+  redact(text: string): string;
+  /** The same, and all else that can be measured, at this moment. */
+  measure(): Family[];
   /** Somebody wants to hear the log messages of servers from this level on. */
   setLogLevel(level: LogLevel): void;
-  statuses(): ServerStatus[];
+  statuses(): WatchedServer[];
   /** Every server has been tried once. */
   tried(): Promise<void>;
   /** Every server has been tried once and every required one is there. */
@@ -75,9 +87,16 @@ export interface Gateway {
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
 
-export function createGateway(initial: Config): Gateway {
-  const events = createEvents();
+export interface GatewayOptions {
+  /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
+  readonly audit?: boolean;
+}
+
+export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
+  const { redact, learn } = createRedactor(initial.secrets());
+  const events = createEvents(redact);
   let config = initial;
+  const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
   const views = createViews((permission, selection) =>
@@ -87,8 +106,6 @@ export function createGateway(initial: Config): Gateway {
   let allTried = false;
   let closed = false;
   const members = new Set<Member>();
-  const early = createEarlyCalls();
-  const controlDesk = createControlDesk();
   const defaults = createDefaultChoice(
     () => config,
     () => {
@@ -96,9 +113,11 @@ export function createGateway(initial: Config): Gateway {
     },
   );
   const stack = createMiddlewareStack();
-  const figures = createFigures(events);
+  const figures = createFigures(events, redact);
+  let tracer: Tracer | null = null;
   const context = {
     events,
+    redact,
     offers: openOfferStore(config.dataDir),
     verdicts: openVerdictStore(config.dataDir),
     limits: config.limits,
@@ -107,9 +126,40 @@ export function createGateway(initial: Config): Gateway {
     taskChanged: (source: Source, message: Message) => tasks.told(fleet.idOf(source), message),
   };
   const fleet = createFleet(context);
+  const lanes = createLanes(config, {
+    events,
+    find: (id) => fleet.find(id),
+    agent: (name) => agentLimits(config.policy, name),
+    refused: (call, { code }) => figures.refuse(call.by.usage, code),
+  });
   const parked = createParkedCalls();
   const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
+  const own = createControlCalls({
+    events,
+    controls: () => controls,
+    recorder: () => audit.recorder,
+    figures,
+    defaults,
+    servers: (member) => fleet.statuses().filter(({ key }) => sees(member, key)),
+  });
+
+  const routing = createRouting({
+    events,
+    figures,
+    audit,
+    kept: lanes.kept,
+    stack,
+    isOpening: () => opening.current !== null,
+    mayClaim: ({ entry }) => fleet.mayClaim(entry.name, entry.sourceId, config),
+    send(member, call) {
+      const { entry } = call;
+      if (entry.sourceId !== BUILT_IN)
+        return dispatch(call, fleet.find(entry.sourceId), member.guest, tasks, figures, audit.recorder, lanes);
+      own.run(member, call);
+      return NO_TICKET;
+    },
+  });
 
   const minutes = createMinutes(
     () => config.policy !== null && hasTimes(config.policy),
@@ -135,6 +185,7 @@ export function createGateway(initial: Config): Gateway {
       return allTried;
     },
     desk,
+    figures,
     permissionOf: ({ agent, options }) =>
       options.operator === true ? null : permissionAt(config.policy, agent, Date.now()),
     viewOf: (permission, selection) => views.of(permission, selection),
@@ -144,7 +195,8 @@ export function createGateway(initial: Config): Gateway {
         config,
       ),
     freshen: (kind) => fleet.freshen(kind),
-    call: routeCall,
+    call: (member, message, sink) =>
+      tracer === null ? routing.call(member, message, sink) : traceCall(tracer, member, message, sink, routing.call),
     tell: (guest, message) => fleet.tell(guest, message),
     leave(member) {
       members.delete(member);
@@ -180,82 +232,13 @@ export function createGateway(initial: Config): Gateway {
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
     for (const member of members) member.look();
-    early.retry();
-  }
-
-  function routeCall(member: Member, message: Message, sink: Sink): Ticket {
-    try {
-      return route(member, message, sink);
-    } catch (error) {
-      const known = toGatewayError(error);
-      if (known.code === 'internal') events.emit('failure', { where: message.method, error });
-      if (opening.current !== null && MAY_CHANGE.has(known.code)) return routeWhenKnown(member, message, sink);
-      figures.refuse();
-      sink.fail(known);
-      return NO_TICKET;
-    }
-  }
-
-  /** What is meant may come with a server that is still starting. */
-  function routeWhenKnown(member: Member, message: Message, sink: Sink): Ticket {
-    return early.add(() => routeCall(member, message, sink));
-  }
-
-  function route(member: Member, message: Message, sink: Sink): Ticket {
-    const call = findCall(member, message, sink);
-    const { permission } = member.view();
-    if (permission !== null && permission.onArguments.length > 0) requireArguments(permission, call.entry, message);
-    if (opening.current !== null && isEarly(call)) return routeWhenKnown(member, message, sink);
-    sink.admit(call);
-    if (stack.all.length === 0) return send(member, call);
-    return runThrough(stack.all, call, member.agent, events, (seen) => send(member, seen));
-  }
-
-  function send(member: Member, found: Call): Ticket {
-    const { entry, message, inner: sink } = found;
-    if (entry.sourceId === BUILT_IN) return runControl(member, entry.name, message, sink);
-    return dispatch(found, fleet.find(entry.sourceId), member.guest, tasks, figures);
-  }
-
-  /** Whether a server that is still starting could change what is meant: then the quickest server must not decide it. */
-  function isEarly({ entry, exact }: Call): boolean {
-    return entry.sourceId === BUILT_IN || !exact || fleet.mayClaim(entry.name, entry.sourceId, config);
-  }
-
-  function runControl(member: Member, name: string, message: Message, sink: Sink): Ticket {
-    const args = parseParams(message).arguments;
-    const work = () => controls.run(name, { ...controlContext(member), selection: member.chosen }, args);
-    controlDesk.run(member.shares ? defaults : member, name, work, {
-      outcome({ selection, result }) {
-        choose(member, selection);
-        sink.result(result, 'legacy');
-      },
-      failed: (error) => sink.fail(error),
-    });
-    return NO_TICKET;
-  }
-
-  function controlContext(member: Member) {
-    const { catalog, permission } = member.view();
-    return {
-      catalog,
-      servers: fleet.statuses().filter(({ key }) => sees(member, key)),
-      shelf: defaults.shelf,
-      show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
-      isFixed: member.options.toolset !== undefined,
-    };
-  }
-
-  function choose(member: Member, selection: Selection): void {
-    if (selection.key === member.chosen.key) return;
-    if (!member.shares) {
-      member.selection = selection;
-      member.look();
-    } else defaults.choose(selection);
+    routing.retry();
   }
 
   function apply(next: Config): FleetReport {
     config = next;
+    learn(next.secrets());
+    audit.apply(next.audit);
     controls = createControls(next.controls);
     context.limits = next.limits;
     const base = basePatterns(next);
@@ -263,6 +246,7 @@ export function createGateway(initial: Config): Gateway {
     for (const member of members) member.rebase(base);
     minutes.reset();
     const report = fleet.apply(next.servers);
+    lanes.apply(next);
     swap();
     return report;
   }
@@ -274,7 +258,7 @@ export function createGateway(initial: Config): Gateway {
     allTried = true;
     swap();
   });
-  const opening = createOpening(tried, config.startWait, defaults.restore(), early.retry);
+  const opening = createOpening(tried, config.startWait, defaults.restore(), routing.retry);
 
   return {
     events,
@@ -291,8 +275,15 @@ export function createGateway(initial: Config): Gateway {
       return fleet.isKnown ? null : opening.brief;
     },
     apply,
-    equip: defaults.equip,
-    shelf: defaults.shelf,
+    async equip(name) {
+      await defaults.equip(name);
+      tellEquipped(events, '', name);
+    },
+    shelf: tellingShelf(defaults.shelf, events, ''),
+    get audit() {
+      return audit.figures;
+    },
+    redact,
     join(options) {
       const member = new Member(home, options);
       members.add(member);
@@ -302,9 +293,14 @@ export function createGateway(initial: Config): Gateway {
     parked,
     tasks,
     use: stack.use,
+    trace(next) {
+      tracer = next;
+    },
     figures,
+    measure: () =>
+      measure({ figures, servers: fleet.statuses().map(lanes.watch), catalog, callers: members, audit: audit.figures }),
     setLogLevel: (level) => fleet.setLogLevel(level),
-    statuses: () => fleet.statuses(),
+    statuses: () => fleet.statuses().map(lanes.watch),
     tried: () => tried,
     isReady: () => allTried && fleet.statuses().every((status) => !status.required || status.present),
     async close() {
@@ -313,6 +309,8 @@ export function createGateway(initial: Config): Gateway {
       minutes.stop();
       parked.close();
       await fleet.close();
+      await lanes.close();
+      await audit.close();
     },
   };
 }

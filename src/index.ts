@@ -7,20 +7,28 @@ export type { ListKind } from './access/lists.ts';
 export type { Decision, Finding } from './access/policy.ts';
 export { canonicalName, isMeant, type ToolReference, type Toolset } from './access/toolset.ts';
 export type { View } from './access/view.ts';
+export type { AuditFigures } from './calls/audit.ts';
 export type { Caller, CallerOptions } from './calls/caller.ts';
-export type { CallKind, Duration, EntryFigures, Figures, Outcome } from './calls/figures.ts';
+export { counter, type Family, gauge, type Labels, type Sample } from './calls/families.ts';
+export type { AgentFigures, CallKind, Counts, EntryFigures, Figures } from './calls/figures.ts';
+export type { BreakerState } from './calls/limits/breaker.ts';
+export type { WatchedServer } from './calls/limits/lanes.ts';
 export { type LogCallsOptions, logCalls } from './calls/logging.ts';
 export type { CallResult, Middleware, MiddlewareCall, Next } from './calls/middleware.ts';
 export { RelayedError } from './calls/relayed.ts';
+export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './calls/span.ts';
+export type { Duration, Outcome, TallyFigures } from './calls/tally.ts';
 export type { Catalog, Problem } from './catalog/catalog.ts';
 export type { Entry } from './catalog/entry.ts';
 export type { Kind } from './catalog/item.ts';
 export { didYouMean } from './catalog/similar.ts';
-export type { Config, Launch, ServerConfig } from './config/config.ts';
+export type { AgentConfig, Config, JwtConfig, Launch, ServerConfig } from './config/config.ts';
 export { configJsonSchema } from './config/json-schema.ts';
 export { configFromValue, type LoadOptions, loadConfig } from './config/load.ts';
+export { toLifetime } from './config/units.ts';
 export { refIdOf } from './controls/equip.ts';
 export { tokensOf } from './controls/toolset-report.ts';
+export { issuerTrouble } from './doors/http/issuer.ts';
 export { openHttpDoor } from './doors/http/open.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/server.ts';
 export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';
@@ -28,8 +36,25 @@ export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
 export type { EventMap, EventName, Events, Listener } from './events.ts';
 export { type Following, followConfig } from './follow.ts';
-export { createGateway, type Gateway } from './gateway.ts';
+export { createGateway, type Gateway, type GatewayOptions } from './gateway.ts';
+export type { TraceContext } from './protocol/trace.ts';
+export { environmentSecrets } from './secrets/known.ts';
+export { createRedactor, type Redactor } from './secrets/redact.ts';
 export type { FleetReport, ServerStatus } from './sources/fleet.ts';
+export { type Agent, type AgentStore, agentUnknown, openAgentStore } from './store/agents.ts';
+export {
+  type AuditFilter,
+  type AuditProblem,
+  type AuditRecord,
+  type ReadOptions,
+  readAudit,
+  verifyAudit,
+} from './store/audit-read.ts';
+export { type AuditUsage, createUsageCount, type UsageCount } from './store/audit-usage.ts';
 export type { Shelf, ShelvedToolset } from './store/shelf.ts';
 export { readToolset, TOOLSET_NAME } from './store/toolsets.ts';
+export type { OtelApi } from './telemetry/api.ts';
+export { openTelemetry } from './telemetry/open.ts';
+export type { Telemetry } from './telemetry/start.ts';
+export { createOtelTracer } from './telemetry/tracer.ts';
 export { VERSION } from './version.ts';

@@ -17,6 +17,7 @@ const rooms = [
   ['calls/'],
   ['controls/'],
   ['gateway.ts', 'follow.ts'],
+  ['telemetry/'],
   ['doors/'],
   ['manager/'],
   ['index.ts'],

@@ -6,29 +6,36 @@ import { GatewayError, toGatewayError } from '../errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/mirror.ts';
-import type { Parts } from '../protocol/parts.ts';
+import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
+import { stampTrace, traceHeaders } from '../protocol/trace.ts';
 import type { Request, Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
-import { CANCELLED, type CallFigures, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './figures.ts';
+import { CACHED, CANCELLED, type CallFigures, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './figures.ts';
 import { Relay } from './relay.ts';
+import { type Follower, type SentSpan, spanEnd } from './span.ts';
 
 /** What a call has to pass on its way: how many at one time, how often, how much. */
 export interface Lane {
   /** Sends the call now, later, or not at all. */
-  enter(call: Call, send: (call: Call) => Ticket): Ticket;
-  /** A call that was sent is over. */
-  leave(call: Call): void;
+  enter(call: Call): Ticket;
+  /** A call that was sent is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one. */
+  leave(call: Call, outcome: number, error: GatewayError | null): void;
+  /** Whether results are looked at before they go on; then `inspect` hands them over. */
+  readonly inspects: boolean;
+  inspect(call: Call, outcome: number, result: Parts, era: Era): void;
+  /** Hands over a result as far as it may be seen. */
+  show(call: Call, result: Parts, era: Era): void;
 }
 
 /** Who writes down what became of calls. */
 export interface Recorder {
-  /** A call that was sent is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one. */
-  called(call: Call, outcome: number, ms: number, error: GatewayError | null): void;
+  /** A call is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one; `answer` that of the server. */
+  called(call: Call, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
   /** A call reached no server. */
   refused(by: Caller, message: Message, error: GatewayError): void;
 }
@@ -50,12 +57,22 @@ export class Call extends Relay implements Request, Ticket {
   guest: Guest | null = null;
   /** The definition, as last listed. */
   item: Item;
-  /** Where it is counted while it is under way. */
+  /** Where it goes, and where it is counted. */
+  source: Source | null = null;
+  row: CallFigures | null = null;
+  /** The same while it is under way. */
   figures: CallFigures | null = null;
   started = 0;
   /** What it has to leave at its end, and who is told of that; null where there is nothing and nobody. */
   lane: Lane | null = null;
   recorder: Recorder | null = null;
+  /** Who follows it, and its way to the server; null where nobody does. */
+  follower: Follower | null = null;
+  way: SentSpan | null = null;
+  /** Where it waits for its turn; null when it does not. */
+  waits: { quit(): void } | null = null;
+  /** Under which its result is kept for equal calls; null where it is not. */
+  cacheKey: string | null = null;
   ticket: Ticket | null = null;
 
   constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink, by: Caller) {
@@ -95,6 +112,12 @@ export class Call extends Relay implements Request, Ticket {
     return mirrorHeaders(this.message, this.name, typeof mirrored === 'string' ? null : mirrored);
   }
 
+  /** The trace that it belongs to, where that is ours to say. */
+  get trace(): readonly string[] | null {
+    const context = this.way?.context ?? null;
+    return context === null ? null : traceHeaders(context);
+  }
+
   renew(offer: Offer): void {
     const { kind, name } = this.item;
     this.item = offer.items.find((item) => item.kind === kind && item.name === name) ?? this.item;
@@ -102,55 +125,92 @@ export class Call extends Relay implements Request, Ticket {
 
   /** The same call, to be answered to another sink. */
   to(sink: Sink): Call {
-    return new Call(this.message, this.entry, this.name, this.start, this.end, sink, this.by);
+    return this.followed(new Call(this.message, this.entry, this.name, this.start, this.end, sink, this.by));
   }
 
   /** The same call in other words. */
   as(message: Message, start: number, end: number): Call {
-    return new Call(message, this.entry, this.name, start, end, this.inner, this.by);
+    return this.followed(new Call(message, this.entry, this.name, start, end, this.inner, this.by));
   }
 
-  send(source: Source, figures: CallFigures): Ticket {
-    this.figures = figures;
+  /** Another call in the place of this one: whoever follows the one follows the other. */
+  followed<C extends Call>(call: C): C {
+    call.follower = this.follower;
+    return call;
+  }
+
+  /** From here on it is counted. */
+  begin(): void {
+    this.figures = this.row!;
     this.started = performance.now();
-    figures.begin();
+    this.figures.begin(this.by.usage);
+  }
+
+  /** To the server that it belongs to; that has to be known by now. */
+  send(): Ticket {
+    this.begin();
+    if (this.follower !== null) this.follow(this.follower);
     try {
-      this.ticket = source.call(this);
+      this.ticket = this.source!.call(this);
     } catch (error) {
-      this.#over(FAILED, toGatewayError(error));
+      this.#over(FAILED, toGatewayError(error), null);
       throw error;
     }
     return this;
   }
 
+  follow(follower: Follower): void {
+    this.way = follower.sent(this.entry);
+    const { context } = this.way;
+    if (context !== null) stampTrace(this.message, context.traceparent);
+  }
+
+  /** Answers as an equal call was answered before: no server is asked. */
+  replay(lane: Lane, result: Parts, era: Era): void {
+    this.begin();
+    this.#over(CACHED, null, result);
+    lane.show(this, result, era);
+  }
+
+  /** It waited, and does not get to its server. */
+  refuse(error: GatewayError): void {
+    this.recorder?.refused(this.by, this.message, error);
+    this.inner.fail(error);
+  }
+
   cancel(reason: string): void {
-    this.#over(CANCELLED, null);
+    this.waits?.quit();
+    this.#over(CANCELLED, null, null);
     this.ticket?.cancel(reason);
   }
 
   override result(result: Parts, era: Era): void {
-    this.#over(this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK, null);
-    this.inner.result(result, era);
+    const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
+    const { lane } = this;
+    this.#over(outcome, null, result);
+    if (lane?.inspects) lane.inspect(this, outcome, result, era);
+    else this.inner.result(result, era);
   }
 
   override error(error: Buffer, era: Era): void {
-    this.#over(ERROR, null);
+    this.#over(ERROR, null, error);
     this.inner.error(error, era);
   }
 
   override fail(error: GatewayError): void {
-    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED, error);
+    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED, error, null);
     this.inner.fail(error);
   }
 
-  #over(outcome: number, error: GatewayError | null): void {
+  #over(outcome: number, error: GatewayError | null, answer: Parts | null): void {
     const { figures } = this;
     if (figures === null) return;
     this.figures = null;
     const ms = performance.now() - this.started;
-    figures.end(outcome, ms);
-    this.lane?.leave(this);
-    this.recorder?.called(this, outcome, ms, error);
+    figures.end(outcome, ms, answer === null ? 0 : sizeOf(answer), this.by.usage);
+    this.way?.end(spanEnd(outcome, error, answer));
+    this.lane?.leave(this, outcome, error);
+    this.recorder?.called(this, outcome, ms, error, answer);
   }
 }
 

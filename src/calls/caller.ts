@@ -7,6 +7,7 @@ import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
+import type { Usage } from './figures.ts';
 
 /** The kind of door that a caller came in by. */
 export type Way = 'stdio' | 'http' | 'sse' | 'local';
@@ -40,8 +41,12 @@ export interface CallerOptions {
 export interface Caller {
   readonly agent: string;
   readonly principal: string;
+  /** Policies do not hold for the operator. */
+  readonly isOperator: boolean;
   readonly door: Way;
   readonly revision: string | null;
+  /** Where its calls are counted. */
+  readonly usage: Usage;
   view(): View;
   /** The result of a list method, for clients of an era. The caller counts as told of that list. */
   list(kind: Kind, era: Era): Buffer;

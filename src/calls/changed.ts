@@ -6,7 +6,7 @@ import { readMessage } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 
 export function readArguments({ message }: Call): unknown {
-  const span = spanOf(message);
+  const span = argumentsSpan(message);
   return span === null ? undefined : (JSON.parse(message.bytes.toString('utf8', span.start, span.end)) as unknown);
 }
 
@@ -14,7 +14,7 @@ export function withArguments(call: Call, args: object): Call {
   const { message, start, end } = call;
   if (message.method === 'resources/read')
     throw new GatewayError('params_invalid', 'A resource is read without arguments; there are none to change.');
-  const found = spanOf(message);
+  const found = argumentsSpan(message);
   const at = message.paramsStart + 1;
   const span = found ?? { start: at, end: at };
   const bytes = toBytes(args);
@@ -23,7 +23,14 @@ export function withArguments(call: Call, args: object): Call {
   return call.as(readMessage(splice(message.bytes, span, text)), start + moved, end + moved);
 }
 
-function spanOf({ bytes, method, argumentsStart, argumentsEnd, paramsStart, paramsEnd }: Message): Span | null {
+export function argumentsSpan({
+  bytes,
+  method,
+  argumentsStart,
+  argumentsEnd,
+  paramsStart,
+  paramsEnd,
+}: Message): Span | null {
   // What is to be completed is a member of another name.
   if (method === 'completion/complete') return findMember(bytes, 'argument', paramsStart, paramsEnd);
   return argumentsStart < 0 ? null : { start: argumentsStart, end: argumentsEnd };

@@ -5,8 +5,9 @@ import { toBytes } from '../protocol/json.ts';
 import type { Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
-import type { Call } from './call.ts';
-import type { FigureDesk } from './figures.ts';
+import type { Call, Recorder } from './call.ts';
+import { type FigureDesk, OK } from './figures.ts';
+import type { Lanes } from './limits/lanes.ts';
 import type { TaskDesk } from './tasks.ts';
 
 interface Place {
@@ -24,21 +25,29 @@ export function dispatch(
   guest: Guest,
   tasks: TaskDesk,
   figures: FigureDesk,
+  recorder: Recorder | null,
+  lanes: Lanes,
 ): Ticket {
   const { message, entry, inner } = found;
   if (place === undefined)
     throw new GatewayError('source_unavailable', `Server "${entry.sourceKey}" has been removed.`);
-  const { source, config } = place;
+  const { source } = place;
   if (message.method === 'completion/complete' && !source.completes) {
+    recorder?.called(found, OK, 0, null, NO_COMPLETION);
     inner.result(NO_COMPLETION, 'legacy');
     return NO_TICKET;
   }
   const mayBeTask = message.taskStart >= 0 || inner.tasks || source.tasks.starts;
   const call = mayBeTask ? tasks.attend(found) : found;
-  call.timeout = config.timeout;
-  call.totalTimeout = config.totalTimeout;
+  const { agent, isOperator } = found.by;
+  const lane = lanes.of(isOperator ? null : agent, entry, place.config);
+  call.timeout = lane.timeout;
+  call.totalTimeout = lane.totalTimeout;
   // It is the one that was let through, and is asked for this.
-  found.totalTimeout = config.totalTimeout;
+  found.totalTimeout = lane.totalTimeout;
   call.guest = guest;
-  return call.send(source, figures.of(entry, message.method));
+  call.recorder = recorder;
+  call.source = source;
+  call.row = figures.of(entry, message.method);
+  return lane.enter(call);
 }

@@ -1,51 +1,72 @@
-/** How often each item was called, with which outcome, and how long that took. Always on, so a call adds numbers and nothing else. */
+/** How often each item was called, and by which agent; what was refused, and why. */
 import type { Entry } from '../catalog/entry.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { Family } from './families.ts';
+import { bucketOf, type Duration, Tally, type TallyFigures } from './tally.ts';
+
+export {
+  CACHED,
+  CANCELLED,
+  type Duration,
+  ERROR,
+  FAILED,
+  OK,
+  OUTCOMES,
+  type Outcome,
+  TIMEOUT,
+  TOOL_ERROR,
+} from './tally.ts';
 
 export type CallKind = 'tool' | 'resource' | 'prompt' | 'completion';
 
-/**
- * `tool_error`: the tool itself said that it failed. `error`: the server answered with an error of the protocol. `failed`:
- * no answer, because the server was not there or made no sense.
- */
-export const OUTCOMES = ['ok', 'tool_error', 'error', 'failed', 'timeout', 'cancelled'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
-export const [OK, TOOL_ERROR, ERROR, FAILED, TIMEOUT, CANCELLED] = [0, 1, 2, 3, 4, 5] as const;
-
-export interface EntryFigures {
+export interface EntryFigures extends TallyFigures {
   /** The key of the server, and what it calls the item. Both are empty for what is counted together. */
   readonly server: string;
   readonly name: string;
   readonly kind: CallKind;
-  readonly calls: number;
-  readonly outcomes: Readonly<Record<Outcome, number>>;
-  /** Milliseconds, of calls that were answered or timed out; null where there was none. */
-  readonly p50: number | null;
-  readonly p99: number | null;
+  /** Calls of a cacheable tool for which there was nothing yet. */
+  readonly cacheMisses: number;
 }
 
-/** How many of the durations, in seconds, were at most `bound`. */
-export interface Duration {
-  readonly sum: number;
-  readonly count: number;
-  readonly buckets: readonly { readonly bound: number; readonly count: number }[];
+export interface AgentFigures extends TallyFigures {
+  /** Empty for those that are counted together. */
+  readonly agent: string;
+  /** Calls of it that reached no server. */
+  readonly refused: number;
+  readonly inFlight: number;
 }
+
+export type Counts = ReadonlyMap<string, number>;
 
 export interface Figures {
   entries(): EntryFigures[];
   /** The same rows in the same order. */
   durations(): Duration[];
+  agents(): AgentFigures[];
   /** Calls that servers are working on. */
   readonly inFlight: number;
   /** Calls that reached no server, because what they ask for is not there, or not like this. */
   readonly refused: number;
+  /** The same by the code of the error. */
+  readonly refusals: Counts;
+  /** Requests that the HTTP door sent away, by the code of the error; `unauthorized` is a wrong token, or none. */
+  readonly sentAway: Counts;
+  /** Configurations that were read while running: `ok` or `refused`. */
+  readonly reloads: Counts;
   /** Clients that were left because they did not read. */
   readonly cut: number;
+  /** Further figures, asked for whenever somebody looks; gives the function that takes them away again. */
+  add(read: () => readonly Family[]): () => void;
+  /** What was added. */
+  added(): Family[];
 }
 
 export interface FigureDesk extends Figures {
   of(entry: Entry, method: string): CallFigures;
-  refuse(): void;
+  /** Where the calls of an agent are counted: looked for once a caller, not once a call. */
+  usageOf(agent: string): Usage;
+  refuse(usage: Usage, code: ErrorCode): void;
 }
 
 const KIND_OF: Readonly<Record<string, CallKind>> = {
@@ -61,76 +82,47 @@ export function kindOf(method: string): CallKind {
 
 /** What is called for the first time beyond this is counted together: names are for servers to make up, memory is ours. */
 const MOST = 1_000;
+const MOST_AGENTS = 200;
 
-// Four buckets to each doubling, from an eighth of a millisecond to about two minutes: a tenth is as far as a figure is off.
-const PER_OCTAVE = 4;
-const FIRST = 1 / 8;
-const OCTAVES = 20;
-const LAST = PER_OCTAVE * OCTAVES + 1;
+/** One agent's. */
+export class Usage extends Tally {
+  readonly agent: string;
+  inFlight = 0;
+  refused = 0;
 
-function bucketOf(ms: number): number {
-  if (ms <= FIRST) return 0;
-  return Math.min(LAST, Math.ceil(Math.log2(ms / FIRST) * PER_OCTAVE));
-}
-
-function boundOf(bucket: number): number {
-  return FIRST * 2 ** (bucket / PER_OCTAVE);
+  constructor(agent: string) {
+    super();
+    this.agent = agent;
+  }
 }
 
 /** One item's. */
-export class CallFigures {
+export class CallFigures extends Tally {
   readonly server: string;
   readonly name: string;
   readonly kind: CallKind;
-  readonly counts = new Float64Array(OUTCOMES.length);
-  readonly buckets = new Uint32Array(LAST + 1);
   readonly totals: Totals;
-  ms = 0;
+  cacheMisses = 0;
 
   constructor(server: string, name: string, kind: CallKind, totals: Totals) {
+    super();
     this.server = server;
     this.name = name;
     this.kind = kind;
     this.totals = totals;
   }
 
-  begin(): void {
+  begin(usage: Usage): void {
     this.totals.inFlight++;
+    usage.inFlight++;
   }
 
-  end(outcome: number, ms: number): void {
+  end(outcome: number, ms: number, bytes: number, usage: Usage): void {
+    const bucket = bucketOf(ms);
     this.totals.inFlight--;
-    this.counts[outcome]!++;
-    if (outcome === CANCELLED || outcome === FAILED) return;
-    this.ms += ms;
-    this.buckets[bucketOf(ms)]!++;
-  }
-
-  /** In the middle of its bucket, as far as logarithms have one. */
-  quantile(share: number): number | null {
-    const rank = Math.ceil(share * this.timed());
-    let seen = 0;
-    for (let bucket = 0; bucket <= LAST; bucket++) {
-      seen += this.buckets[bucket]!;
-      if (seen >= rank && seen > 0) return boundOf(bucket - 0.5);
-    }
-    return null;
-  }
-
-  timed(): number {
-    return this.buckets.reduce((sum, count) => sum + count, 0);
-  }
-
-  /** One bucket to each doubling, from half a millisecond on. */
-  duration(): Duration {
-    const buckets: { bound: number; count: number }[] = [];
-    let count = 0;
-    for (let bucket = 0; bucket < LAST; bucket++) {
-      count += this.buckets[bucket]!;
-      if (bucket % PER_OCTAVE === 0 && bucket >= 2 * PER_OCTAVE)
-        buckets.push({ bound: boundOf(bucket) / 1_000, count });
-    }
-    return { sum: this.ms / 1_000, count: this.timed(), buckets };
+    usage.inFlight--;
+    this.add(outcome, ms, bucket, bytes);
+    usage.add(outcome, ms, bucket, bytes);
   }
 }
 
@@ -138,15 +130,28 @@ interface Totals {
   inFlight: number;
 }
 
-export function createFigures(events: Events): FigureDesk {
+export function createFigures(events: Events, redact: (text: string) => string): FigureDesk {
   const totals: Totals = { inFlight: 0 };
   const rows = new Map<string, CallFigures>();
   /** So that a call has to put no key together. Completion is counted apart, and is rare. */
   const byEntry = new WeakMap<Entry, CallFigures>();
+  const agents = new Map<string, Usage>();
+  const refusals = new Map<string, number>();
+  const sentAway = new Map<string, number>([
+    ['unauthorized', 0],
+    ['forbidden', 0],
+  ]);
+  const reloads = new Map<string, number>([
+    ['ok', 0],
+    ['refused', 0],
+  ]);
+  const more = new Set<() => readonly Family[]>();
   let refused = 0;
   let cut = 0;
-  events.listen((name) => {
+  events.listen((name, event) => {
     if (name === 'cut') cut++;
+    else if (name === 'config') count(reloads, (event as { ok: boolean }).ok ? 'ok' : 'refused');
+    else if (name === 'sent_away') count(sentAway, (event as { code: string }).code);
   });
 
   function find({ sourceKey, item }: Entry, kind: CallKind): CallFigures {
@@ -154,7 +159,8 @@ export function createFigures(events: Events): FigureDesk {
     const known = rows.get(key);
     if (known !== undefined) return known;
     if (rows.size >= MOST) return findShared(kind);
-    const row = new CallFigures(sourceKey, item.name, kind, totals);
+    // The name of a resource is an address, and may have a password in it.
+    const row = new CallFigures(sourceKey, redact(item.name), kind, totals);
     rows.set(key, row);
     return row;
   }
@@ -174,31 +180,54 @@ export function createFigures(events: Events): FigureDesk {
       byEntry.set(entry, row);
       return row;
     },
-    refuse() {
+    usageOf(agent) {
+      const name = agents.has(agent) || agents.size < MOST_AGENTS ? agent : '';
+      const usage = agents.get(name) ?? new Usage(name);
+      agents.set(name, usage);
+      return usage;
+    },
+    refuse(usage, code) {
       refused++;
+      usage.refused++;
+      count(refusals, code);
     },
     entries: () =>
       [...rows.values()].map((row) => ({
         server: row.server,
         name: row.name,
         kind: row.kind,
-        calls: row.counts.reduce((sum, count) => sum + count, 0),
-        outcomes: Object.fromEntries(OUTCOMES.map((outcome, i) => [outcome, row.counts[i]!])) as Record<
-          Outcome,
-          number
-        >,
-        p50: row.quantile(0.5),
-        p99: row.quantile(0.99),
+        cacheMisses: row.cacheMisses,
+        ...row.report(),
       })),
     durations: () => [...rows.values()].map((row) => row.duration()),
+    agents: () =>
+      [...agents.values()].map((usage) => ({
+        agent: usage.agent,
+        refused: usage.refused,
+        inFlight: usage.inFlight,
+        ...usage.report(),
+      })),
     get inFlight() {
       return totals.inFlight;
     },
     get refused() {
       return refused;
     },
+    refusals,
+    sentAway,
+    reloads,
     get cut() {
       return cut;
     },
+    add(read) {
+      const one = () => read();
+      more.add(one);
+      return () => void more.delete(one);
+    },
+    added: () => [...more].flatMap((read) => read()),
   };
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

@@ -9,6 +9,7 @@ import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import { createMute, type Guest } from '../sources/guest.ts';
 import type { Caller, CallerOptions, Way } from './caller.ts';
+import type { FigureDesk, Usage } from './figures.ts';
 import type { SubscriptionDesk } from './subscriptions.ts';
 
 /** What a member needs of its gateway. */
@@ -22,6 +23,7 @@ export interface Home {
   /** Whether every server has been tried. */
   readonly allTried: boolean;
   readonly desk: SubscriptionDesk<Member>;
+  readonly figures: FigureDesk;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
   viewOf(permission: Permission | null, selection: Selection): View;
@@ -35,11 +37,13 @@ export interface Home {
 export class Member implements Caller {
   readonly home: Home;
   readonly agent: string;
+  readonly isOperator: boolean;
   readonly principal: string;
   readonly door: Way;
   readonly revision: string | null;
   readonly options: CallerOptions;
   readonly guest: Guest;
+  readonly usage: Usage;
   /** Null: follows the default. */
   selection: Selection | null = null;
   /** Forgotten at every change, so that a call looks into nothing but a field. */
@@ -52,11 +56,13 @@ export class Member implements Caller {
   constructor(home: Home, options: CallerOptions) {
     this.home = home;
     this.agent = options.agent;
+    this.isOperator = options.operator === true;
     this.principal = options.principal ?? options.agent;
     this.door = options.door ?? 'local';
     this.revision = options.revision ?? null;
     this.options = options;
     this.guest = options.guest ?? createMute();
+    this.usage = home.figures.usageOf(options.agent);
     if (options.selection === 'all') this.selection = startSelection(null);
     if (options.toolset !== undefined) this.selection = fixedSelection(home.base, options.toolset);
   }

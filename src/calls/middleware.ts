@@ -11,7 +11,7 @@ import { saysError } from '../protocol/tool-error.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import type { Call } from './call.ts';
 import { readArguments, withArguments } from './changed.ts';
-import { type CallKind, kindOf } from './figures.ts';
+import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from './figures.ts';
 import { Relay } from './relay.ts';
 import { RelayedError, relayed } from './relayed.ts';
 
@@ -109,6 +109,9 @@ class Run implements Ticket {
   readonly events: Events;
   readonly send: (call: Call) => Ticket;
   isOver = false;
+  /** Whether it was sent, and is written down by whoever sent it. */
+  isSent = false;
+  readonly started = performance.now();
   /** The call to the server, while it is under way, and what ends the waiting for it. */
   ticket: Ticket | null = null;
   reject: ((error: Error) => void) | null = null;
@@ -131,7 +134,9 @@ class Run implements Ticket {
     const { inner } = this.call;
     try {
       const result = await this.#enter(0, this.call);
-      if (this.#finish()) inner.result(result.parts, result.era);
+      if (!this.#finish()) return;
+      this.#record(result);
+      inner.result(result.parts, result.era);
     } catch (error) {
       if (this.#finish()) this.#refuse(inner, error);
     }
@@ -169,6 +174,7 @@ class Run implements Ticket {
   #make(call: Call): Promise<CallResult> {
     return new Promise((resolve, reject) => {
       this.reject = reject;
+      this.isSent = true;
       const settled = () => {
         this.ticket = null;
         this.reject = null;
@@ -196,14 +202,25 @@ class Run implements Ticket {
     return true;
   }
 
+  /** A middleware answered by itself. */
+  #record(result: CallResult): void {
+    if (this.isSent) return;
+    const outcome = this.call.entry.kind === 'tool' && result.isError ? TOOL_ERROR : OK;
+    this.call.recorder?.called(this.call, outcome, performance.now() - this.started, null, result.parts);
+  }
+
   #refuse(sink: Sink, error: unknown): void {
+    const { call } = this;
+    const recorder = this.isSent ? null : call.recorder;
     if (error instanceof RelayedError) {
       const { bytes, era } = error.origin ?? { bytes: toBytes(error.error), era: 'legacy' };
+      recorder?.called(call, ERROR, performance.now() - this.started, null, bytes);
       sink.error(bytes, era);
       return;
     }
     const known = toGatewayError(error);
     if (known.code === 'internal') this.events.emit('failure', { where: 'middleware', error });
+    recorder?.refused(call.by, call.message, known);
     sink.fail(known);
   }
 }

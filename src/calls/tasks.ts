@@ -55,6 +55,8 @@ type Find = (sourceId: number) => { readonly source: Source; readonly config: Se
 
 /** Of how many tasks an agent hears, and can list; the oldest are forgotten first. They can be asked for all the same. */
 const MOST_STARTED = 1_000;
+/** Of how many agents that is kept; tokens may name any number of them. */
+const MOST_OWNERS = 4_096;
 const MOST_PAGES = 100;
 /** Stands for an owner that is gone. */
 const NOBODY = {};
@@ -78,12 +80,19 @@ export function createTaskDesk(find: Find): TaskDesk {
 
   function note(task: Started): void {
     const own = started.get(task.agent) ?? new Map<string, Started>();
+    if (own.size === 0 && started.size >= MOST_OWNERS) forgetOldest();
     started.set(task.agent, own.set(keyOf(task), task));
     byToken.set(task.progressToken, task);
     if (own.size <= MOST_STARTED) return;
     const [key, oldest] = own.entries().next().value!;
     own.delete(key);
     byToken.delete(oldest.progressToken);
+  }
+
+  function forgetOldest(): void {
+    const [agent, own] = started.entries().next().value!;
+    started.delete(agent);
+    for (const { progressToken } of own.values()) byToken.delete(progressToken);
   }
 
   function tell({ sourceId, agent, owner }: Started, method: string, params: Buffer): void {
@@ -138,13 +147,13 @@ export function createTaskDesk(find: Find): TaskDesk {
       const { sourceId, sourceKey } = entry;
       if (message.taskStart < 0) {
         const attended = new MaybeTaskSink(sink, exchangeFor(sourceId, agent, 'modern'), sourceKey);
-        return new Call(message, entry, name, start, end, attended, by);
+        return call.followed(new Call(message, entry, name, start, end, attended, by));
       }
       const owner = new WeakRef(sink.owner);
       const created = (id: string) =>
         note({ sourceId, id, agent, owner, progressToken: tasked.progressToken, token: tasked.token });
       const attended = new WantsTaskSink(sink, exchangeFor(sourceId, agent, 'legacy'), created);
-      const tasked = new TaskedCall(message, entry, name, start, end, attended, by);
+      const tasked = call.followed(new TaskedCall(message, entry, name, start, end, attended, by));
       return tasked;
     },
     call(agent, era, message, sink) {

@@ -17,6 +17,16 @@ export interface Options {
   readonly remove?: readonly string[];
   readonly user?: boolean;
   readonly yes?: boolean;
+  readonly server?: string;
+  readonly tool?: string;
+  readonly status?: string;
+  readonly kind?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit?: string;
+  readonly follow?: boolean;
+  readonly expires?: string;
+  readonly grace?: string;
   readonly help?: boolean;
   readonly version?: boolean;
 }
@@ -28,12 +38,20 @@ interface Command {
   readonly summary: string;
   readonly details?: readonly string[];
   readonly options: readonly OptionName[];
+  /** Where an option means something else here. */
+  readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
 }
 
 const optionTexts: Readonly<
   Record<
     OptionName,
-    { readonly type: 'string' | 'boolean'; readonly multiple?: true; readonly text: string; readonly value?: string }
+    {
+      readonly type: 'string' | 'boolean';
+      readonly short?: string;
+      readonly multiple?: true;
+      readonly text: string;
+      readonly value?: string;
+    }
   >
 > = {
   config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
@@ -45,12 +63,30 @@ const optionTexts: Readonly<
   host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
-  description: { type: 'string', value: 'TEXT', text: 'what the toolset is for' },
+  description: { type: 'string', value: 'TEXT', text: 'what it is for' },
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to put into the toolset; may be repeated' },
   remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to take out of it; may be repeated' },
   user: { type: 'boolean', text: 'save it for all your projects' },
   yes: { type: 'boolean', text: 'do not ask' },
-  help: { type: 'boolean', text: 'show this help' },
+  server: { type: 'string', value: 'KEY', text: 'only what this server was asked' },
+  tool: { type: 'string', value: 'PATTERN', text: 'only tools, resources and prompts of such names' },
+  status: {
+    type: 'string',
+    value: 'STATUS',
+    text: 'only what ended like this: ok, tool_error, timeout, item_unknown, …',
+  },
+  kind: { type: 'string', value: 'KIND', text: 'only these: call, denial or admin' },
+  since: { type: 'string', value: 'TIME', text: 'not before: 30m, 24h, 7d ago, or a date and time' },
+  until: { type: 'string', value: 'TIME', text: 'before that' },
+  limit: { type: 'string', short: 'n', value: 'N', text: 'the last so many; 0 for all' },
+  follow: { type: 'boolean', short: 'f', text: 'go on with what is written from now on' },
+  expires: {
+    type: 'string',
+    value: 'TIME',
+    text: 'how long the token is good, such as 12h, 30d or 4w (default: for ever)',
+  },
+  grace: { type: 'string', value: 'TIME', text: 'how long the tokens before it stay good (default: not at all)' },
+  help: { type: 'boolean', short: 'h', text: 'show this help' },
   version: { type: 'boolean', text: 'show the version' },
 };
 
@@ -64,14 +100,18 @@ export const commands = {
     usage: 'toolgate serve',
     summary: 'MCP over HTTP, for many clients at once',
     details: [
-      'The endpoint is /mcp; /health and /ready are for probes, /metrics for Prometheus. Set BEARER_TOKEN to require a token.',
+      'The endpoint is /mcp; /health and /ready are for probes, /metrics for Prometheus.',
+      'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
+      'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and figures to a collector, where OpenTelemetry is installed.',
     ],
     options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
   },
   list: {
-    usage: 'toolgate list [servers|tools|resources|prompts]',
+    usage: 'toolgate list [servers|tools|resources|prompts|agents]',
     summary: 'what the configured servers offer; * marks what is active',
-    details: ['--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations.'],
+    details: [
+      '--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations; also of agents.',
+    ],
     options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
   },
   toolsets: {
@@ -82,6 +122,15 @@ export const commands = {
       'import takes the toolsets that hypertool-mcp has saved, from the file that is named or from its usual place.',
     ],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
+  },
+  agents: {
+    usage: 'toolgate agents [list|add|rotate|revoke] [NAME]',
+    summary: 'who is let in over HTTP, each with a token of its own',
+    details: [
+      'add and rotate print the new token and nothing else; it is not kept. A running gateway notices every change.',
+      'Agents and their tokens may stand in the configuration too, under [agents.NAME].',
+    ],
+    options: ['expires', 'grace', 'description', 'json', 'config'],
   },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',
@@ -94,6 +143,15 @@ export const commands = {
     summary: 'why an agent may use something, or may not: rule by rule; exit 0 allowed, 1 denied',
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     options: ['agent', 'json', 'config', 'log-level'],
+  },
+  audit: {
+    usage: 'toolgate audit [tail|query|usage|verify]',
+    summary: 'what was written down of calls, denials and administrative acts',
+    details: [
+      'tail shows the last lines, query those that fit, usage adds them up by agent and tool, verify looks for changed lines.',
+    ],
+    options: ['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'json', 'config'],
+    texts: { agent: 'only what this agent asked' },
   },
   doctor: {
     usage: 'toolgate doctor',
@@ -128,8 +186,8 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
   const allowed: readonly OptionName[] = [...commands[command].options, 'help', 'version'];
   const config = Object.fromEntries(
     allowed.map((name) => {
-      const { type, multiple = false } = optionTexts[name];
-      return [name, { type, multiple, ...(name === 'help' ? { short: 'h' } : {}) }];
+      const { type, short, multiple = false } = optionTexts[name];
+      return [name, { type, multiple, ...(short !== undefined && { short }) }];
     }),
   );
   try {
@@ -168,8 +226,9 @@ export function helpText(): string {
 export function commandHelp(name: CommandName): string {
   const command: Command = commands[name];
   const rows = [...command.options, 'help' as const].map((option) => {
-    const { value, text } = optionTexts[option];
-    return [`--${option}${value === undefined ? '' : ` ${value}`}`, text] as const;
+    const { short, value, text } = optionTexts[option];
+    const names = short === undefined ? `--${option}` : `--${option}, -${short}`;
+    return [`${names}${value === undefined ? '' : ` ${value}`}`, command.texts?.[option] ?? text] as const;
   });
   const width = Math.max(...rows.map(([option]) => option.length));
   return [

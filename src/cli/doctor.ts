@@ -1,5 +1,14 @@
 /** `toolgate doctor`: is everything as it should be, and if not, what is it and what helps? */
-import { createGateway, type Gateway, GatewayError, idleRules, loadConfig } from '../index.ts';
+import {
+  type Config,
+  createGateway,
+  type Gateway,
+  GatewayError,
+  idleRules,
+  issuerTrouble,
+  loadConfig,
+  openAgentStore,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { jsonText, paint, plain, withSpinner } from './terminal.ts';
@@ -24,15 +33,18 @@ async function examine(options: Options): Promise<Finding[]> {
   let gateway: Gateway | null = null;
   try {
     const config = await loadConfig(loadOptions(options));
-    gateway = createGateway(config);
+    gateway = createGateway(config, { audit: false });
     await withSpinner('trying every server', gateway.tried());
-    return [
+    const { redact } = gateway;
+    const findings: Finding[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
       ...config.notices.map((message): Finding => ({ level: 'warning', about: 'configuration', message })),
+      ...(await identityFindings(config)),
       ...serverFindings(gateway),
       ...policyFindings(gateway),
       ...gateway.catalog.problems.map(({ source, message }): Finding => ({ level: 'warning', about: source, message })),
     ];
+    return findings.map((finding) => ({ ...finding, message: redact(finding.message) }));
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     return [{ level: 'broken', about: 'configuration', message: error.message }];
@@ -44,6 +56,35 @@ async function examine(options: Options): Promise<Finding[]> {
 function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Finding[] {
   if (policy === null) return [];
   return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
+}
+
+async function identityFindings({ http, agents, dataDir }: Config): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  if (http.trustAgentHeader)
+    findings.push({
+      level: 'warning',
+      about: 'http.trust_agent_header',
+      message:
+        'whoever reaches the gateway, or has BEARER_TOKEN where that is set, may come as any agent. Switch it off unless the network is trusted.',
+    });
+  const trouble = http.jwt === null ? null : await issuerTrouble(http.jwt);
+  if (trouble !== null) findings.push({ level: 'warning', about: 'http.jwt', message: trouble });
+  try {
+    const saved = (await openAgentStore(dataDir).read()) ?? [];
+    const now = new Date().toISOString();
+    const written = new Set(agents.filter(({ tokens }) => tokens.length > 0).map(({ name }) => name));
+    for (const { name, tokens } of saved)
+      if (!written.has(name) && tokens.every(({ expires }) => expires !== null && expires <= now))
+        findings.push({
+          level: 'warning',
+          about: `agent ${name}`,
+          message: `its token has expired. Give it another: toolgate agents rotate ${name}`,
+        });
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    findings.push({ level: 'broken', about: 'agents', message: error.message });
+  }
+  return findings;
 }
 
 function serverFindings(gateway: Gateway): Finding[] {

@@ -8,6 +8,7 @@ import {
   openLocalDoor,
   type ServerStatus,
 } from '../index.ts';
+import { agents } from './agents.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { showStats } from './stats.ts';
@@ -21,8 +22,8 @@ const kinds: Readonly<Record<string, readonly Kind[]>> = {
 
 export async function list(args: readonly string[], options: Options): Promise<number> {
   const what = args[0] ?? 'tools';
-  if (what !== 'servers' && !Object.hasOwn(kinds, what)) {
-    const names = ['servers', ...Object.keys(kinds)];
+  if (what !== 'servers' && what !== 'agents' && !Object.hasOwn(kinds, what)) {
+    const names = ['servers', ...Object.keys(kinds), 'agents'];
     throw new GatewayError(
       'usage',
       `"${what}" cannot be listed.${didYouMean(what, names)} Choose from ${names.join(', ')}.`,
@@ -30,11 +31,13 @@ export async function list(args: readonly string[], options: Options): Promise<n
   }
   if (options.stats === true) return showStats(what, options);
   if (options.url !== undefined) throw new GatewayError('usage', '--url says where to ask for --stats; add that.');
-  return withGateway(options, async (gateway) => {
+  if (what === 'agents') return agents(['list'], options);
+  const show = async (gateway: Gateway) => {
     if (what === 'servers') printServers(gateway, options.json === true);
     else printEntries(gateway, kinds[what]!, options);
     return 0;
-  });
+  };
+  return withGateway(options, show, false);
 }
 
 function printServers(gateway: Gateway, json: boolean): void {

@@ -23,7 +23,8 @@ const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as co
 
 export function startLog(gateway: Gateway, level: LogLevel): void {
   const least = LEVELS.indexOf(level);
-  if (level === 'debug') gateway.use(logCalls((message) => write({ level: 'debug', message })));
+  if (level === 'debug')
+    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) })));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = toLines(name, event);
@@ -54,10 +55,24 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
       const { ok, message } = event as EventMap['config'];
       return [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }];
     }
+    case 'admin': {
+      const { act, agent, detail } = event as EventMap['admin'];
+      return [{ level: 'info', message: [act, ...(agent === '' ? [] : [`by ${agent}`]), detail].join(' ').trim() }];
+    }
+    case 'unauthorized': {
+      const { reason, remote } = event as EventMap['unauthorized'];
+      return [{ level: 'warn', message: `a client at ${remote} was refused: ${reason}` }];
+    }
+    case 'audit': {
+      const { ok, message } = event as EventMap['audit'];
+      return [{ level: ok ? 'info' : 'error', message: `the audit ${message}` }];
+    }
     case 'cut': {
       const { bytes } = event as EventMap['cut'];
       return [{ level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` }];
     }
+    case 'sent_away':
+      return [{ level: 'debug', message: `http: a request was sent away (${(event as EventMap['sent_away']).code})` }];
     case 'failure': {
       const { where, error } = event as EventMap['failure'];
       return [

@@ -1,5 +1,5 @@
 /** The command line: finds the command, runs it, and turns what goes wrong into one clear line and an exit code. */
-import { GatewayError, messageOf, VERSION } from '../index.ts';
+import { createRedactor, environmentSecrets, GatewayError, messageOf, VERSION } from '../index.ts';
 import { commandHelp, helpText, type Invocation, parseCommandLine } from './commands.ts';
 import { paint, plain } from './terminal.ts';
 
@@ -12,7 +12,8 @@ export async function run(argv: readonly string[]): Promise<void> {
     process.exitCode = await dispatch(argv);
   } catch (error) {
     const text = error instanceof GatewayError ? error.message : ((error as Error).stack ?? messageOf(error));
-    process.stderr.write(`${paint('red', 'toolgate:', process.stderr)} ${plain(text)}\n`);
+    const { redact } = createRedactor(environmentSecrets(process.env));
+    process.stderr.write(`${paint('red', 'toolgate:', process.stderr)} ${plain(redact(text))}\n`);
     process.exitCode = 2;
   }
 }
@@ -41,10 +42,14 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./list.ts')).list(args, options);
     case 'toolsets':
       return (await import('./toolsets.ts')).toolsets(args, options);
+    case 'agents':
+      return (await import('./agents.ts')).agents(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
     case 'explain':
       return (await import('./explain.ts')).explain(args, options);
+    case 'audit':
+      return (await import('./audit.ts')).audit(args, options);
     case 'doctor':
       return (await import('./doctor.ts')).doctor(options);
     case 'schema':

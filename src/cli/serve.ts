@@ -1,12 +1,14 @@
 /** `toolgate serve`. */
-import { followConfig, type Gateway, GatewayError, openHttpDoor } from '../index.ts';
+import { type Config, followConfig, type Gateway, GatewayError, type HttpDoor, openHttpDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';
+import { followCalls } from './telemetry.ts';
 import { paint, plain, table } from './terminal.ts';
 
 export async function serve(options: Options): Promise<number> {
-  const gateway = await startGateway(options, 'warn');
+  const gateway = await startGateway(options, 'warn', true);
+  const telemetry = await followCalls(gateway);
   try {
     const { http } = gateway.config;
     const token = process.env.BEARER_TOKEN || null;
@@ -15,9 +17,11 @@ export async function serve(options: Options): Promise<number> {
       port: options.port === undefined ? http.port : readPort(options.port),
       token,
     });
+    if (http.trustAgentHeader)
+      process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
     const following = followConfig(gateway, loadOptions(options));
     const stop = untilSignal();
-    process.stdout.write(`${connectText(door.url, token !== null, gateway.config.controls.length > 0)}\n`);
+    process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
     await Promise.race([stop, gateway.tried().then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
     await stop;
     following.close();
@@ -25,6 +29,7 @@ export async function serve(options: Options): Promise<number> {
     return 0;
   } finally {
     await gateway.close();
+    await telemetry.close();
   }
 }
 
@@ -35,12 +40,23 @@ function readPort(text: string): number {
   return port;
 }
 
-function connectText(url: string, token: boolean, selects: boolean): string {
-  const server = { type: 'http', url, ...(token ? { headers: { Authorization: 'Bearer ${BEARER_TOKEN}' } } : {}) };
-  const header = token ? ' --header "Authorization: Bearer $BEARER_TOKEN"' : '';
+/** What trusting the header means here. */
+function trustText({ url, isOpen }: HttpDoor): string {
+  if (!isOpen) return 'http.trust_agent_header is on: whoever has BEARER_TOKEN may come as any agent.';
+  return `http.trust_agent_header is on and no credential is configured: whoever reaches ${url} may use every tool, as any agent.`;
+}
+
+function connectText({ url, isOpen }: HttpDoor, token: boolean, { controls, http }: Config): string {
+  // With JWTs alone clients find out by themselves where to get one.
+  const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
+  const headers = { Authorization: `Bearer \${${variable}}` };
+  const server = { type: 'http', url, ...(variable === null ? {} : { headers }) };
+  const header = variable === null ? '' : ` --header "Authorization: Bearer $${variable}"`;
+  const selects = controls.length > 0;
   return [
     `Toolgate is listening on ${paint('bold', url)}`,
-    ...(token ? [] : [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.')]),
+    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.')] : []),
+    ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.')] : []),
     // Since 2026-07-28 nothing tells one client of an agent from another.
     ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.')] : []),
     '',

@@ -8,10 +8,10 @@ export function loadOptions(options: Options): LoadOptions {
   return { cwd: process.cwd(), env: process.env, ...(options.config === undefined ? {} : { path: options.config }) };
 }
 
-export async function startGateway(options: Options, defaultLevel: string): Promise<Gateway> {
+export async function startGateway(options: Options, defaultLevel: string, audit?: boolean): Promise<Gateway> {
   const level = readLogLevel(options['log-level'] ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
-  const gateway = createGateway(config);
+  const gateway = createGateway(config, audit === undefined ? {} : { audit });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
@@ -21,8 +21,12 @@ export async function startGateway(options: Options, defaultLevel: string): Prom
 }
 
 /** Runs `work` when every server has been tried, and closes the gateway whatever happens. */
-export async function withGateway(options: Options, work: (gateway: Gateway) => Promise<number>): Promise<number> {
-  const gateway = await startGateway(options, 'error');
+export async function withGateway(
+  options: Options,
+  work: (gateway: Gateway) => Promise<number>,
+  audit?: boolean,
+): Promise<number> {
+  const gateway = await startGateway(options, 'error', audit);
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(130));
   });

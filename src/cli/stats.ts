@@ -1,7 +1,14 @@
 /** `toolgate list --stats`: the figures of a gateway that is running. */
-import { type CallKind, type EntryFigures, GatewayError, messageOf } from '../index.ts';
+import {
+  type AgentFigures,
+  type CallKind,
+  type EntryFigures,
+  GatewayError,
+  messageOf,
+  type TallyFigures,
+} from '../index.ts';
 import type { Options } from './commands.ts';
-import { brief, jsonText, paint, table } from './terminal.ts';
+import { brief, duration, jsonText, paint, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, CallKind>> = { tools: 'tool', resources: 'resource', prompts: 'prompt' };
 const DEFAULT_URL = 'http://127.0.0.1:8808';
@@ -9,16 +16,34 @@ const PATIENCE = 10_000;
 
 export async function showStats(what: string, options: Options): Promise<number> {
   const kind = kinds[what];
-  if (kind === undefined)
-    throw new GatewayError('usage', `There are no figures of ${what}. Choose from ${Object.keys(kinds).join(', ')}.`);
-  const all = await askGateway(options.url ?? DEFAULT_URL);
-  const rows = all.filter((row) => row.kind === kind).sort((a, b) => b.calls - a.calls);
-  if (options.json === true) process.stdout.write(`${jsonText(rows, 2)}\n`);
-  else process.stdout.write(rows.length === 0 ? 'Nothing has been called yet.\n' : `${printRows(rows)}\n`);
+  if (kind === undefined && what !== 'agents')
+    throw new GatewayError(
+      'usage',
+      `There are no figures of ${what}. Choose from ${[...Object.keys(kinds), 'agents'].join(', ')}.`,
+    );
+  const { calls, agents } = await askGateway(options.url ?? DEFAULT_URL);
+  if (kind === undefined) print(agents, printAgents, options);
+  else
+    print(
+      calls.filter((row) => row.kind === kind),
+      printItems,
+      options,
+    );
   return 0;
 }
 
-async function askGateway(address: string): Promise<readonly EntryFigures[]> {
+function print<T extends TallyFigures>(all: readonly T[], toText: (rows: readonly T[]) => string, options: Options) {
+  const rows = [...all].sort((a, b) => b.calls - a.calls);
+  if (options.json === true) process.stdout.write(`${jsonText(rows, 2)}\n`);
+  else process.stdout.write(rows.length === 0 ? 'Nothing has been called yet.\n' : `${toText(rows)}\n`);
+}
+
+interface Told {
+  readonly calls: readonly EntryFigures[];
+  readonly agents: readonly AgentFigures[];
+}
+
+async function askGateway(address: string): Promise<Told> {
   if (!URL.canParse(address) || !/^https?:/.test(address))
     throw new GatewayError('usage', `--url is an address such as ${DEFAULT_URL}, not "${address}".`);
   const { origin } = new URL(address);
@@ -35,6 +60,11 @@ async function askGateway(address: string): Promise<readonly EntryFigures[]> {
   );
   if (response.status === 401)
     throw new GatewayError('unauthorized', `The gateway at ${origin} wants its token: set BEARER_TOKEN to it.`);
+  if (response.status === 403)
+    throw new GatewayError(
+      'forbidden',
+      `The gateway at ${origin} gives figures to admins only: set BEARER_TOKEN to the token of one.`,
+    );
   const figures = response.ok ? await readFigures(response) : null;
   if (figures === null)
     throw new GatewayError(
@@ -44,31 +74,40 @@ async function askGateway(address: string): Promise<readonly EntryFigures[]> {
   return figures;
 }
 
-async function readFigures(response: Response): Promise<readonly EntryFigures[] | null> {
+async function readFigures(response: Response): Promise<Told | null> {
   try {
-    const { calls } = (await response.json()) as { calls?: unknown };
-    return Array.isArray(calls) ? (calls as EntryFigures[]) : null;
+    const { calls, agents = [] } = (await response.json()) as Partial<Told>;
+    return Array.isArray(calls) ? { calls, agents } : null;
   } catch {
     return null;
   }
 }
 
-const HEAD = ['NAME', 'SERVER', 'CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
+const COUNTS = ['CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
 
-function printRows(rows: readonly EntryFigures[]): string {
-  const cells = rows.map(({ server, name, calls, outcomes, p50, p99 }) => [
-    paint('bold', brief(name || 'others', Number.POSITIVE_INFINITY)),
-    brief(server || 'any', Number.POSITIVE_INFINITY),
-    String(calls),
-    String(outcomes.error + outcomes.failed + outcomes.timeout),
-    String(outcomes.tool_error),
-    duration(p50),
-    duration(p99),
-  ]);
-  return table([HEAD.map((word) => paint('dim', word)), ...cells]);
+function printItems(rows: readonly EntryFigures[]): string {
+  const cells = rows.map((row) => [name(row.name || 'others'), plainly(row.server || 'any'), ...counts(row)]);
+  return table([head('NAME', 'SERVER', ...COUNTS), ...cells]);
 }
 
-function duration(ms: number | null): string {
-  if (ms === null) return '-';
-  return ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+function printAgents(rows: readonly AgentFigures[]): string {
+  const cells = rows.map((row) => [name(row.agent || 'others'), ...counts(row), String(row.refused)]);
+  return table([head('AGENT', ...COUNTS, 'REFUSED'), ...cells]);
+}
+
+function counts({ calls, outcomes, p50, p99 }: TallyFigures): string[] {
+  const errors = outcomes.error + outcomes.failed + outcomes.timeout;
+  return [String(calls), String(errors), String(outcomes.tool_error), duration(p50), duration(p99)];
+}
+
+function head(...words: readonly string[]): string[] {
+  return words.map((word) => paint('dim', word));
+}
+
+function name(text: string): string {
+  return paint('bold', plainly(text));
+}
+
+function plainly(text: string): string {
+  return brief(text, Number.POSITIVE_INFINITY);
 }

@@ -75,3 +75,9 @@ export async function withSpinner<T>(text: string, work: Promise<T>): Promise<T>
     process.stderr.write('\r\u001b[K');
   }
 }
+
+/** Milliseconds, as people say them. */
+export function duration(ms: number | null): string {
+  if (ms === null) return '-';
+  return ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}

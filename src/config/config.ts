@@ -1,5 +1,6 @@
 /** The configuration after reading: every default filled in, every path absolute, every string expanded. */
 
+import type { CallLimits, ToolLimits } from './limits.ts';
 import type { PolicyConfig } from './policy.ts';
 
 /** How to reach a server. Two servers with equal launches are the same process or endpoint. */
@@ -11,6 +12,8 @@ export type Launch =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd: string;
+      /** Variables of ours that it does not inherit, because they are credentials; absent where there are none. */
+      readonly withheld?: readonly string[];
     }
   | {
       readonly kind: 'http';
@@ -43,6 +46,10 @@ export interface ServerConfig {
   readonly startTimeout: number;
   /** Milliseconds between two looks at whether it still answers; 0 for none. */
   readonly healthInterval: number;
+  /** How much its calls may take, all together; its time-outs stand above. */
+  readonly limits: CallLimits;
+  /** The same for single tools, by its own names for them. */
+  readonly tools: readonly ToolLimits[];
 }
 
 export type Control = 'activate' | 'equip';
@@ -67,6 +74,37 @@ export interface HttpConfig {
   readonly maxSessions: number;
   /** Whether HTTP+SSE of the first revision is offered too. */
   readonly sse: boolean;
+  /** The address of `/mcp` as clients know it; null where it is that of `host` and `port`. */
+  readonly publicUrl: string | null;
+  /** Agents that may see what is about the whole gateway. */
+  readonly admins: readonly string[];
+  /** Whether the header `X-Agent-Id` names the agent. */
+  readonly trustAgentHeader: boolean;
+  readonly jwt: JwtConfig | null;
+}
+
+/** Which tokens of an identity provider are good here. */
+export interface JwtConfig {
+  readonly issuer: string;
+  /** Null: the public address. */
+  readonly audience: readonly string[] | null;
+  /** Null: what the issuer's metadata says. */
+  readonly jwksUri: string | null;
+  readonly algorithms: readonly string[];
+  readonly agentClaim: string;
+  /** Patterns over the claim, and the agents they stand for; null where the claim is the agent's name. */
+  readonly agents: readonly { readonly claim: string; readonly agent: string }[] | null;
+  readonly requiredScopes: readonly string[];
+  /** Milliseconds. */
+  readonly clockSkew: number;
+}
+
+/** An agent that the configuration has. */
+export interface AgentConfig {
+  readonly name: string;
+  readonly description: string;
+  /** SHA-256 hashes. */
+  readonly tokens: readonly string[];
 }
 
 export interface LimitsConfig {
@@ -78,11 +116,26 @@ export interface LimitsConfig {
   readonly message: number;
   /** Most items on one page of a list; null puts all on one. */
   readonly page: number | null;
+  /** Bytes of one result; null for any number. */
+  readonly maxResult: number | null;
   /** Bytes of events kept for each session. */
   readonly replay: number;
   /** Bytes that a client may leave unread, and that all may together. */
   readonly unread: number;
   readonly unreadTotal: number;
+}
+
+export interface AuditConfig {
+  /** Null: as the way in wants it. */
+  readonly enabled: boolean | null;
+  readonly dir: string;
+  /** Days. */
+  readonly retention: number;
+  readonly arguments: boolean;
+  readonly results: boolean;
+  /** Bytes. */
+  readonly maxValue: number;
+  readonly onFailure: 'continue' | 'stop';
 }
 
 export interface Config {
@@ -105,7 +158,11 @@ export interface Config {
   readonly policy: PolicyConfig | null;
   readonly dataDir: string;
   readonly http: HttpConfig;
+  readonly agents: readonly AgentConfig[];
   readonly limits: LimitsConfig;
+  readonly audit: AuditConfig;
+  /** Values that must not be told. A function, so that whoever prints a configuration does not print them. */
+  readonly secrets: () => readonly string[];
   /** What the reader should know: keys that were ignored, files that were passed over. */
   readonly notices: readonly string[];
 }

@@ -29,6 +29,11 @@ export function expand(text: string, env: Environment): Expansion {
   return { text: result + text.slice(at) };
 }
 
+/** The variables that a text speaks of. */
+export function variablesIn(text: string): string[] {
+  return [...text.matchAll(/\$\{([A-Za-z_]\w*)/g)].map((match) => match[1]!);
+}
+
 const FORM = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
 
 /** Shows no more than the name: what follows it may be a secret. */

@@ -115,6 +115,9 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
       notice(
         `ignored "timeout", because some programs mean seconds by ${value} and some milliseconds. Write "${value}s" or "${value}ms"`,
       );
+    } else if (key === 'tools' && !isMap(value)) {
+      // Others list the tools there that they show.
+      notice('ignored "tools", which is a map of limits here');
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;

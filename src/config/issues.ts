@@ -100,7 +100,8 @@ function describe(value: unknown, code: z.core.$ZodIssue['code']): string {
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+  // A long one is no misspelt word. It may be a secret, and the beginning of it too much.
+  return text.length > SHOWN ? `a text of ${text.length} characters` : JSON.stringify(text);
 }
 
 /** Keys that reach into the prototypes of objects: refused wherever they stand. */

@@ -37,6 +37,7 @@ describe('every key is documented', () => {
     'the whole': schema,
     http: schema.properties?.http,
     limits: schema.properties?.limits,
+    audit: schema.properties?.audit,
     'a server': schema.$defs?.Server,
   };
   it.each(Object.keys(maps))('in %s', (name) => {

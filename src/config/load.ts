@@ -3,6 +3,8 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { GatewayError } from '../errors.ts';
+import { environmentSecrets } from '../secrets/known.ts';
+import { createRedactor } from '../secrets/redact.ts';
 import type { Config } from './config.ts';
 import type { Environment } from './expand.ts';
 import { isMap } from './fields.ts';
@@ -66,8 +68,18 @@ const FOREIGN = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat
 /** What holds for policies of other programs: their agents do not choose. */
 const POLICY = { lenient: true, defaultControls: [], defaultNames: 'join' } as const;
 
-/** The configuration of a file. Every problem found in it is in the one error that is thrown. */
+/** The configuration of a file. Every problem found in it is in the one error that is thrown, without what is secret. */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
+  try {
+    return await readConfig(options);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { redact } = createRedactor(environmentSecrets(options.env));
+    throw new GatewayError(error.code, redact(error.message), { cause: error.cause, details: error.details });
+  }
+}
+
+async function readConfig(options: LoadOptions): Promise<Config> {
   const { cwd, env } = options;
   const { file, others } = findConfig(options);
   const name = displayName(file, cwd);

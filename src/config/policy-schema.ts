@@ -1,6 +1,7 @@
 /** Who may use what, as users write it. */
 import * as z from 'zod';
 import { flag, strictMap, text, textList } from './fields.ts';
+import { limitKeys, limitsByTool, limitsSchema } from './limits-schema.ts';
 
 const EVERYTHING = 'By the name of the server (or a pattern): its own names, or patterns over them.';
 
@@ -71,6 +72,10 @@ const conditionSchema = strictMap({
 
 const conditions = () => z.array(conditionSchema, { error: 'expected a list of conditions' }).optional();
 
+const limits = (whose: string) => limitsSchema.optional().describe(`How much ${whose} may use, all tools together.`);
+const toolLimits = () =>
+  limitsByTool(limitsSchema).optional().describe('The same for single tools: by `server.tool`, or patterns over that.');
+
 const agentPolicySchema = strictMap({
   description: text().prefault('').describe('Who or what the agent is.'),
   extends: textList().optional().describe('Other entries of `agent_policies` whose rules hold for this agent too.'),
@@ -83,6 +88,8 @@ const agentPolicySchema = strictMap({
   denied_resources: lists('Resources that it may not use.'),
   denied_prompts: lists('Prompts that it may not use.'),
   conditions: conditions().describe('What it may use only under conditions.'),
+  limits: limits('the agent'),
+  tool_limits: toolLimits(),
 }).meta({ id: 'AgentPolicy', description: 'What one agent may use.' });
 
 const defaultPolicySchema = strictMap({
@@ -91,6 +98,8 @@ const defaultPolicySchema = strictMap({
     .describe('Whether tools of servers that no list names may be used. Default: false, once there is any policy.'),
   allow_unknown_resources: flag().prefault(true).describe('The same for resources.'),
   allow_unknown_prompts: flag().prefault(true).describe('The same for prompts.'),
+  limits: limits('each agent without limits of its own'),
+  tool_limits: toolLimits(),
 });
 
 export const policyShape = {
@@ -121,6 +130,8 @@ export function policyKeys(path: readonly (string | number)[]): string[] | null 
     const { shape } = conditionSchema;
     return Object.keys(path.at(-1) === 'annotations' ? shape.annotations.unwrap().shape : shape);
   }
+  const part = path[0] === 'agent_policies' ? path[2] : path[0] === 'default_policy' ? path[1] : null;
+  if (part === 'limits' || part === 'tool_limits') return [...limitKeys];
   if (path[0] === 'agent_policies') return Object.keys(agentPolicySchema.shape);
   return path[0] === 'default_policy' ? Object.keys(defaultPolicySchema.shape) : null;
 }

@@ -1,5 +1,6 @@
 /** Policies as the gateway works with them. What is decided by them, and in which order, is in access/policy.ts. */
 import type { Issue } from './issues.ts';
+import type { LimitsFile } from './limits-schema.ts';
 import { type AgentPolicyFile, type ConditionFile, DAYS, type PolicyFile } from './policy-schema.ts';
 
 /** Patterns over a server's own names, by patterns over servers. */
@@ -33,7 +34,13 @@ export interface Condition {
   readonly annotations: Partial<Hints> | null;
 }
 
-export interface AgentPolicy {
+/** Limits as they are written: which of them hold is decided for each agent. */
+export interface WrittenLimits {
+  readonly limits: LimitsFile | null;
+  readonly toolLimits: Readonly<Record<string, LimitsFile>> | null;
+}
+
+export interface AgentPolicy extends WrittenLimits {
   readonly name: string;
   readonly extends: readonly string[];
   /** Null for all. */
@@ -51,6 +58,8 @@ export interface PolicyConfig {
   readonly agents: readonly AgentPolicy[];
   /** Whether items that no list is about may be used. */
   readonly allowUnknown: ByKind<boolean>;
+  /** Those of agents without their own. */
+  readonly defaultLimits: WrittenLimits;
 }
 
 const KEYS = [
@@ -70,9 +79,12 @@ export function resolvePolicy(file: PolicyFile, issues: Issue[]): PolicyConfig |
   if (KEYS.every((key) => file[key] === undefined)) return null;
   const agents = Object.entries(file.agent_policies ?? {}).map(([name, policy]) => resolveAgent(name, policy));
   checkLineage(agents, issues);
-  // Who only denies something, or asks for a condition, did not mean to close everything else.
-  const isClosed = file.exposed_tools !== undefined || agents.length > 0 || file.default_policy !== undefined;
   const { default_policy: fallback } = file;
+  // Who only denies something, limits it, or asks for a condition, did not mean to close everything else.
+  const isClosed =
+    file.exposed_tools !== undefined ||
+    Object.values(file.agent_policies ?? {}).some((policy) => !isOnlyLimits(policy)) ||
+    (fallback !== undefined && !isOnlyLimits(fallback));
   return {
     exposed: {
       tool: file.exposed_tools ?? {},
@@ -87,7 +99,24 @@ export function resolvePolicy(file: PolicyFile, issues: Issue[]): PolicyConfig |
       resource: fallback?.allow_unknown_resources ?? true,
       prompt: fallback?.allow_unknown_prompts ?? true,
     },
+    defaultLimits: writtenLimits(fallback ?? {}),
   };
+}
+
+interface LimitsPart {
+  readonly limits?: LimitsFile | undefined;
+  readonly tool_limits?: Readonly<Record<string, LimitsFile>> | undefined;
+}
+
+function writtenLimits({ limits, tool_limits }: LimitsPart): WrittenLimits {
+  return { limits: limits ?? null, toolLimits: tool_limits ?? null };
+}
+
+/** What says nothing about what may be used; `true` is what is filled in. */
+function isOnlyLimits({ limits, tool_limits, ...rest }: LimitsPart & Readonly<Record<string, unknown>>): boolean {
+  const { description: _, extends: __, ...rules } = rest;
+  const isLimited = limits !== undefined || tool_limits !== undefined;
+  return isLimited && Object.values(rules).every((rule) => rule === undefined || rule === true);
 }
 
 function resolveAgent(name: string, policy: AgentPolicyFile): AgentPolicy {
@@ -107,6 +136,7 @@ function resolveAgent(name: string, policy: AgentPolicyFile): AgentPolicy {
       prompt: policy.denied_prompts ?? {},
     },
     conditions: resolveConditions(policy.conditions, `agent_policies.${name}.conditions`),
+    ...writtenLimits(policy),
   };
 }
 

@@ -4,13 +4,17 @@
  */
 
 import { dirname, resolve } from 'node:path';
+import { readDays } from './audit-schema.ts';
 import type { Config, Launch, ServerConfig } from './config.ts';
 import { type Environment, expand } from './expand.ts';
+import { resolveIdentity, tokenVariables } from './identity.ts';
 import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
 import { launchHash, resolveLaunch } from './launch.ts';
+import { resolveLimits, resolveToolLimits } from './limits.ts';
 import type { Path } from './path.ts';
 import { resolvePolicy } from './policy.ts';
 import type { Entry, Settings } from './schema.ts';
+import { secretsOf } from './secrets.ts';
 import { startsToolgate } from './self.ts';
 
 const LAZY_IDLE_STOP = 600_000;
@@ -39,15 +43,24 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     return written;
   };
   const texts = (path: Path, list: readonly string[]) => list.map((written, i) => text([...path, i], written));
-  const { active_toolsets: active, http, limits } = settings;
-  const { CORE_PORT: port, DATA_DIR: dataDir, ENABLE_LEGACY_MCP: sse } = source.env;
+  const { active_toolsets: active, http, limits, audit } = settings;
+  const { CORE_PORT: port, DATA_DIR: dataDir, ENABLE_LEGACY_MCP: sse, LOG_RETENTION_DAYS: days } = source.env;
   if (port && !isPort(port)) {
     issues.push({ path: [], message: 'the environment variable CORE_PORT is not a port from 0 to 65535. Correct it' });
   }
   if (sse && !['true', 'false'].includes(sse)) {
     issues.push({ path: [], message: 'the environment variable ENABLE_LEGACY_MCP is not true or false. Correct it' });
   }
+  if (days && readDays(days) === null) {
+    issues.push({
+      path: [],
+      message: 'the environment variable LOG_RETENTION_DAYS is not a number of days. Correct it',
+    });
+  }
+  const identity = resolveIdentity(settings, text, issues);
   const controls = [...new Set(settings.controls ?? source.defaultControls)];
+  const data = dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir));
+  const secrets = secretsOf(entries, source.env);
   const config: Config = {
     file: source.file,
     servers,
@@ -65,7 +78,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     nameLimit: settings.name_limit ?? null,
     startWait: settings.start_wait,
     policy: resolvePolicy(settings, issues),
-    dataDir: dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir)),
+    dataDir: data,
     http: {
       host: text(['http', 'host'], http.host),
       port: port ? Number(port) : http.port,
@@ -74,16 +87,29 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       sessionTtl: http.session_ttl,
       maxSessions: http.max_sessions,
       sse: sse ? sse === 'true' : http.sse,
+      ...identity.http,
     },
+    agents: identity.agents,
     limits: {
       body: limits.body,
       depth: limits.depth,
       message: limits.message,
       page: limits.page ?? null,
+      maxResult: limits.max_result ?? null,
       replay: limits.replay,
       unread: limits.unread,
       unreadTotal: limits.unread_total,
     },
+    audit: {
+      enabled: audit.enabled ?? null,
+      dir: audit.dir === undefined ? resolve(data, 'audit') : resolve(folder, text(['audit', 'dir'], audit.dir)),
+      retention: (days && readDays(days)) || audit.retention,
+      arguments: audit.arguments,
+      results: audit.results,
+      maxValue: audit.max_value,
+      onFailure: audit.on_failure,
+    },
+    secrets: () => secrets,
     notices: [...source.notices, ...notices],
   };
   if (issues.length > 0) throw configInvalid(source, issues);
@@ -95,6 +121,7 @@ function resolveServers(entries: readonly Entry[], folder: string, { name, env, 
   const notices: string[] = [];
   const issues: Issue[] = [];
   const taken = new Set<string>();
+  const withheld = tokenVariables(settings);
   for (const [i, entry] of entries.entries()) {
     const leaveOut = (reason: string) => notices.push(`${name}: ${pathText(entry.path)}: left out: ${reason}`);
     const { launch, issues: found } = resolveLaunch(entry, folder, env);
@@ -106,7 +133,8 @@ function resolveServers(entries: readonly Entry[], folder: string, { name, env, 
       leaveOut('it would start Toolgate itself again.');
     } else {
       const key = freeKey([entry.server.namespace, entry.name, `server-${i + 1}`], taken);
-      servers.push(resolveServer(entry, key, launch, settings));
+      const kept = launch.kind === 'stdio' && withheld.length > 0 ? { ...launch, withheld } : launch;
+      servers.push(resolveServer(entry, key, kept, settings));
     }
   }
   return { servers, notices, issues };
@@ -128,6 +156,8 @@ function resolveServer({ name, server }: Entry, key: string, launch: Launch, set
     totalTimeout: server.total_timeout ?? Math.max(TOTAL_TIMEOUT, server.timeout),
     startTimeout: server.start_timeout,
     healthInterval: server.health_interval ?? settings.health_interval,
+    limits: { ...resolveLimits(server), timeout: null, totalTimeout: null },
+    tools: resolveToolLimits(server.tools),
   };
 }
 

@@ -18,7 +18,52 @@ describe('what the schema says of', () => {
     [
       'a key like no other',
       { limits: { zzzzzzz: 1 } },
-      ['limits.zzzzzzz: unknown key. Known keys: body, depth, message, page, replay, unread, unread_total.'],
+      [
+        'limits.zzzzzzz: unknown key. Known keys: body, depth, message, max_result, page, replay, unread, unread_total.',
+      ],
+    ],
+    [
+      'a rate that is none',
+      {
+        servers: [
+          { command: 'x', rate: '30 per minute' },
+          { command: 'x', rate: '0/s' },
+          { command: 'x', rate: 5 },
+        ],
+      },
+      [
+        'servers[0].rate: expected a rate such as "5/s", "30/m" or "1000/h", found "30 per minute".',
+        'servers[1].rate: must allow at least one call.',
+        'servers[2].rate: expected a rate such as "5/s", "30/m" or "1000/h", found 5.',
+      ],
+    ],
+    [
+      'no places at all',
+      { servers: [{ command: 'x', concurrency: 0, queue: -1 }] },
+      [
+        'servers[0].concurrency: expected a whole number from 1 to 1000000, found 0.',
+        'servers[0].queue: expected a whole number from 0 to 1000000, found -1.',
+      ],
+    ],
+    [
+      'a mistyped limit of a tool',
+      { servers: { git: { command: 'x', tools: { 'log_*': { cach: '1s' } } } } },
+      ['servers.git.tools["log_*"].cach: unknown key. Did you mean "cache"?'],
+    ],
+    [
+      'a mistyped limit of an agent',
+      { agent_policies: { bot: { limits: { rat: '1/s' }, tool_limits: { 'a.*': { concurency: 1 } } } } },
+      [
+        'agent_policies.bot.limits.rat: unknown key. Did you mean "rate"?',
+        'agent_policies.bot.tool_limits["a.*"].concurency: unknown key. Did you mean "concurrency"?',
+      ],
+    ],
+    [
+      'a result of an agent to be kept',
+      { default_policy: { tool_limits: { 'a.*': { cache: '1s' } } } },
+      [
+        'default_policy.tool_limits["a.*"].cache: unknown key. Known keys: timeout, total_timeout, concurrency, queue, rate, calls_per_day, max_arguments, max_result.',
+      ],
     ],
     [
       'several mistyped keys of a server',
@@ -143,7 +188,7 @@ describe('what the schema says of', () => {
       { limits: { body: '3tb', message: 0 } },
       [`limits.body: ${SIZE}, found "3tb".`, 'limits.message: must be more than 0.'],
     ],
-    ['a long text', { limits: { body: 'x'.repeat(99) } }, [`limits.body: ${SIZE}, found "${'x'.repeat(40)}…".`]],
+    ['a long text', { limits: { body: 'x'.repeat(99) } }, [`limits.body: ${SIZE}, found a text of 99 characters.`]],
     [
       'counts',
       { limits: { depth: 1.5 }, http: { max_sessions: 0 } },
@@ -187,6 +232,8 @@ it('accepts an empty configuration and fills in every default', () => {
       session_ttl: 86_400_000,
       max_sessions: 100_000,
       sse: true,
+      admins: ['default'],
+      trust_agent_header: false,
     },
     limits: {
       body: 4_194_304,
@@ -196,6 +243,7 @@ it('accepts an empty configuration and fills in every default', () => {
       unread: 8_388_608,
       unread_total: 268_435_456,
     },
+    audit: { retention: 30, arguments: false, results: false, max_value: 16_384, on_failure: 'continue' },
   });
 });
 
@@ -210,6 +258,8 @@ it('fills in the defaults of a server', () => {
       timeout: 300_000,
       share: 'project',
       start_timeout: 30_000,
+      concurrency: 256,
+      queue: 256,
     },
   ]);
 });

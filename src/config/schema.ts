@@ -4,7 +4,10 @@
  */
 
 import * as z from 'zod';
+import { auditSchema } from './audit-schema.ts';
 import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
+import { agentSchema, agentsSchema, identityShape, jwtSchema } from './identity-schema.ts';
+import { toolLimitKeys } from './limits-schema.ts';
 import type { Path } from './path.ts';
 import { policyKeys, policyShape } from './policy-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
@@ -29,12 +32,16 @@ const httpSchema = strictMap({
     .describe(
       'Offers HTTP+SSE of the first revision too, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP goes first.',
     ),
+  ...identityShape,
 });
 
 const limitsSchema = strictMap({
   body: size().prefault('4MiB').describe('Size of one request.'),
   depth: count(1, 10_000).prefault(64).describe('Nesting of one request.'),
   message: size().prefault('64MiB').describe('Size of one message of an upstream server.'),
+  max_result: size()
+    .optional()
+    .describe('Size of one result, where neither its server nor its tool says otherwise. Default: any size.'),
   page: count(1, 1_000_000)
     .optional()
     .describe('Most items on one page of a list; clients ask for the next. Default: all on one page.'),
@@ -102,7 +109,11 @@ export const settingsSchema = strictMap({
     ),
   ...policyShape,
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
+  agents: agentsSchema
+    .optional()
+    .describe('Agents by name, with the tokens that they show over HTTP; beside those of `toolgate agents`.'),
   limits: limitsSchema.prefault({}).describe('Sizes that nothing goes beyond.'),
+  audit: auditSchema.prefault({}).describe('What is written down of calls.'),
 });
 
 export const fileSchema = settingsSchema
@@ -151,11 +162,17 @@ export function knownKeys(path: Path): string[] {
   switch (path[0]) {
     case undefined:
       return Object.keys(fileSchema.shape);
+    case 'agents':
+      return Object.keys(agentSchema.shape);
     case 'http':
+      if (path[1] === 'jwt') return Object.keys(jwtSchema.shape);
       return Object.keys(httpSchema.shape);
     case 'limits':
       return Object.keys(limitsSchema.shape);
+    case 'audit':
+      return Object.keys(auditSchema.shape);
     default:
-      return Object.keys(serverShape);
+      // `servers`, its name or number, `tools`, the name of one.
+      return path[2] === 'tools' ? [...toolLimitKeys] : Object.keys(serverShape);
   }
 }

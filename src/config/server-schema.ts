@@ -2,6 +2,7 @@
 
 import * as z from 'zod';
 import { duration, flag, isMap, strictMap, text, textList, textMap } from './fields.ts';
+import { limitsByTool, serverLimitShape, toolLimitsSchema } from './limits-schema.ts';
 
 const NAMESPACE = /^[A-Za-z0-9_.-]*$/;
 const NAMESPACE_FORM = 'only letters, digits, "_", "." and "-"';
@@ -65,6 +66,10 @@ export const serverShape = {
     .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
   start_timeout: duration(1).prefault('30s').describe('How long starting the server and listing its tools may take.'),
   health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
+  ...serverLimitShape,
+  tools: limitsByTool(toolLimitsSchema)
+    .optional()
+    .describe('Limits of single tools, by the name that the server gives them or a pattern over it.'),
 };
 
 const transportOf = { command: 'stdio', url: 'http' } as const;

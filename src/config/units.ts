@@ -23,6 +23,14 @@ export function toMilliseconds(duration: string | number): number {
   return measure(duration, DURATION, milliseconds);
 }
 
+const days = { ...milliseconds, d: 86_400_000, w: 604_800_000 } as const;
+const LIFETIME = /^([1-9]\d{0,5})(s|m|h|d|w)$/;
+
+/** Milliseconds of "90s", "12h", "30d" or "4w"; null for anything else. It is for dates, and may be longer than a timer. */
+export function toLifetime(text: string): number | null {
+  return LIFETIME.test(text) ? measure(text, LIFETIME, days) : null;
+}
+
 /** Bytes of a text that matches `SIZE`; a number is taken as bytes. */
 export function toBytes(size: string | number): number {
   return measure(size, SIZE, bytes);

@@ -15,10 +15,10 @@ const POLL_MS = 2000;
 const MAX_LINKS = 40;
 
 /**
- * Calls `onChange` after each change of `file`; a file that is missing counts as unchanged until it is back.
- * Start it before reading the file: what changes in between is then not missed. It does not keep the process alive.
+ * Calls `onChange` after each change of `file`; a file that is missing counts as unchanged until it is back, unless its
+ * absence says something too. Start it before reading the file: what changes in between is then not missed. It does not keep the process alive.
  */
-export function watchConfig(file: string, onChange: () => void): { close(): void } {
+export function watchConfig(file: string, onChange: () => void, tellsMissing = false): { close(): void } {
   const path = resolve(file);
   let closed = false;
   let watchers: FSWatcher[] = [];
@@ -45,7 +45,7 @@ export function watchConfig(file: string, onChange: () => void): { close(): void
     rewatch();
     lastStamp = stampOf(path);
     const content = contentOf(path);
-    if (content === null || content === lastContent) return;
+    if ((content === null && !tellsMissing) || content === lastContent) return;
     lastContent = content;
     onChange();
   };

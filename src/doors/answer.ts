@@ -13,6 +13,7 @@ import { inputRequired, type Question, unanswerable } from '../protocol/question
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Admission, Ticket } from '../sources/connection.ts';
+import type { Pass } from './pass.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
 export const SLOW = 1024 * 1024;
@@ -30,6 +31,8 @@ export interface Exchange {
   /** Whether the client has not read what it was sent; then whoever can wait does. */
   readonly isFull: boolean;
   whenDrained(goOn: () => void): void;
+  /** What its request was let in by, where that may end before it; null or absent where it does not, or is seen to elsewhere. */
+  readonly pass?: Pass | null;
 }
 
 /** Errors about the request itself: to a modern client they are protocol errors, with a status of their own over HTTP. */
@@ -42,6 +45,8 @@ const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'capability_missing',
   'revision_unsupported',
 ]);
+
+const TAKEN_BACK = new GatewayError('unauthorized', 'The credential was taken back while the request was under way.');
 
 /** The client that an answer is for. */
 export interface Client {
@@ -138,6 +143,14 @@ export class Answer implements Holder {
     this.ticket?.cancel(reason);
     this.client.left(this);
     this.exchange.abandon();
+  }
+
+  /** Ends it because its client is no longer let in. The server hears that nobody waits for it. */
+  turnOut(): void {
+    if (this.place < 0) return;
+    this.ticket?.cancel(TAKEN_BACK.message);
+    this.client.left(this);
+    this.refuse(TAKEN_BACK);
   }
 
   admit(call: Admission): void {

@@ -32,6 +32,7 @@ import {
   refuseOurselves,
   requireTasks,
 } from './methods.ts';
+import { isOver } from './pass.ts';
 
 export interface ModernOptions {
   readonly agent: string;
@@ -167,9 +168,25 @@ export class ModernPeer implements Client {
     this.#wishes.delete(answer);
   }
 
-  keepAlive(): void {
+  /** Whether nothing would be lost but what it has switched on. */
+  get isIdle(): boolean {
+    return this.#running.length === 0 && this.#listening.length === 0;
+  }
+
+  /** A call that was let in gets its answer; who listens needs a credential all the time. */
+  keepAlive(now: number): void {
     for (const answer of this.#running) answer.exchange.keepAlive();
-    for (const answer of this.#listening) answer.exchange.keepAlive();
+    for (const answer of [...this.#listening]) {
+      const { pass } = answer.exchange;
+      if (pass != null && isOver(pass, now)) answer.cancel('its credential has run out');
+      else answer.exchange.keepAlive();
+    }
+  }
+
+  /** Ends what is under way by a credential that was taken back. */
+  turnOut(): void {
+    for (const answer of [...this.#running, ...this.#listening])
+      if (answer.exchange.pass?.ground.isGone === true) answer.turnOut();
   }
 
   close(): void {

@@ -202,8 +202,9 @@ export class Peer implements Client {
     for (const answer of this.#running) answer.exchange.keepAlive();
   }
 
-  /** Ends the peer and cancels what it was waiting for. */
-  close(): void {
+  /** Ends the peer and cancels what it was waiting for; a client that is turned out is told why. */
+  close(isTurnedOut = false): void {
+    if (isTurnedOut) for (const answer of [...this.#running]) answer.turnOut();
     this.#closed = true;
     this.#gateway.tasks.leave(this);
     cancelAll(this.#running);

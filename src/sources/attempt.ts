@@ -2,12 +2,12 @@
 import type { Launch, ServerConfig } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
-import type { VerdictStore } from '../store/verdicts.ts';
 import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
 import { type Greeting, greet } from './greeting.ts';
 import type { Guest } from './guest.ts';
 import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
+import type { SourceContext } from './source.ts';
 import { openStdio } from './stdio.ts';
 
 /** How a server is approached. */
@@ -64,20 +64,22 @@ export class AttemptFailure extends Error {
 
 export const FORGOTTEN = 'has forgotten the session';
 
+type Surroundings = Pick<SourceContext, 'limits' | 'verdicts' | 'redact'>;
+
 export async function openServer(
   config: ServerConfig,
-  maxMessage: number,
-  verdicts: VerdictStore,
+  context: Surroundings,
   keeper: Keeper,
   mayProbe: boolean,
 ): Promise<Opened> {
+  const { verdicts } = context;
   const { launch, launchHash } = config;
   const believed = await verdicts.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
   let failure: unknown = null;
   for (let way: Way = { probe: mayProbe && !believed && !sse, sse }; ; ) {
     try {
-      const opened = await attempt(config, way, maxMessage, keeper);
+      const opened = await attempt(config, way, context, keeper);
       if (way.probe && !opened.greeting.isModernToo) void verdicts.setLegacy(launchHash);
       return opened;
     } catch (error) {
@@ -92,7 +94,7 @@ export async function openServer(
   }
 }
 
-async function attempt(config: ServerConfig, way: Way, maxMessage: number, keeper: Keeper): Promise<Opened> {
+async function attempt(config: ServerConfig, way: Way, context: Surroundings, keeper: Keeper): Promise<Opened> {
   const { startTimeout } = config;
   const deadline = Date.now() + startTimeout;
   let connection: Connection | null = null;
@@ -125,7 +127,7 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
   };
   try {
     check();
-    connection = await connect(config, way, maxMessage, keeper, events);
+    connection = await connect(config, way, context, keeper, events);
     keeper.connected(connection);
     check();
     greeting = await greet(connection, { timeout: startTimeout, probe: way.probe, guest: keeper.guest });
@@ -145,11 +147,11 @@ async function attempt(config: ServerConfig, way: Way, maxMessage: number, keepe
 async function connect(
   { launch, key }: ServerConfig,
   { sse }: Way,
-  maxMessage: number,
+  { limits, redact }: Surroundings,
   { stderr, guest }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  const options = { source: key, maxMessage, guest };
+  const options = { source: key, maxMessage: limits.message, guest, redact };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
   if (sse) return (await import('./sse.ts')).openSse(launch, options, events);

@@ -48,6 +48,8 @@ export interface Request {
   encode(id: number, era: Era): Wire;
   /** What HTTP servers of the modern era want to read in headers too: names and values in turn. */
   headers(): readonly string[];
+  /** The trace that it belongs to, as headers for any server over HTTP: names and values in turn. */
+  readonly trace?: readonly string[] | null;
   /** The server was listed again: what depends on a definition has to be made anew. */
   renew(offer: Offer): void;
   /** The caller's own progress token as it was written; null where it wants no progress. */

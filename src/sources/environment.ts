@@ -4,7 +4,10 @@ function isOwn(name: string): boolean {
   return name.startsWith('TOOLGATE_') || name === 'BEARER_TOKEN' || name.startsWith('SECRETS_KEY');
 }
 
-export function childEnvironment(declared: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name));
+export function childEnvironment(
+  declared: Readonly<Record<string, string>>,
+  withheld: readonly string[] = [],
+): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name) && !withheld.includes(name));
   return { ...Object.fromEntries(inherited), ...declared };
 }

@@ -16,6 +16,13 @@ export interface Health {
   disarm(): void;
   /** Whether a question of its own is under way, which is no use of the server. */
   readonly isAsking: boolean;
+  /** How often it was asked, and did not answer. */
+  readonly checks: Checks;
+}
+
+export interface Checks {
+  readonly asked: number;
+  readonly missed: number;
 }
 
 export interface HealthOptions {
@@ -46,6 +53,7 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
   /** What had been heard of it at the last look. */
   let heard = 0;
   let misses = 0;
+  const checks = { asked: 0, missed: 0 };
   /** Since when it has had calls under way without a word. */
   let busySince: number | null = null;
   const interval = () => config().healthInterval;
@@ -101,13 +109,17 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
     const { connection, timeout } = current;
     const question = pose(connection, questionFor(current), {}, Math.min(ANSWER, timeout));
     open = question;
+    checks.asked++;
     // Whatever comes of it, all that counts is whether anything was heard.
     const done = () => {
       if (open !== question) return;
       open = null;
       if (isHeard(connection)) schedule(interval());
-      else if (++misses > 1) hung(connection);
-      else schedule(Math.min(interval(), SOON));
+      else {
+        checks.missed++;
+        if (++misses > 1) hung(connection);
+        else schedule(Math.min(interval(), SOON));
+      }
     };
     question.answer.then(done, done);
   }
@@ -121,6 +133,7 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
   return {
     arm,
     disarm,
+    checks,
     get isAsking() {
       return open !== null;
     },

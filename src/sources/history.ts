@@ -32,9 +32,11 @@ export interface Report {
 }
 
 const MOST = 20;
+/** Characters of what a server said. */
+const SHOWN = 300;
 
 export function createHistory(
-  { events, changed }: { readonly events: Events; changed(): void },
+  { events, redact, changed }: { readonly events: Events; redact(text: string): string; changed(): void },
   key: () => string,
   stderr: Tail,
 ): History {
@@ -50,15 +52,17 @@ export function createHistory(
     get detail() {
       return detail;
     },
-    moved(next, why) {
+    moved(next, said) {
+      const why = redact(said);
       const time = new Date().toISOString();
       if (state !== next) since = time;
       if (state !== next || detail !== why) history = [...history, { time, state: next, detail: why }].slice(-MOST);
       state = next;
       detail = why;
       // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
-      const said = next === 'down' ? stderr.lastLine() : '';
-      events.emit('source', { source: key(), state, detail: said === '' ? why : `${why} (it said: ${said})` });
+      // Cut only when it is clean: half of a secret would not be known for one.
+      const line = next === 'down' ? redact(stderr.lastLine()).slice(0, SHOWN) : '';
+      events.emit('source', { source: key(), state, detail: line === '' ? why : `${why} (it said: ${line})` });
       changed();
     },
     close() {

@@ -23,6 +23,8 @@ export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 export interface HttpOptions {
   readonly source: string;
   readonly maxMessage: number;
+  /** Takes secrets out of what goes into errors. */
+  readonly redact: (text: string) => string;
   /** Whose connection it is; null where it is everybody's. */
   readonly guest: Guest | null;
 }
@@ -34,7 +36,7 @@ export async function openHttp(
 ): Promise<Connection> {
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
   const { Pool } = await import('undici');
-  const { source, maxMessage } = options;
+  const { source, maxMessage, redact } = options;
   const url = new URL(launch.url);
   const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
   const pool = new Pool(url.origin, { ...settings, connections: MOST_CALLS });
@@ -81,7 +83,8 @@ export async function openHttp(
     if (ended) return;
     shut();
     questions.close('the server is gone');
-    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
+    pending.failAll(new GatewayError('source_broken', text));
     events.closed(reason);
   };
 
@@ -143,7 +146,7 @@ export async function openHttp(
   const broken = (waiting: Waiting | null, text: string, status = 0) => {
     // Asked after every reply, and nearly always answered by then: no error is made before it is needed.
     if (waiting === null || !pending.has(waiting.id)) return;
-    const error = new GatewayError('source_broken', `Server "${source}" ${text}.`, { details: { status } });
+    const error = new GatewayError('source_broken', redact(`Server "${source}" ${text}.`), { details: { status } });
     pending.fail(waiting.id, error);
   };
 
@@ -265,7 +268,10 @@ export async function openHttp(
         queueMicrotask(() => pending.fail(waiting.id, error));
       } else {
         const { era } = pending;
-        post(request.encode(waiting.id, era), waiting, era === 'modern' ? request.headers() : null);
+        const message = request.encode(waiting.id, era);
+        const trace = request.trace ?? null;
+        const mirrored = era === 'modern' ? request.headers() : null;
+        post(message, waiting, trace === null ? mirrored : trace.concat(mirrored ?? []));
       }
       return waiting;
     },

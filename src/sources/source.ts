@@ -9,6 +9,7 @@ import type { VerdictStore } from '../store/verdicts.ts';
 import type { Request, Ticket } from './connection.ts';
 import type { TaskAbilities } from './greeting.ts';
 import type { Guest } from './guest.ts';
+import type { Checks } from './health.ts';
 import type { Report } from './history.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
@@ -16,6 +17,8 @@ export interface SourceStatus extends Report {
   readonly revision: string | null;
   readonly pid: number | null;
   readonly restarts: number;
+  /** Whether it was asked if it still answers, and did. */
+  readonly checks: Checks;
   /** The end of what the server wrote to its standard error. */
   readonly stderr: string;
 }
@@ -55,6 +58,8 @@ export interface Source {
 
 export interface SourceContext {
   readonly events: Events;
+  /** Takes secrets out of what servers and systems say. */
+  readonly redact: (text: string) => string;
   readonly offers: OfferStore;
   readonly verdicts: VerdictStore;
   readonly limits: LimitsConfig;

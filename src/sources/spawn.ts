@@ -20,7 +20,7 @@ const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
 /** Throws a GatewayError that says why where the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
   const { cwd } = launch;
-  const env = childEnvironment(launch.env);
+  const env = childEnvironment(launch.env, launch.withheld);
   const watchdog = watchdogPipe();
   try {
     if (watchdog === null) {

@@ -20,7 +20,7 @@ import { createQuestions } from './questions.ts';
 
 export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
   const { Pool } = await import('undici');
-  const { source, maxMessage } = options;
+  const { source, maxMessage, redact } = options;
   const url = new URL(launch.url);
   const pool = new Pool(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
   const own = Object.entries(launch.headers).flat();
@@ -42,12 +42,13 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
 
   const questions = createQuestions(pending, (message) => post(message, null), events, options.guest);
 
-  function post(message: Wire, waiting: Waiting | null): void {
+  function post(message: Wire, waiting: Waiting | null, trace: readonly string[] | null = null): void {
     if (endpoint === null) {
-      early.push(() => post(message, waiting));
+      early.push(() => post(message, waiting, trace));
       return;
     }
-    pool.request({ path: endpoint, method: 'POST', headers: postHeaders, body: wireBytes(message) }).then(
+    const headers = trace === null ? postHeaders : postHeaders.concat(trace);
+    pool.request({ path: endpoint, method: 'POST', headers, body: wireBytes(message) }).then(
       async ({ statusCode, body }) => {
         await body.dump();
         if (statusCode >= 300) broken(waiting, `answered with HTTP status ${statusCode}${statusHint(statusCode)}`);
@@ -57,7 +58,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   }
 
   function broken(waiting: Waiting | null, text: string): void {
-    if (waiting !== null) pending.fail(waiting.id, new GatewayError('source_broken', `Server "${source}" ${text}.`));
+    if (waiting === null) return;
+    pending.fail(waiting.id, new GatewayError('source_broken', redact(`Server "${source}" ${text}.`)));
   }
 
   const receive = (bytes: Buffer) => {
@@ -86,7 +88,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
   const end = (reason: string, status = 0) => {
     if (ended) return;
     ended = true;
-    const text = `Server "${source}" ${reason} before it answered. Try again.`;
+    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
     questions.close('the server is gone');
     pending.failAll(new GatewayError('source_broken', text, { details: { status } }));
     events.closed(reason);
@@ -158,7 +160,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
         );
         queueMicrotask(() => pending.fail(waiting.id, error));
       } else {
-        post(request.encode(waiting.id, 'legacy'), waiting);
+        post(request.encode(waiting.id, 'legacy'), waiting, request.trace ?? null);
       }
       return waiting;
     },

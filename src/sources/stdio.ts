@@ -31,6 +31,8 @@ export interface StdioOptions {
   readonly source: string;
   /** Bytes that one message may have. */
   readonly maxMessage: number;
+  /** Takes secrets out of what goes into errors. */
+  readonly redact: (text: string) => string;
   /** Whose connection it is; null where it is everybody's. */
   readonly guest: Guest | null;
   /** Everything the server writes to its standard error. */
@@ -38,7 +40,7 @@ export interface StdioOptions {
 }
 
 export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
-  const { source } = options;
+  const { source, redact } = options;
   const child = spawnServer(launch);
   const group = child.pid ?? null;
   if (group !== null) watchGroup(group);
@@ -136,7 +138,8 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
 
   // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
   const reject = (line: Buffer, why: string) => {
-    const preview = JSON.stringify(line.toString('utf8', 0, 120));
+    // Cut only when it is clean: half of a secret would not be known for one.
+    const preview = JSON.stringify(redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
     note(`wrote a line that is not a JSON-RPC message: ${preview} (${why})`);
     const ends = `${line.toString('latin1', 0, 200)} ${line.toString('latin1', Math.max(0, line.length - 64))}`;
     const id = /"id":\s*(\d+)/.exec(ends)?.[1];
@@ -144,7 +147,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     if (id === undefined || ends.includes('"method"') || !ends.includes('"jsonrpc"')) return;
     pending.fail(
       Number(id),
-      new GatewayError('source_broken', `Server "${source}" answered with invalid JSON. ${why}`),
+      new GatewayError('source_broken', redact(`Server "${source}" answered with invalid JSON. ${why}`)),
     );
   };
 
@@ -185,7 +188,8 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     listening?.stop();
     onEnded();
     questions.close('the server is gone');
-    pending.failAll(new GatewayError('source_broken', `Server "${source}" ${reason} before it answered. Try again.`));
+    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
+    pending.failAll(new GatewayError('source_broken', text));
     if (!closing) events.closed(reason);
   };
   child.on('error', (error: NodeJS.ErrnoException) => {

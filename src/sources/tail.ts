@@ -5,14 +5,18 @@ const KEPT = 64 * 1024;
 export interface Tail {
   push(chunk: Buffer): void;
   text(): string;
-  /** The last line with something on it, cut to a readable length. */
+  /** The last line with something on it, whole. */
   lastLine(): string;
 }
 
 export function createTail(): Tail {
   let chunks: Buffer[] = [];
   let size = 0;
-  const text = () => Buffer.concat(chunks).subarray(-KEPT).toString();
+  const text = () => {
+    const all = Buffer.concat(chunks);
+    // Not from the middle of a line: half of a secret would not be known for one.
+    return all.length <= KEPT ? all.toString() : all.subarray(all.indexOf(10, all.length - KEPT) + 1).toString();
+  };
   return {
     push(chunk) {
       chunks.push(chunk);
@@ -28,7 +32,7 @@ export function createTail(): Tail {
       const lines = text()
         .split('\n')
         .filter((line) => line.trim() !== '');
-      return (lines.at(-1) ?? '').trim().slice(0, 300);
+      return (lines.at(-1) ?? '').trim();
     },
   };
 }

@@ -29,7 +29,7 @@ import { createWishes } from './wishes.ts';
 const MAX_FORGETS = 5;
 
 export function createSource(initial: ServerConfig, context: SourceContext): Source {
-  const { events, offers, verdicts } = context;
+  const { events, redact, offers, verdicts } = context;
   let config = initial;
   /** Whether each caller has a connection to itself. A server with another answer is another one. */
   const isPrivate = initial.share === 'session';
@@ -102,7 +102,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (states.state !== 'asleep' && states.state !== 'down') moved('starting', '');
     try {
       await parting;
-      return (await openServer(config, context.limits.message, verdicts, keeper, mayProbe)).connection;
+      return (await openServer(config, context, keeper, mayProbe)).connection;
     } catch (error) {
       retry.failed();
       // A few servers end at a question that they do not know: the next time they are not asked it.
@@ -151,7 +151,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const another: Keeper = { ...keeper, lists: false, connected() {}, entered() {}, ...parts };
     const mayBeModern = greeting === null ? mayProbe : greeting.era === 'modern';
     try {
-      const opened = await openServer(config, context.limits.message, verdicts, another, mayBeModern);
+      const opened = await openServer(config, context, another, mayBeModern);
       greeting ??= opened.greeting;
       return opened;
     } catch (error) {
@@ -169,7 +169,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   function unavailable(why: string): GatewayError {
-    return new GatewayError('source_unavailable', `Server "${config.key}" is not available: ${why}.`);
+    return new GatewayError('source_unavailable', redact(`Server "${config.key}" is not available: ${why}.`));
   }
 
   /** The connection broke by itself. */
@@ -304,7 +304,8 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       revision: greeting?.revision ?? null,
       pid: connection?.pid ?? null,
       restarts,
-      stderr: stderr.text(),
+      checks: health.checks,
+      stderr: redact(stderr.text()),
     }),
     update(next) {
       config = next;

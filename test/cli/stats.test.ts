@@ -43,12 +43,23 @@ describe('toolgate list --stats', () => {
         name: 'p',
         kind: 'prompt',
         calls: 1,
-        outcomes: { ok: 1, tool_error: 0, error: 0, failed: 0, timeout: 0, cancelled: 0 },
+        outcomes: { ok: 1, tool_error: 0, error: 0, failed: 0, timeout: 0, cancelled: 0, cached: 0 },
+        cacheMisses: 0,
+        bytes: expect.any(Number),
         p50: expect.any(Number),
         p99: expect.any(Number),
       },
     ]);
     expect((await stats(['resources', '--url', gateway.origin])).stdout).toBe('Nothing has been called yet.\n');
+  });
+
+  it('prints the figures of agents', async () => {
+    const { stdout } = await stats(['agents', '--url', gateway.url]);
+    const [head, ...rows] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^AGENT +CALLS +ERRORS +TOOL ERRORS +P50 +P99 +REFUSED$/);
+    expect(rows).toEqual([expect.stringMatching(/^default +6 +1 +1 +[\d.]+ ms +[\d.]+ ms +0$/)]);
+    const json = JSON.parse((await stats(['agents', '--url', gateway.url, '--json'])).stdout) as object[];
+    expect(json).toEqual([expect.objectContaining({ agent: 'default', calls: 6, refused: 0, inFlight: 0 })]);
   });
 
   it('says what is wrong', async () => {

@@ -3,13 +3,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/index.ts';
+import { open } from '../figures/use.ts';
+import { connectHttp } from '../support/connection.ts';
+import { serverEntry } from '../support/server.ts';
+import { figureChecks } from './figures.ts';
 import { readAnchors, readLinks, readRows } from './markdown.ts';
 import { root, runPage, toPattern } from './page.ts';
 
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 
 describe('every block does what the page says', () => {
-  it.each(pages)('%s', (page) => runPage(page), 60_000);
+  it.each(pages)('%s', (page) => runPage(page, figureChecks), 60_000);
 });
 
 describe('docs/configuration.md has every key with its default', () => {
@@ -28,7 +32,11 @@ describe('docs/configuration.md has every key with its default', () => {
     ['default_policy', schema.properties?.default_policy],
     ['conditions', schema.$defs?.Condition],
     ['http', schema.properties?.http],
+    ['http.jwt', schema.properties?.http?.properties?.jwt],
+    ['agents', schema.$defs?.Agent],
     ['limits', schema.properties?.limits],
+    ['audit', schema.properties?.audit],
+    ['limits of calls', schema.$defs?.ToolLimits],
   ];
 
   it.each(sections)('%s', (heading, part) => {
@@ -44,6 +52,23 @@ describe('docs/configuration.md has every key with its default', () => {
       const text = typeof value === 'string' && value !== '' ? value : JSON.stringify(value);
       expect(shown, key).toBe(value === undefined || isTable ? undefined : `\`${text}\``);
     }
+  });
+});
+
+describe('docs/figures.md', () => {
+  const page = readFileSync(join(root, 'docs/figures.md'), 'utf8');
+
+  it('has every figure with its labels', async () => {
+    const { gateway, url } = await open({ a: serverEntry('basic') });
+    const { client } = await connectHttp(url);
+    await client.callTool({ name: 'a_echo', arguments: {} });
+    await client.callTool({ name: 'nowhere', arguments: {} });
+    const measured = gateway.measure().map(({ name, samples }) => {
+      const labels = Object.keys(samples[0]?.labels ?? {}).join(',');
+      return labels === '' ? name : `${name}{${labels}}`;
+    });
+    const written = readRows(page, 'All figures').map(([figure]) => figure!.replaceAll('`', ''));
+    expect(written.sort()).toEqual(measured.sort());
   });
 });
 

@@ -114,7 +114,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
   return async (block) => {
     const { language, tags } = block;
     const text = sandbox.real(block.text);
-    const own = checks[tags[0] ?? ''];
+    const own = checks[tags[0] ?? language];
     if (own !== undefined) await own(text, sandbox);
     else if (language === 'sh') await runShell(text, tags);
     else if (language === 'console') await runConsole(text);

@@ -150,7 +150,7 @@ describe('figures', () => {
 
   it('are bounded: beyond a thousand items calls are counted together', async () => {
     const tools = Array.from({ length: 1_003 }, (_, i) => `t${i}`);
-    const { gateway } = await open({ a: basic('--tools', tools.join(',')) });
+    const { gateway } = await open({ a: { ...basic('--tools', tools.join(',')), queue: 1_003 } });
     const door = openLocalDoor(gateway);
     await Promise.all(tools.map((name) => door.callTool(`a_${name}`, {})));
     const entries = gateway.figures.entries();

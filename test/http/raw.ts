@@ -129,6 +129,8 @@ export interface Stream {
   readonly response: Response;
   /** The methods of the notifications so far. */
   methods(): string[];
+  /** Whether the other side has ended it. */
+  isOver(): boolean;
   close(): void;
 }
 
@@ -136,9 +138,11 @@ async function openStream(url: string, headers: Record<string, string>): Promise
   const abort = new AbortController();
   const response = await fetch(url, { headers: { accept: 'text/event-stream', ...headers }, signal: abort.signal });
   let text = '';
+  let isOver = false;
   const read = async () => {
     const decoder = new TextDecoder();
     for await (const chunk of response.body ?? []) text += decoder.decode(chunk, { stream: true });
+    isOver = true;
   };
   read().catch(() => {});
   atEnd(() => abort.abort());
@@ -146,6 +150,7 @@ async function openStream(url: string, headers: Record<string, string>): Promise
     response,
     methods: () =>
       [...text.matchAll(/^data: (.+)$/gm)].map((match) => (JSON.parse(match[1]!) as { method: string }).method),
+    isOver: () => isOver,
     close: () => abort.abort(),
   };
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createSessions } from '../../src/doors/http/sessions.ts';
 import { createUnread } from '../../src/doors/http/unread.ts';
+import type { Visitor } from '../../src/doors/http/visitor.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -160,10 +161,18 @@ describe('the table of sessions', () => {
       sessions.close();
       await gateway.close();
     });
-    const session = sessions.open({ agent: 'alice', toolset: null });
-    const answer = (id: string, agent: string) => {
+    const visitor = (principal: string): Visitor => ({
+      agent: 'crew',
+      principal,
+      isAdmin: false,
+      via: 'jwt',
+      pass: { expires: null, ground: { isGone: false } },
+      toolset: null,
+    });
+    const session = sessions.open(visitor('alice'));
+    const answer = (id: string, principal: string) => {
       try {
-        return sessions.find(id, agent);
+        return sessions.find(id, visitor(principal));
       } catch (error) {
         return error;
       }

@@ -38,8 +38,13 @@ describe('a gateway with BEARER_TOKEN', () => {
   });
 
   it('does not take the token from the URL', async () => {
-    const reply = await gateway.post(initialize(), {}, `/mcp?access_token=${TOKEN}&token=${TOKEN}`);
-    expect(reply.status).toBe(401);
+    const named = await gateway.post(initialize(), {}, `/mcp?token=${TOKEN}`);
+    expect(named.status).toBe(401);
+    const asked = { authorization: `Bearer ${TOKEN}` };
+    const replies = await Promise.all(
+      [{}, asked].map((headers) => gateway.post(initialize(), headers, '/mcp?access_token=x')),
+    );
+    expect(replies.map(({ status }) => status)).toEqual([400, 400]);
   });
 
   it('wants it on every verb and every path but the probes', async () => {
@@ -59,6 +64,12 @@ describe('a gateway with BEARER_TOKEN', () => {
     const lines = ['POST /mcp HTTP/1.1', 'Host: 127.0.0.1', 'Content-Type: application/json', 'Content-Length: 999'];
     socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
     expect((await readReply(socket)).status).toBe(401);
+  });
+
+  it('takes whatever the operator has chosen for a token', async () => {
+    const odd = 'pass phrase, with "signs" & {more}!';
+    const own = await startHttp({ config: '', env: { BEARER_TOKEN: odd } });
+    expect((await own.post(initialize(), { authorization: `Bearer ${odd}` })).status).toBe(200);
   });
 
   it.each(['Bearer', 'bearer', 'BEARER'])('opens to the right token after %s', async (scheme) => {

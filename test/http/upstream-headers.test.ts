@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { startHttpServer } from '../support/server.ts';
+import { request } from '../tasks/use.ts';
 import { startSession } from './raw.ts';
 
 const CANARY = 'canary-51c2';
@@ -9,6 +10,9 @@ const inbound = {
   cookie: `session=${CANARY}`,
   'x-forwarded-for': CANARY,
   'x-forwarded-host': CANARY,
+  'x-forwarded-proto': CANARY,
+  'x-forwarded-user': CANARY,
+  'x-agent-id': CANARY,
   forwarded: `for=${CANARY}`,
   'proxy-authorization': `Basic ${CANARY}`,
   'x-api-key': CANARY,
@@ -51,6 +55,11 @@ describe('an HTTP upstream', () => {
       await session.ask('prompts/get', { name: 'up_none' });
     }
     await session.end();
+    for (let i = 0; i < 25; i++) {
+      const options = { headers: { ...inbound, authorization: `Bearer ${token}` } };
+      await request(gateway, 'tools/call', { name: 'up_echo', arguments: { i } }, options);
+      await request(gateway, 'tools/call', { name: 'up_none', arguments: {} }, options);
+    }
     const { requests } = await upstream.log();
     expect(requests.length).toBeGreaterThan(100);
     expect(requests.filter(({ headers }) => JSON.stringify(headers).includes(CANARY))).toEqual([]);

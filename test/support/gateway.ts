@@ -19,6 +19,8 @@ export interface GatewayOptions {
   readonly cwd?: string;
   /** On top of PATH, the locale and a fresh HOME; the variables of whoever runs the tests are not passed on. */
   readonly env?: Record<string, string | undefined>;
+  /** Instead of this tree's own program. */
+  readonly bin?: string;
   /** Further arguments of the command. */
   readonly args?: readonly string[];
 }
@@ -103,7 +105,11 @@ function spawnGateway(command: string[], options: GatewayOptions, ending: Ending
   const cwd = options.cwd ?? tempFolder();
   writeFiles(cwd, { ...(options.config !== undefined && { 'tools.toml': options.config }), ...options.files });
   const env = childEnv({ HOME: tempFolder(), ...options.env });
-  const child = startChild(process.execPath, [bin, ...command, ...(options.args ?? [])], { cwd, env, ending });
+  const child = startChild(process.execPath, [options.bin ?? bin, ...command, ...(options.args ?? [])], {
+    cwd,
+    env,
+    ending,
+  });
   return { child, cwd };
 }
 

@@ -1,13 +1,7 @@
 /** Reading the body of a POST, up to the limit. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../errors.ts';
-
-/** Who sends a request, and what its address says that it is to see. */
-export interface Visitor {
-  readonly agent: string;
-  readonly toolset: Toolset | null;
-}
+import type { Visitor } from './visitor.ts';
 
 /** One POST under way. */
 export class Post {

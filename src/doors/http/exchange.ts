@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { toBytes } from '../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../protocol/rpc.ts';
 import type { Exchange } from '../answer.ts';
+import type { Pass } from '../pass.ts';
 import { EventStream, type StreamLog, startStream } from './stream.ts';
 import type { Unread } from './unread.ts';
 
@@ -16,6 +17,8 @@ export class HttpExchange implements Exchange {
   readonly unread: Unread;
   /** Where its stream is kept for a client that comes back; null where clients cannot. */
   readonly log: StreamLog | null;
+  /** What its request was let in by, where no session knows that. */
+  readonly pass: Pass | null;
   stream: EventStream | null = null;
   expected: number;
   /** Whether it was under way at the last tick already. */
@@ -27,12 +30,14 @@ export class HttpExchange implements Exchange {
     headers: readonly string[],
     unread: Unread,
     log: StreamLog | null,
+    pass: Pass | null = null,
     expected = 1,
   ) {
     this.response = response;
     this.headers = headers;
     this.unread = unread;
     this.log = log;
+    this.pass = pass;
     this.expected = expected;
     if (expected > 1) this.startStreaming();
   }

@@ -2,7 +2,6 @@
  * Who may talk to the HTTP door at all. A page in a browser can reach loopback under a name of its own choice (DNS
  * rebinding), so both `Host` and `Origin` have to be ones we know.
  */
-import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { HttpConfig } from '../../config/config.ts';
 import { GatewayError } from '../../errors.ts';
@@ -16,15 +15,12 @@ export function isLoopback(host: string): boolean {
 export interface Guard {
   /** Throws unless host and origin are known. Returns the headers that let an allowed foreign origin read the reply. */
   admit(request: IncomingMessage): readonly string[];
-  /** The agent that the request's credential names. */
-  identify(request: IncomingMessage): string;
 }
 
 const SAME_ORIGIN: readonly string[] = [];
 
 /** `config` is asked for each request, because it may be replaced. */
-export function createGuard(config: () => HttpConfig, boundHost: string, token: string | null): Guard {
-  const expected = token === null ? null : Buffer.from(token);
+export function createGuard(config: () => HttpConfig, boundHost: string): Guard {
   // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
   const anyHost = !isLoopback(boundHost);
 
@@ -43,7 +39,8 @@ export function createGuard(config: () => HttpConfig, boundHost: string, token: 
     const name = hostName(host);
     if (name === null) return false;
     if (LOOPBACK.has(name) || name === boundHost) return true;
-    const { allowedHosts } = config();
+    const { allowedHosts, publicUrl } = config();
+    if (publicUrl !== null && new URL(publicUrl).hostname === name) return true;
     return allowedHosts.length > 0 ? allowedHosts.some((one) => one.toLowerCase() === name) : anyHost;
   }
 
@@ -71,17 +68,6 @@ export function createGuard(config: () => HttpConfig, boundHost: string, token: 
         'vary',
         'origin',
       ];
-    },
-    identify(request) {
-      if (expected === null) return 'anonymous';
-      const given = Buffer.from(/^bearer +(.*)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '');
-      if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
-        throw new GatewayError(
-          'unauthorized',
-          'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN.',
-        );
-      }
-      return 'default';
     },
   };
 }

@@ -3,18 +3,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { isRequest, type Message, parseParams } from '../../protocol/message.ts';
-import { readBatch, readMessage } from '../../protocol/read.ts';
+import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../protocol/revisions.ts';
+import { readOverHttp } from '../../protocol/trace.ts';
 import { deliver } from '../peer.ts';
-import { createBodyReader, Post, type Visitor } from './body.ts';
+import { createBodyReader, Post } from './body.ts';
 import { HttpExchange } from './exchange.ts';
 import { createPlainExchange } from './plain.ts';
 import { mayStream, requireJson, requireStreamReader, requireVersion } from './rules.ts';
 import type { Session, Sessions } from './sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Unread } from './unread.ts';
+import type { Visitor } from './visitor.ts';
 
-/** Answers one request to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
+/** Answers one POST, GET or DELETE to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
 export type McpHandler = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -42,24 +44,23 @@ export function createMcpHandler(
   );
 
   function receive(body: Buffer, { request, response, visitor, headers }: Post): void {
-    const { agent } = visitor;
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
-      const session = findSession(request, agent);
-      const messages = batch.map((part) => readMessage(part, depth));
+      const session = findSession(request, visitor);
+      const messages = batch.map((part) => readOverHttp(part, depth, request.headers));
       receiveBatch(session, messages, request, response, headers);
       return;
     }
-    const message = readMessage(body, depth);
+    const message = readOverHttp(body, depth, request.headers);
     if (isStateless(message, request.headers)) {
       mayStream(request.headers, LATEST_REVISION);
       stateless.receive(message, request, response, visitor, headers);
     } else if (message.method === 'initialize') {
       initialize(message, request, response, visitor, headers);
     } else {
-      receiveOne(findSession(request, agent), message, request, response, headers);
+      receiveOne(findSession(request, visitor), message, request, response, headers);
     }
   }
 
@@ -126,7 +127,7 @@ export function createMcpHandler(
     }
     const goOn = () => {
       const exchange = streams
-        ? new HttpExchange(response, headers, unread, log, expected)
+        ? new HttpExchange(response, headers, unread, log, null, expected)
         : createPlainExchange(response, headers, unread, session, expected);
       for (const message of messages) deliver(peer, message, () => exchange);
     };
@@ -135,7 +136,7 @@ export function createMcpHandler(
     else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
   }
 
-  function findSession({ headers }: IncomingMessage, agent: string): Session {
+  function findSession({ headers }: IncomingMessage, visitor: Visitor): Session {
     const id = headers['mcp-session-id'];
     if (typeof id !== 'string') {
       throw new GatewayError(
@@ -143,7 +144,7 @@ export function createMcpHandler(
         'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
       );
     }
-    const session = sessions.find(id, agent);
+    const session = sessions.find(id, visitor);
     requireVersion(headers, session.peer.revision);
     return session;
   }
@@ -159,15 +160,12 @@ export function createMcpHandler(
       case 'GET': {
         requireStreamReader(request.headers);
         const lastEventId = request.headers['last-event-id'];
-        findSession(request, visitor.agent).listen(response, headers, lastEventId as string | undefined);
+        findSession(request, visitor).listen(response, headers, lastEventId as string | undefined);
         return;
       }
-      case 'DELETE':
-        sessions.end(findSession(request, visitor.agent));
-        response.writeHead(204, [...headers]).end();
-        return;
       default:
-        throw new GatewayError('method_not_allowed', 'Only POST, GET and DELETE are possible here.');
+        sessions.end(findSession(request, visitor));
+        response.writeHead(204, [...headers]).end();
     }
   };
 }

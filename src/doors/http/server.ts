@@ -1,26 +1,31 @@
-/** The HTTP door: one server for `/mcp` and the probes. */
+/** The HTTP door: one server, and the way of a request from there to its route. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gauge } from '../../calls/families.ts';
+import type { HttpConfig } from '../../config/config.ts';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { readAddress } from './address.ts';
-import type { Visitor } from './body.ts';
-import { sendJson, sendReply } from './exchange.ts';
+import { sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
+import { openIdentity } from './identity.ts';
 import { createMcpHandler } from './mcp.ts';
-import { sendMetrics } from './metrics.ts';
+import { Refusal } from './refusal.ts';
+import { METADATA_PATH, metadataUrl } from './resource.ts';
+import { findRoute, type Parts, type Route } from './routes.ts';
 import { createSessions, KEEPALIVE } from './sessions.ts';
 import { createSseDoor } from './sse.ts';
 import { createStateless, isModernHeader } from './stateless.ts';
 import { createUnread } from './unread.ts';
+import type { Visitor } from './visitor.ts';
 
 export interface HttpDoorOptions {
   readonly host: string;
   readonly port: number;
-  /** The credential of the agent `default`; null leaves the door open, which is allowed on loopback only. */
+  /** The credential of the agent `default`, beside those of the configuration and of `toolgate agents`; null for none. */
   readonly token: string | null;
 }
 
@@ -28,18 +33,17 @@ export interface HttpDoor {
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
+  /** Whether anybody is let in, because no credential is configured. */
+  readonly isOpen: boolean;
   close(): Promise<void>;
 }
 
 export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<HttpDoor> {
   const { host, port, token } = options;
-  if (token === null && !isLoopback(host)) {
-    throw new GatewayError(
-      'listen_refused',
-      `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1.`,
-    );
-  }
-  const guard = createGuard(() => gateway.config.http, host, token);
+  let bound = port;
+  const own = () => `http://${host.includes(':') ? `[${host}]` : host}:${bound}/mcp`;
+  const resource = () => gateway.config.http.publicUrl ?? own();
+  const guard = createGuard(() => gateway.config.http, host);
   const unread = createUnread(
     () => gateway.config.limits,
     (bytes) => gateway.events.emit('cut', { bytes }),
@@ -47,15 +51,28 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   const sessions = createSessions(gateway, unread);
   const stateless = createStateless(gateway, unread);
   const sse = createSseDoor(gateway, unread, fail);
-  const handleMcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
+  const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
+  const parts: Parts = { gateway, sessions, sse, mcp, resource };
+  const identity = await openIdentity(gateway, token, resource, isLoopback(host), turnOut).catch((error: unknown) => {
+    closeParts();
+    throw error;
+  });
+
+  /** Some that were let in no longer are. */
+  function turnOut(): void {
+    sessions.turnOut();
+    sse.turnOut();
+    stateless.turnOut();
+  }
 
   function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
     const known = toGatewayError(error);
     if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
+    gateway.events.emit('sent_away', { code: known.code });
     const headers = [...admitted];
-    if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
+    if (known instanceof Refusal) headers.push('www-authenticate', known.challenge);
     const modern = isModernHeader(response.req.headers);
-    if (known.code === 'method_not_allowed') headers.push('allow', allowed(pathOf(response.req.url ?? ''), modern));
+    if (known.code === 'method_not_allowed') headers.push('allow', allowed(response.req, modern));
     // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
     const { complete, headers: asked } = response.req;
     if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
@@ -64,68 +81,99 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   }
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
-    const path = pathOf(request.url ?? '/');
-    if (path === '/health' || path === '/healthz') {
-      sendJson(response, 200, { status: 'ok' });
-      return;
-    }
-    if (path === '/ready') {
-      const ready = gateway.isReady();
-      sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'starting' });
-      return;
-    }
     let headers: readonly string[] = [];
     try {
-      headers = guard.admit(request);
-      if (request.method === 'OPTIONS' && headers.length > 0) {
-        response.writeHead(204, [...headers, ...preflight(request)]).end();
+      const route = routeOf(request);
+      const isOpen = route?.access === 'open';
+      if (!isOpen || !route.anyHost) headers = guard.admit(request);
+      if (request.method === 'OPTIONS' && headers.length > 0 && route !== undefined) {
+        response.writeHead(204, [...headers, ...preflight(route, request)]).end();
         return;
       }
-      const agent = guard.identify(request);
-      const { path: place, toolset } = readAddress(request);
-      if (toolset === null) serve(place, request, response, { agent, toolset }, headers);
-      else serveWith(place, toolset, request, response, agent, headers);
+      refuseQueryToken(request);
+      if (isOpen) {
+        requireRoute(route, request);
+        route.handle(parts, request, response, headers);
+        return;
+      }
+      const visitor = identity.identify(request);
+      if (!(visitor instanceof Promise)) serve(route, request, response, visitor, headers);
+      else
+        visitor
+          .then((known) => serve(route, request, response, known, headers))
+          .catch((error: unknown) => fail(response, error, headers));
     } catch (error) {
       fail(response, error, headers);
     }
   }
 
+  function routeOf({ url = '/' }: IncomingMessage): Route | undefined {
+    const path = pathOf(url);
+    const route = findRoute(path);
+    if (route !== undefined) return route;
+    return path === new URL(metadataUrl(resource())).pathname ? METADATA_ROUTE : undefined;
+  }
+
+  function requireRoute({ methods, isThere }: Route, { method = '' }: IncomingMessage): void {
+    if (isThere?.(gateway.config.http) === false) throw nothingHere();
+    if (!methods.includes(method))
+      throw new GatewayError('method_not_allowed', `Only ${methods.join(', ')} can be used here.`);
+  }
+
   function serve(
-    path: string,
+    route: Route | undefined,
     request: IncomingMessage,
     response: ServerResponse,
     visitor: Visitor,
     headers: readonly string[],
   ): void {
-    if (path === '/mcp') handleMcp(request, response, visitor, headers);
-    else if (path === '/metrics') sendMetrics(gateway, sessions.size + sse.size, request, response, headers);
-    else if (path === '/sse' && gateway.config.http.sse) sse.open(request, response, visitor, headers);
-    else if (path === '/messages' && gateway.config.http.sse) sse.post(request, response, visitor, headers);
-    else throw new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+    if (route === undefined || route.access === 'open') throw nothingHere();
+    requireRoute(route, request);
+    if (route.access === 'admin') identity.requireAdmin(visitor, request);
+    const { toolset } = readAddress(request);
+    if (toolset === null) route.handle(parts, request, response, headers, visitor);
+    else serveWith(route, toolset, request, response, visitor, headers);
   }
 
   /** For a client whose address names its toolset. */
   function serveWith(
-    path: string,
+    route: Exclude<Route, { access: 'open' }>,
     name: string,
     request: IncomingMessage,
     response: ServerResponse,
-    agent: string,
+    visitor: Visitor,
     headers: readonly string[],
   ): void {
     const found = gateway.shelf.find(name).then((toolset) => {
       if (toolset === null)
         throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
-      serve(path, request, response, { agent, toolset }, headers);
+      route.handle(parts, request, response, headers, { ...visitor, toolset });
     });
     found.catch((error: unknown) => fail(response, error, headers));
   }
 
+  function closeParts(): void {
+    sessions.close();
+    stateless.close();
+    sse.close();
+    unread.close();
+  }
+
+  const refusal = refusalToListen(host, gateway.config.http, identity.hasCredentials);
+  if (refusal !== null) {
+    identity.close();
+    closeParts();
+    throw new GatewayError('listen_refused', refusal);
+  }
   const ticking = setInterval(() => {
     stateless.keepAlive();
     sse.keepAlive();
   }, KEEPALIVE);
   ticking.unref();
+
+  const forget = gateway.figures.add(() => [
+    gauge('toolgate_http_streams', 'Event streams that clients hold open.', unread.streams),
+  ]);
 
   // Loaded here, so that a gateway on stdio starts without it.
   const { createServer } = await import('node:http');
@@ -138,21 +186,28 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
-  await listen(server, port, host);
-  const bound = (server.address() as AddressInfo).port;
+  await listen(server, port, host).catch((error: unknown) => {
+    clearInterval(ticking);
+    identity.close();
+    closeParts();
+    throw error;
+  });
+  bound = (server.address() as AddressInfo).port;
   return {
     port: bound,
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}/mcp`,
+    url: own(),
+    get isOpen() {
+      return identity.isOpen;
+    },
     get sessions() {
       return sessions.size + sse.size;
     },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
       clearInterval(ticking);
-      sessions.close();
-      stateless.close();
-      sse.close();
-      unread.close();
+      forget();
+      identity.close();
+      closeParts();
       server.closeAllConnections();
       await done;
     },
@@ -163,15 +218,15 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
 const READ_OFF = 64 * 1024 * 1024;
 
 const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset';
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-agent-id, traceparent, tracestate';
 
 /** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
-function preflight({ headers }: IncomingMessage): readonly string[] {
+function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {
   const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
   const params = asked.map((name) => name.trim()).filter(isParamHeader);
   return [
     'access-control-allow-methods',
-    'POST, GET, DELETE',
+    methods.join(', '),
     'access-control-allow-headers',
     [HEADERS, ...params].join(', '),
     'access-control-max-age',
@@ -179,10 +234,42 @@ function preflight({ headers }: IncomingMessage): readonly string[] {
   ];
 }
 
-function allowed(path: string, modern: boolean): string {
-  if (path === '/sse' || path === '/metrics') return 'GET';
-  return modern || path === '/messages' ? 'POST' : 'POST, GET, DELETE';
+function allowed({ url = '/' }: IncomingMessage, modern: boolean): string {
+  const { methods = [], access } = findRoute(pathOf(url)) ?? {};
+  return modern && access === 'agent' ? 'POST' : methods.join(', ');
 }
+
+function nothingHere(): GatewayError {
+  return new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
+}
+
+/** Why the door is not opened; null where it is. */
+function refusalToListen(
+  host: string,
+  { trustAgentHeader, jwt, publicUrl }: HttpConfig,
+  hasCredentials: boolean,
+): string | null {
+  if (isLoopback(host)) return null;
+  if (!hasCredentials && !trustAgentHeader)
+    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; where the network itself is trusted, http.trust_agent_header = true.`;
+  if (jwt !== null && publicUrl === null)
+    return `Toolgate cannot take JWTs on ${host} without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
+  return null;
+}
+
+/** Addresses end up in logs and histories; nothing secret belongs there. */
+function refuseQueryToken({ url = '/' }: IncomingMessage): void {
+  // Nearly all of them.
+  if (url === '/mcp') return;
+  const query = url.indexOf('?');
+  if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;
+  throw new GatewayError(
+    'request_invalid',
+    'A token must not stand in the address: send it in the header Authorization.',
+  );
+}
+
+const METADATA_ROUTE = findRoute(METADATA_PATH);
 
 function pathOf(url: string): string {
   const query = url.indexOf('?');

@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
+import { isOver as isPassOver, outlasts } from '../pass.ts';
 import { Peer } from '../peer.ts';
-import type { Visitor } from './body.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 import type { Unread } from './unread.ts';
+import type { Visitor } from './visitor.ts';
 
 export const KEEPALIVE = 15_000;
 
@@ -20,6 +21,8 @@ export class Session {
   readonly peer: Peer;
   readonly log: StreamLog;
   lastUse = Date.now();
+  /** As it came with the credential that is good for longest. */
+  visitor: Visitor;
   /** Streams that the client holds open for what we say unasked; the newest is used. */
   #standing: EventStream[] = [];
   /** Said while no stream was open; each once, because a list that changed twice is still just changed. */
@@ -27,9 +30,12 @@ export class Session {
   /** Requests that came before the client said that it is initialized. */
   readonly #early = new Set<() => void>();
 
-  constructor(gateway: Gateway, { agent, toolset }: Visitor, unread: Unread, budget: Budget) {
+  constructor(gateway: Gateway, visitor: Visitor, unread: Unread, budget: Budget) {
+    const { agent, principal, toolset } = visitor;
+    this.visitor = visitor;
     this.peer = new Peer(gateway, {
       agent,
+      principal,
       door: 'http',
       selection: 'own',
       toolset,
@@ -95,7 +101,12 @@ export class Session {
   keepAlive(now: number): void {
     this.peer.keepAlive();
     this.log.sweep(now);
-    for (const stream of this.#standing) stream.keepAlive();
+    // What is said unasked needs a credential all the time; who comes back with a new one finds the stream again.
+    const isAlone = isPassOver(this.visitor.pass, now);
+    for (const stream of this.#standing) {
+      if (isAlone) stream.detach();
+      else stream.keepAlive();
+    }
   }
 
   close(): void {
@@ -107,9 +118,11 @@ export class Session {
 export interface Sessions {
   readonly size: number;
   open(visitor: Visitor): Session;
-  /** A session of another agent is treated as if it were not there. */
-  find(id: string, agent: string): Session;
+  /** A session of somebody else is treated as if it were not there. */
+  find(id: string, visitor: Visitor): Session;
   end(session: Session): void;
+  /** Ends those whose credentials were taken back. */
+  turnOut(): void;
   close(): void;
 }
 
@@ -157,16 +170,24 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
       sessions.set(session.id, session);
       return session;
     },
-    find(id, agent) {
+    find(id, visitor) {
       const session = sessions.get(id);
       const now = Date.now();
-      if (session === undefined || session.peer.principal !== agent || isOver(session, now)) {
+      if (session === undefined || session.peer.principal !== visitor.principal || isOver(session, now)) {
         throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with "initialize".');
       }
       session.lastUse = now;
+      if (visitor !== session.visitor && outlasts(visitor.pass, session.visitor.pass)) session.visitor = visitor;
       return session;
     },
     end,
+    turnOut() {
+      for (const session of sessions.values()) {
+        if (!session.visitor.pass.ground.isGone) continue;
+        session.peer.close(true);
+        end(session);
+      }
+    },
     close() {
       clearInterval(sweep);
       for (const session of sessions.values()) session.close();

@@ -7,14 +7,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { claimsRevision, type Message } from '../../protocol/message.ts';
-import { readBatch, readMessage } from '../../protocol/read.ts';
+import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch } from '../../protocol/revisions.ts';
+import { readOverHttp } from '../../protocol/trace.ts';
 import type { Exchange } from '../answer.ts';
+import { isOver, outlasts } from '../pass.ts';
 import { deliver, Peer } from '../peer.ts';
-import { createBodyReader, Post, type Visitor } from './body.ts';
+import { createBodyReader, Post } from './body.ts';
 import { requireJson, requireStreamReader } from './rules.ts';
 import { EventStream } from './stream.ts';
 import type { Unread } from './unread.ts';
+import type { Visitor } from './visitor.ts';
 
 type Handler = (
   request: IncomingMessage,
@@ -28,6 +31,8 @@ export interface SseDoor {
   readonly open: Handler;
   readonly post: Handler;
   keepAlive(): void;
+  /** Ends those whose credentials were taken back. */
+  turnOut(): void;
   close(): void;
 }
 
@@ -35,6 +40,8 @@ interface SseSession {
   readonly peer: Peer;
   readonly stream: EventStream;
   readonly exchange: Exchange;
+  /** As it came with the credential that is good for longest. */
+  visitor: Visitor;
 }
 
 export function createSseDoor(
@@ -49,7 +56,7 @@ export function createSseDoor(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        receive(find(post.request, post.visitor.agent), body);
+        receive(find(post.request, post.visitor), body, post.request);
         post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
       } catch (failure) {
         fail(post.response, failure, post.headers);
@@ -57,17 +64,17 @@ export function createSseDoor(
     },
   );
 
-  function receive({ peer, exchange }: SseSession, body: Buffer): void {
+  function receive({ peer, exchange }: SseSession, body: Buffer, { headers }: IncomingMessage): void {
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null && (peer.revision === null || !allowsBatch(peer.revision)))
       throw new GatewayError('request_invalid', 'A batch is not allowed here; send one message at a time.');
-    const messages = (batch ?? [body]).map((part) => readMessage(part, depth));
+    const messages = (batch ?? [body]).map((part) => readOverHttp(part, depth, headers));
     messages.forEach(refuseModern);
     for (const message of messages) deliver(peer, message, () => exchange);
   }
 
-  function find({ url }: IncomingMessage, agent: string): SseSession {
+  function find({ url }: IncomingMessage, visitor: Visitor): SseSession {
     const id = new URLSearchParams(url!.slice(url!.indexOf('?') + 1)).get('session_id');
     if (id === null)
       throw new GatewayError(
@@ -75,8 +82,9 @@ export function createSseDoor(
         'The session_id is missing: use the address that GET /sse begins with.',
       );
     const session = sessions.get(id);
-    if (session === undefined || session.peer.principal !== agent)
+    if (session === undefined || session.peer.principal !== visitor.principal)
       throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with GET /sse.');
+    if (outlasts(visitor.pass, session.visitor.pass)) session.visitor = visitor;
     return session;
   }
 
@@ -85,7 +93,6 @@ export function createSseDoor(
       return sessions.size;
     },
     open(request, response, visitor, headers) {
-      if (request.method !== 'GET') throw new GatewayError('method_not_allowed', 'Only GET is possible here.');
       requireStreamReader(request.headers);
       if (sessions.size >= gateway.config.http.maxSessions)
         throw new GatewayError(
@@ -94,7 +101,7 @@ export function createSseDoor(
         );
       const stream = new EventStream(unread, 'standing', null);
       stream.attach(response, headers);
-      const session = { peer: joinPeer(gateway, visitor, stream), stream, exchange: exchangeOn(stream) };
+      const session = { peer: joinPeer(gateway, visitor, stream), stream, exchange: exchangeOn(stream), visitor };
       const id = randomBytes(18).toString('base64url');
       sessions.set(id, session);
       response.on('close', () => {
@@ -104,13 +111,23 @@ export function createSseDoor(
       response.write(`event: endpoint\ndata: /messages?session_id=${id}\n\n`);
     },
     post(request, response, visitor, headers) {
-      if (request.method !== 'POST') throw new GatewayError('method_not_allowed', 'Only POST is possible here.');
       requireJson(request.headers);
-      find(request, visitor.agent);
+      find(request, visitor);
       readBody(new Post(request, response, visitor, headers));
     },
     keepAlive() {
-      for (const { stream } of sessions.values()) stream.keepAlive();
+      const now = Date.now();
+      for (const { stream, visitor } of sessions.values()) {
+        if (isOver(visitor.pass, now)) stream.detach();
+        else stream.keepAlive();
+      }
+    },
+    turnOut() {
+      for (const { stream, visitor, peer } of sessions.values()) {
+        if (!visitor.pass.ground.isGone) continue;
+        peer.close(true);
+        stream.detach();
+      }
     },
     close() {
       for (const { stream, peer } of sessions.values()) {
@@ -122,9 +139,10 @@ export function createSseDoor(
   };
 }
 
-function joinPeer(gateway: Gateway, { agent, toolset }: Visitor, stream: EventStream): Peer {
+function joinPeer(gateway: Gateway, { agent, principal, toolset }: Visitor, stream: EventStream): Peer {
   return new Peer(gateway, {
     agent,
+    principal,
     door: 'sse',
     selection: 'own',
     toolset,

@@ -1,7 +1,6 @@
 /** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Toolset } from '../../access/toolset.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
@@ -17,10 +16,10 @@ import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../.
 import { isModern, MODERN_REVISION } from '../../protocol/revisions.ts';
 import { errorReply } from '../../protocol/rpc.ts';
 import type { Answer } from '../answer.ts';
-import { ModernPeer } from '../modern.ts';
-import type { Visitor } from './body.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
+import { createModernPeers } from './modern-peers.ts';
 import type { Unread } from './unread.ts';
+import type { Visitor } from './visitor.ts';
 
 export interface Stateless {
   receive(
@@ -31,6 +30,8 @@ export interface Stateless {
     headers: readonly string[],
   ): void;
   keepAlive(): void;
+  /** Ends what is under way for those whose credentials were taken back. */
+  turnOut(): void;
   close(): void;
 }
 
@@ -65,29 +66,7 @@ function cancelOnClose(response: ServerResponse, answer: Answer): void {
 }
 
 export function createStateless(gateway: Gateway, unread: Unread): Stateless {
-  const peers = new Map<string, ModernPeer>();
-
-  /** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
-  function peerOf({ agent, toolset }: Visitor): ModernPeer {
-    const known = toolset === null ? peers.get(agent) : guided(agent, toolset);
-    if (known !== undefined) return known;
-    const peer = new ModernPeer(gateway, { agent, door: 'http', selection: 'own', toolset, alone: false });
-    if (toolset === null) peers.set(agent, peer);
-    else guides.set(`${agent} ${toolset.name}`, { peer, toolset });
-    return peer;
-  }
-
-  /** Those whose addresses name a toolset. One that was changed since makes another of them. */
-  const guides = new Map<string, { readonly peer: ModernPeer; readonly toolset: Toolset }>();
-
-  function guided(agent: string, toolset: Toolset): ModernPeer | undefined {
-    const known = guides.get(`${agent} ${toolset.name}`);
-    if (known === undefined || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known?.peer;
-    known.peer.close();
-    return undefined;
-  }
-
-  const all = () => [...peers.values(), ...[...guides.values()].map(({ peer }) => peer)];
+  const peers = createModernPeers(gateway);
 
   return {
     receive(message, request, response, visitor, headers) {
@@ -104,21 +83,22 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
         response.writeHead(202, [...headers, 'content-length', '0']).end();
         return;
       }
-      const answer = peerOf(visitor).request(
-        message,
-        audience,
-        new HttpExchange(response, headers, unread, null),
-        request.headers,
-      );
+      const answer = peers
+        .of(visitor)
+        .request(message, audience, new HttpExchange(response, headers, unread, null, visitor.pass), request.headers);
       // Over already: nothing to cancel.
       if (answer.place < 0) return;
       cancelOnClose(response, answer);
     },
     keepAlive() {
-      for (const peer of all()) peer.keepAlive();
+      const now = Date.now();
+      for (const peer of peers.all) peer.keepAlive(now);
+    },
+    turnOut() {
+      for (const peer of peers.all) peer.turnOut();
     },
     close() {
-      for (const peer of all()) peer.close();
+      for (const peer of peers.all) peer.close();
     },
   };
 }

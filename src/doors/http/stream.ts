@@ -67,6 +67,7 @@ export class EventStream {
     const before = this.response;
     this.response = response.destroyed ? null : response;
     before?.end();
+    if (!response.destroyed) this.unread.opened(response);
     startStream(response, headers);
     response.on('close', () => {
       if (this.response === response) this.response = null;
@@ -95,6 +96,12 @@ export class EventStream {
   end(): void {
     this.isOver = true;
     this.response?.end();
+  }
+
+  /** Ends the connection and not the stream. */
+  detach(): void {
+    this.response?.end();
+    this.response = null;
   }
 
   keepAlive(): void {

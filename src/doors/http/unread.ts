@@ -4,6 +4,9 @@ import type { Socket } from 'node:net';
 import type { LimitsConfig } from '../../config/config.ts';
 
 export interface Unread {
+  /** Streams that are open. */
+  readonly streams: number;
+  opened(response: ServerResponse): void;
   /** Something was written: looks whether too much waits there now, or everywhere. */
   written(response: ServerResponse): void;
   /** Whether a client has so much to read that it gets no further messages. */
@@ -32,6 +35,7 @@ export function createUnread(limits: () => LimitsConfig, cut: (bytes: number) =>
   /** Of all sizes. Never too small, because what was read since is not yet taken off. */
   let sum = 0;
   let timer: NodeJS.Timeout | null = null;
+  let streams = 0;
 
   function measure(one: Slow): void {
     let size = 0;
@@ -84,6 +88,13 @@ export function createUnread(limits: () => LimitsConfig, cut: (bytes: number) =>
   }
 
   return {
+    get streams() {
+      return streams;
+    },
+    opened(response) {
+      streams++;
+      response.once('close', () => streams--);
+    },
     written(response) {
       const { writableLength, req } = response;
       const { socket } = req;

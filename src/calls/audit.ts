@@ -1,0 +1,212 @@
+/**
+ * The audit: every call, every denial and every administrative act is one line. Off, it costs a call one look at a field;
+ * on, a line is put together from pieces that are mostly printed already.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Entry } from '../catalog/entry.ts';
+import type { AuditConfig } from '../config/config.ts';
+import type { GatewayError } from '../errors.ts';
+import type { EventMap, EventName, Events } from '../events.ts';
+import type { Message } from '../protocol/message.ts';
+import { type Parts, sizeOf } from '../protocol/parts.ts';
+import { type AuditLog, openAuditLog } from '../store/audit.ts';
+import {
+  isEntryItself,
+  printArguments,
+  printAsked,
+  printCaller,
+  printEntry,
+  printErrorCode,
+  printFilled,
+  printId,
+  printMs,
+  printResult,
+  printText,
+} from './audit-line.ts';
+import type { Call, Recorder } from './call.ts';
+import type { Caller } from './caller.ts';
+import { ERROR, OUTCOMES } from './figures.ts';
+
+export interface Audit {
+  /** Null while nothing is written down. */
+  readonly recorder: Recorder | null;
+  /** Whether calls have to be refused, because nobody could write them down. */
+  readonly stops: boolean;
+  readonly figures: AuditFigures;
+  apply(config: AuditConfig): void;
+  close(): Promise<void>;
+}
+
+export interface AuditFigures {
+  readonly written: number;
+  readonly lost: number;
+  readonly isFailing: boolean;
+}
+
+const NOTHING: AuditFigures = { written: 0, lost: 0, isFailing: false };
+
+export interface AuditOptions {
+  readonly events: Events;
+  readonly redact: (text: string) => string;
+  /** Whether it is on where the configuration does not say; false: never. */
+  readonly isOn: boolean | undefined;
+}
+
+export function createAudit(initial: AuditConfig, { events, redact, isOn }: AuditOptions): Audit {
+  const boot = randomBytes(6).toString('hex');
+  let serial = 0;
+  let config = initial;
+  let log: AuditLog | null = null;
+  let recorder: Recorder | null = null;
+  /** The end of one that was replaced. */
+  let ending = Promise.resolve();
+  let callers = new WeakMap<Caller, string>();
+  let entries = new WeakMap<Entry, string>();
+  /** The last one that a line was written about: where a call fails at once its error comes by twice. */
+  let lastError: GatewayError | null = null;
+
+  function open(folder: string): AuditLog {
+    return openAuditLog({
+      folder,
+      boot,
+      retention: () => config.retention,
+      told: (problem) =>
+        events.emit('audit', {
+          ok: problem === null,
+          message: problem === null ? 'is written again' : `cannot be written to ${folder}: ${problem}`,
+        }),
+      lostLine: (count) => adminLine(log!, 'audit_lost', '', `${count} lines could not be written`),
+    });
+  }
+
+  const textOf = (caller: Caller): string => {
+    const known = callers.get(caller);
+    if (known !== undefined) return known;
+    const text = printCaller(caller, redact);
+    callers.set(caller, text);
+    return text;
+  };
+
+  const itemOf = (call: Call): string => {
+    if (!isEntryItself(call)) return printFilled(call, redact);
+    const known = entries.get(call.entry);
+    if (known !== undefined) return known;
+    const text = printEntry(call.entry, redact);
+    entries.set(call.entry, text);
+    return text;
+  };
+
+  const head = (to: AuditLog): string => `{"time":"${to.time()}","id":"${boot}-${++serial}"`;
+
+  function callLine(
+    to: AuditLog,
+    call: Call,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+  ): string {
+    const { message, by } = call;
+    const line =
+      `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
+      `${itemOf(call)},"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}`;
+    const why = error !== null ? `,"error":"${error.code}"` : outcome === ERROR ? codeOf(answer) : '';
+    const sizes = `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}`;
+    return `${line}${why}${sizes}${valuesOf(message, answer)}}`;
+  }
+
+  function valuesOf(message: Message, answer: Parts | null): string {
+    const args = config.arguments ? printArguments(message, config.maxValue, redact) : '';
+    return config.results && answer !== null ? args + printResult(answer, config.maxValue, redact) : args;
+  }
+
+  function denialLine(to: AuditLog, by: Caller, message: Message, { code }: GatewayError): string {
+    return (
+      `${head(to)},"request":${printId(message, redact)},"kind":"denial"${textOf(by)},"method":"${message.method}"` +
+      `${printAsked(message, redact)},"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
+      `${config.arguments ? printArguments(message, config.maxValue, redact) : ''}}`
+    );
+  }
+
+  function adminLine(to: AuditLog, act: string, agent: string, detail: string): string {
+    const who = agent === '' ? '' : `,"agent":${printText(agent, redact)}`;
+    const what = detail === '' ? '' : `,"detail":${printText(detail, redact, 1_024)}`;
+    return `${head(to)},"kind":"admin"${who},"act":${printText(act, redact)},"status":"ok"${what}}`;
+  }
+
+  function hear<K extends EventName>(name: K, event: EventMap[K]): void {
+    if (log === null) return;
+    if (name === 'config') {
+      const { ok, message } = event as EventMap['config'];
+      log.write(adminLine(log, ok ? 'config_applied' : 'config_refused', '', message));
+    } else if (name === 'admin') {
+      const { act, agent, detail } = event as EventMap['admin'];
+      log.write(adminLine(log, act, agent, detail));
+    } else if (name === 'unauthorized') {
+      const { reason, remote } = event as EventMap['unauthorized'];
+      const about = `"remote":${printText(remote, redact)},"detail":${printText(reason, redact)}`;
+      log.write(`${head(log)},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`);
+    }
+  }
+
+  function start(folder: string): void {
+    const opened = open(folder);
+    log = opened;
+    recorder = {
+      called(call, outcome, ms, error, answer) {
+        lastError = error;
+        opened.write(callLine(opened, call, outcome, ms, error, answer));
+      },
+      refused(by, message, error) {
+        if (error !== lastError) opened.write(denialLine(opened, by, message, error));
+        lastError = null;
+      },
+    };
+    opened.write(adminLine(opened, 'start', '', ''));
+  }
+
+  async function stop(): Promise<void> {
+    const old = log;
+    log = null;
+    recorder = null;
+    if (old === null) return;
+    old.write(adminLine(old, 'stop', '', ''));
+    await old.close();
+  }
+
+  function apply(next: AuditConfig): void {
+    const wanted = isOn !== false && (next.enabled ?? isOn ?? false);
+    const isSame = log !== null && next.dir === config.dir;
+    config = next;
+    // What counts as secret may be more by now.
+    callers = new WeakMap();
+    entries = new WeakMap();
+    if (wanted && isSame) return;
+    ending = stop();
+    if (wanted) start(next.dir);
+  }
+
+  apply(initial);
+  const deaf = events.listen(hear);
+
+  return {
+    get recorder() {
+      return recorder;
+    },
+    get stops() {
+      return config.onFailure === 'stop' && log?.isFailing === true;
+    },
+    get figures() {
+      return log ?? NOTHING;
+    },
+    apply,
+    close() {
+      deaf();
+      return Promise.all([ending, stop()]).then(() => {});
+    },
+  };
+}
+
+function codeOf(answer: Parts | null): string {
+  return Buffer.isBuffer(answer) ? printErrorCode(answer) : '';
+}

@@ -1,0 +1,122 @@
+import { describe, expect, it, vi } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import { CANCELLED, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../figures.ts';
+import { Breaker } from './breaker.ts';
+
+function create() {
+  const told: string[] = [];
+  const breaker = new Breaker('s', { opened: ({ message }) => told.push(message), closed: () => told.push('closed') });
+  return { breaker, told };
+}
+
+const broken = (details = {}) => new GatewayError('source_broken', 'It broke.', { details });
+const late = () => new GatewayError('source_timeout', 'Too late.');
+
+function failing(breaker: Breaker, times: number, make: () => GatewayError = broken): void {
+  for (let i = 0; i < times; i++) {
+    const call = {};
+    breaker.pass(call);
+    const error = make();
+    breaker.over(call, error.code === 'source_timeout' ? TIMEOUT : FAILED, error, true);
+  }
+}
+
+describe('a server that fails', () => {
+  it('is not asked after the fifth time in a row, and not before', () => {
+    const { breaker, told } = create();
+    failing(breaker, 4);
+    expect([breaker.refusal(), told]).toEqual([null, []]);
+    failing(breaker, 1, late);
+    expect(breaker.refusal()?.message).toBe(
+      'Server "s" failed 5 times in a row and is not asked for now; it is tried again in 1 s. The last time: Too late.',
+    );
+    expect(breaker.refusal()?.details).toEqual({ retryAfter: 1 });
+    expect(told).toHaveLength(1);
+    expect(breaker.state()).toEqual({ state: 'open', failures: 5, until: expect.any(String) });
+  });
+
+  it.each([
+    ['a result', OK],
+    ['a tool that failed', TOOL_ERROR],
+    ['an error of the protocol', ERROR],
+  ])('begins anew with %s', (_, outcome) => {
+    const { breaker } = create();
+    failing(breaker, 4);
+    breaker.over({}, outcome, null, true);
+    failing(breaker, 4);
+    expect(breaker.isClosed).toBe(true);
+  });
+
+  it('is not counted where that says nothing about it', () => {
+    const { breaker } = create();
+    failing(breaker, 4);
+    breaker.over({}, CANCELLED, null, true);
+    breaker.over({}, FAILED, new GatewayError('source_busy', 'x'), true);
+    breaker.over({}, FAILED, broken({ status: 404 }), true);
+    breaker.over({}, TIMEOUT, late(), false);
+    expect(breaker.isClosed).toBe(true);
+    breaker.over({}, FAILED, broken({ status: 503 }), true);
+    expect(breaker.isClosed).toBe(false);
+  });
+
+  it('has failed once when many calls end by the same failure', () => {
+    const { breaker } = create();
+    const error = broken();
+    for (let i = 0; i < 100; i++) breaker.over({}, FAILED, error, true);
+    expect([breaker.isClosed, breaker.failures]).toEqual([true, 1]);
+  });
+
+  it('is tried by one call after a pause, and less and less', () => {
+    vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+    try {
+      const { breaker, told } = create();
+      failing(breaker, 5);
+      const pauses: number[] = [];
+      for (let i = 0; i < 10; i++) {
+        let pause = 0;
+        for (; breaker.refusal() !== null; pause += 10) vi.advanceTimersByTime(10);
+        pauses.push(pause);
+        const probe = {};
+        breaker.pass(probe);
+        expect(breaker.state().state).toBe('trying');
+        expect(breaker.refusal()?.message).toContain('it is being tried again right now');
+        breaker.over(probe, TIMEOUT, late(), true);
+      }
+      pauses.forEach((pause, i) => {
+        const expected = Math.min(250 * 2 ** i, 30_000);
+        expect(pause).toBeGreaterThanOrEqual(expected * 0.75);
+        expect(pause).toBeLessThanOrEqual(expected * 1.25 + 10);
+      });
+      // Said when it begins, and when it ends.
+      expect(told).toHaveLength(1);
+      vi.advanceTimersByTime(40_000);
+      const probe = {};
+      breaker.pass(probe);
+      breaker.over(probe, OK, null, true);
+      expect([breaker.isClosed, breaker.refusal(), told.at(-1)]).toEqual([true, null, 'closed']);
+      failing(breaker, 4);
+      expect(breaker.isClosed).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is tried by the next call when the one that tried was taken back', () => {
+    const { breaker } = create();
+    failing(breaker, 5);
+    breaker.restarted();
+    const probe = {};
+    expect(breaker.refusal()).toBeNull();
+    breaker.pass(probe);
+    expect(breaker.refusal()).not.toBeNull();
+    breaker.over(probe, CANCELLED, null, true);
+    expect(breaker.refusal()).toBeNull();
+  });
+
+  it('works again when a call that was under way is answered', () => {
+    const { breaker } = create();
+    failing(breaker, 5);
+    breaker.over({}, OK, null, true);
+    expect(breaker.isClosed).toBe(true);
+  });
+});

@@ -1,0 +1,92 @@
+/** What is counted for whom. It stays while limits change: calls under way keep their places. */
+import type { CallLimits } from '../../config/limits.ts';
+import type { Days } from './days.ts';
+import { Gate } from './gate.ts';
+import { Rate } from './rate.ts';
+
+/** A server, one of its tools, an agent, or an agent with a tool: what is null is not looked at. */
+export interface Scope {
+  readonly agent: string | null;
+  readonly sourceId: number | null;
+  readonly tool: string | null;
+}
+
+export interface Counters {
+  /** Null where the scope has no such limit, or nobody has asked for it with an owner yet. */
+  gate(scope: Scope, owner?: string): Gate | null;
+  /** The places of an owner; null where nobody has asked for any yet. */
+  placesOf(owner: string): Gate | null;
+  rate(scope: Scope, owner: string): Rate | null;
+  /** The key of a scope that outlives the process, in which servers have keys and not numbers. */
+  lastingKey(scope: Scope, server: string): string;
+  /** Other limits are in force. */
+  renew(): void;
+}
+
+/** Tools and agents come and go; beyond so many, those are forgotten that nothing is known of. */
+const MOST = 10_000;
+
+interface Known<T> {
+  readonly scope: Scope;
+  readonly counter: T;
+}
+
+export function createCounters(
+  days: Days,
+  limitsOf: (scope: Scope) => CallLimits | null,
+  forgotten: () => void,
+): Counters {
+  const gates = new Map<string, Known<Gate>>();
+  const rates = new Map<string, Known<Rate>>();
+
+  function sweep(): void {
+    if (gates.size + rates.size + days.counts.size <= MOST) return;
+    for (const [key, { counter }] of gates) if (counter.running + counter.waiting === 0) gates.delete(key);
+    for (const [key, { counter }] of rates) if (counter.whole <= performance.now()) rates.delete(key);
+    days.sweep();
+    forgotten();
+  }
+
+  return {
+    gate(scope, owner) {
+      const key = keyOf(scope);
+      const known = gates.get(key);
+      if (known !== undefined) return known.counter;
+      const limits = limitsOf(scope);
+      if (limits === null || limits.concurrency === null || owner === undefined) return null;
+      sweep();
+      const gate = new Gate(owner, limits.concurrency, limits.queue);
+      gates.set(key, { scope, counter: gate });
+      return gate;
+    },
+    placesOf: (owner) => [...gates.values()].find(({ counter }) => counter.owner === owner)?.counter ?? null,
+    rate(scope, owner) {
+      const key = keyOf(scope);
+      const limit = limitsOf(scope)?.rate ?? null;
+      if (limit === null) return null;
+      const known = rates.get(key)?.counter;
+      if (known !== undefined && known.limit.text === limit.text) return known;
+      sweep();
+      const rate = new Rate(owner, limit);
+      rates.set(key, { scope, counter: rate });
+      return rate;
+    },
+    lastingKey: ({ agent, sourceId, tool }, server) =>
+      JSON.stringify({
+        ...(agent !== null && { agent }),
+        ...(sourceId !== null && { server }),
+        ...(tool !== null && { tool }),
+      }),
+    renew() {
+      for (const [key, { scope, counter }] of gates) {
+        const limits = limitsOf(scope);
+        counter.resize(limits?.concurrency ?? Number.POSITIVE_INFINITY, limits?.queue ?? 0);
+        if (limits === null || limits.concurrency === null) gates.delete(key);
+      }
+    },
+  };
+}
+
+function keyOf({ agent, sourceId, tool }: Scope): string {
+  return JSON.stringify([agent, sourceId, tool]);
+}

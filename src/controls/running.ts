@@ -1,0 +1,81 @@
+/** A call of one of Toolgate's own tools: what it gets to see, what becomes of the caller's choice, and who is told. */
+import type { Selection } from '../access/selection.ts';
+import { type Toolset, withinCatalog } from '../access/toolset.ts';
+import type { Call, Recorder } from '../calls/call.ts';
+import type { FigureDesk } from '../calls/figures.ts';
+import type { Member } from '../calls/member.ts';
+import type { Events } from '../events.ts';
+import { parseParams } from '../protocol/message.ts';
+import type { ServerState } from './control.ts';
+import type { Controls } from './controls.ts';
+import type { DefaultChoice } from './default-choice.ts';
+import { createControlDesk } from './desk.ts';
+import { tellEquipped, tellingShelf } from './telling-shelf.ts';
+
+export interface ControlOffice {
+  readonly events: Events;
+  /** Asked each time, because a configuration may be replaced. */
+  controls(): Controls;
+  recorder(): Recorder | null;
+  readonly figures: FigureDesk;
+  readonly defaults: DefaultChoice;
+  /** The servers that the caller may know of. */
+  servers(member: Member): readonly ServerState[];
+}
+
+export interface ControlCalls {
+  run(member: Member, call: Call): void;
+}
+
+export function createControlCalls({
+  events,
+  controls,
+  recorder,
+  figures,
+  defaults,
+  servers,
+}: ControlOffice): ControlCalls {
+  const desk = createControlDesk();
+
+  function contextOf(member: Member) {
+    const { catalog, permission } = member.view();
+    return {
+      catalog,
+      selection: member.chosen,
+      servers: servers(member),
+      shelf: tellingShelf(defaults.shelf, events, member.agent),
+      show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
+      isFixed: member.options.toolset !== undefined,
+    };
+  }
+
+  function choose(member: Member, selection: Selection): void {
+    if (selection.key === member.chosen.key) return;
+    if (!member.shares) {
+      member.selection = selection;
+      member.look();
+      return;
+    }
+    const { toolset } = member.chosen;
+    defaults.choose(selection);
+    if (toolset !== selection.toolset) tellEquipped(events, member.agent, selection.toolset?.name ?? null);
+  }
+
+  return {
+    run(member, call) {
+      const { entry, message } = call;
+      call.recorder = recorder();
+      call.row = figures.of(entry, message.method);
+      call.begin();
+      const args = parseParams(message).arguments;
+      const work = () => controls().run(entry.name, contextOf(member), args);
+      desk.run(member.shares ? defaults : member, entry.name, work, {
+        outcome({ selection, result }) {
+          choose(member, selection);
+          call.result(result, 'legacy');
+        },
+        failed: (error) => call.fail(error),
+      });
+    },
+  };
+}

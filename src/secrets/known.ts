@@ -1,0 +1,63 @@
+/** Which values are secret: told by the names that they go by, and by where in an address they stand. */
+
+const PARTS = ['TOKEN', 'SECRET', 'PASSWORD', 'PASSWD', 'PASSPHRASE', 'CREDENTIAL', 'COOKIE', 'APIKEY', 'SIGNATURE'];
+const WORDS = new Set(['KEY', 'KEYS', 'PASS', 'PWD', 'AUTH', 'AUTHORIZATION', 'PRIVATE', 'PAT', 'SIG', 'JWT']);
+/** What ends like this is about a secret, and not the secret. */
+const ABOUT = new Set(['SOCK', 'FILE', 'PATH', 'DIR', 'MODE', 'TYPE', 'METHOD', 'URL', 'URI', 'HOST', 'PORT', 'TTL']);
+/** The folders of a shell. */
+const FOLDERS = new Set(['PWD', 'OLDPWD']);
+
+/** Whether a variable, header or parameter of this name holds a secret. */
+export function looksSecret(name: string): boolean {
+  if (FOLDERS.has(name)) return false;
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toUpperCase()
+    .split(/[^A-Z0-9]+/);
+  if (ABOUT.has(words.at(-1) ?? '')) return false;
+  return words.some((word) => WORDS.has(word) || PARTS.some((part) => word.includes(part)));
+}
+
+type Texts = Readonly<Record<string, string | undefined>>;
+
+/** Of an environment. */
+export function environmentSecrets(env: Texts): string[] {
+  return Object.entries(env).flatMap(([name, value = '']) =>
+    looksSecret(name) ? [value, ...urlSecrets(value)] : urlSecrets(value),
+  );
+}
+
+/** Headers that say nothing secret, however they are set. */
+const HARMLESS = /^(?:accept|content|user-agent|cache-control|mcp-(?!session)|origin|referer|host$)/i;
+
+/** Of the headers that a server is sent. */
+export function headerSecrets(headers: Texts): string[] {
+  return Object.entries(headers).flatMap(([name, value = '']) => (HARMLESS.test(name) ? [] : credentialsIn(value)));
+}
+
+/** The whole, what follows the scheme, and what stands in a Basic one. */
+function credentialsIn(value: string): string[] {
+  const [, scheme = '', rest] = /^([A-Za-z][\w-]*) +(.+)$/.exec(value.trim()) ?? [];
+  if (rest === undefined) return [value];
+  if (scheme.toLowerCase() !== 'basic') return [value, rest];
+  const pair = Buffer.from(rest, 'base64').toString();
+  return [value, rest, pair, pair.slice(pair.indexOf(':') + 1)];
+}
+
+/** Of an address: the password before the host, and parameters with such names. Nothing of what is no address. */
+export function urlSecrets(text: string): string[] {
+  if (!text.includes('://') || !URL.canParse(text)) return [];
+  const { username, password, searchParams } = new URL(text);
+  // A user without a password is a token.
+  const user = password === '' ? username : password;
+  const parameters = [...searchParams].filter(([name]) => looksSecret(name)).map(([, value]) => value);
+  return [...(user === '' ? [] : [user, decoded(user)]), ...parameters];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Takes secrets out of text by their value, wherever they stand. All values are looked for at once: a table tells for two
+ * characters how far the next place is at which one of them could end, so most of a text is skipped (after Wu and Manber).
+ */
+import { formsOf, SHORTEST } from './forms.ts';
+
+export const REDACTED = '[redacted]';
+
+export interface Redactor {
+  redact(text: string): string;
+  /** From here on these are secret too. */
+  learn(values: Iterable<string>): void;
+}
+
+/** More than any configuration has; beyond it nothing is learnt, so that reloading for ever does not fill the memory. */
+const MOST = 20_000;
+
+export function createRedactor(values: Iterable<string> = []): Redactor {
+  const forms = new Set<string>();
+  let search: Search | null = null;
+
+  function learn(more: Iterable<string>): void {
+    const before = forms.size;
+    for (const value of more) if (forms.size < MOST) for (const form of formsOf(value)) forms.add(form);
+    if (forms.size > before) search = createSearch([...forms]);
+  }
+
+  learn(values);
+  return {
+    learn,
+    redact: (text) => redactForms(search === null || text.length < SHORTEST ? text : replaceAll(text, search)),
+  };
+}
+
+/** Whatever looks like a credential is one, known or not. The expressions are ours, and none of them goes back far. */
+const BEARER = /\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}/gi;
+const TOKEN = /\btg_[A-Za-z0-9_-]{20,}/g;
+const JWT = /\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g;
+
+function redactForms(text: string): string {
+  let clean = text;
+  if (clean.includes('eyJ')) clean = clean.replace(JWT, REDACTED);
+  if (clean.includes('tg_')) clean = clean.replace(TOKEN, REDACTED);
+  return clean.replace(BEARER, (_, scheme: string) => `${scheme} ${REDACTED}`);
+}
+
+interface Search {
+  /** How far to go on from a place that ends in two characters. */
+  readonly shifts: Uint8Array;
+  /** By what a window holds, longest first. */
+  readonly candidates: ReadonlyMap<string, readonly string[]>;
+}
+
+const WINDOW = SHORTEST;
+const SLOTS = 1 << 14;
+
+function slotOf(first: number, second: number): number {
+  return ((first << 7) ^ second) & (SLOTS - 1);
+}
+
+function createSearch(forms: readonly string[]): Search {
+  const shifts = new Uint8Array(SLOTS).fill(WINDOW - 1);
+  const candidates = new Map<string, string[]>();
+  for (const form of forms) {
+    for (let end = 1; end < WINDOW; end++) {
+      const slot = slotOf(form.charCodeAt(end - 1), form.charCodeAt(end));
+      shifts[slot] = Math.min(shifts[slot]!, WINDOW - 1 - end);
+    }
+    const window = form.slice(0, WINDOW);
+    candidates.set(window, [...(candidates.get(window) ?? []), form]);
+  }
+  for (const list of candidates.values()) list.sort((a, b) => b.length - a.length);
+  return { shifts, candidates };
+}
+
+function replaceAll(text: string, { shifts, candidates }: Search): string {
+  let clean = '';
+  /** Up to where the text has been dealt with, and whether that is the end of a mark. */
+  let from = 0;
+  let marked = false;
+  let end = WINDOW - 1;
+  while (end < text.length) {
+    const shift = shifts[slotOf(text.charCodeAt(end - 1), text.charCodeAt(end))]!;
+    if (shift > 0) {
+      end += shift;
+      continue;
+    }
+    const start = end - WINDOW + 1;
+    // On by one even where something was found: another secret may begin inside of it.
+    end++;
+    const found = candidates.get(text.slice(start, start + WINDOW))?.find((form) => text.startsWith(form, start));
+    if (found === undefined) continue;
+    // Two that touch leave one mark.
+    if (!marked || start > from) clean += `${text.slice(from, start)}${REDACTED}`;
+    marked = true;
+    from = Math.max(from, start + found.length);
+  }
+  return marked ? clean + text.slice(from) : text;
+}

@@ -1,0 +1,161 @@
+/** The audit as it is read again: line by line, oldest first. Lines that are damaged are counted and passed over. */
+import { createReadStream } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { matchesPattern } from '../catalog/pattern.ts';
+import { DAY_FILE } from './audit-file.ts';
+import { createVerifier, type Problem } from './audit-seal.ts';
+
+/** One line. Which keys there are depends on its kind. */
+export interface AuditRecord {
+  readonly time: string;
+  readonly id: string;
+  readonly kind: 'call' | 'denial' | 'admin';
+  readonly agent?: string;
+  readonly method?: string;
+  readonly server?: string;
+  /** What the server calls it; of a denial what was asked for. */
+  readonly tool?: string;
+  readonly name?: string;
+  readonly status: string;
+  readonly ms?: number;
+  readonly error?: string | number;
+  readonly bytes_in?: number;
+  readonly bytes_out?: number;
+  /** Of an administrative act. */
+  readonly act?: string;
+  readonly detail?: string;
+}
+
+export interface AuditFilter {
+  readonly agent?: string;
+  readonly server?: string;
+  /** A pattern over the exposed name, or what the server calls it. */
+  readonly tool?: string;
+  readonly status?: string;
+  readonly kind?: string;
+  /** Milliseconds since 1970. */
+  readonly since?: number;
+  readonly until?: number;
+}
+
+export interface ReadOptions {
+  readonly filter?: AuditFilter;
+  /** Goes on with what is written from here on, until it is aborted. */
+  readonly follow?: AbortSignal;
+  /** A line makes no sense. */
+  damaged?(): void;
+  /** All that was there has been read; with `follow` more may come. */
+  caughtUp?(): void;
+}
+
+const POLL = 200;
+
+export async function* readAudit(folder: string, options: ReadOptions = {}): AsyncGenerator<AuditRecord> {
+  const { filter = {}, follow, damaged, caughtUp } = options;
+  const matches = createFilter(filter);
+  const first = filter.since === undefined ? '' : dayOf(filter.since);
+  let at = { name: '', offset: 0 };
+  for (let isFirst = true; ; isFirst = false) {
+    const names = (await dayFiles(folder)).filter((name) => name >= first && name >= at.name);
+    for (const name of names) {
+      const offset = name === at.name ? at.offset : 0;
+      at = { name, offset };
+      for await (const { text, end } of linesOf(join(folder, name), offset, follow !== undefined)) {
+        at.offset = end;
+        const record = text === '' ? null : parseRecord(text);
+        if (record === undefined) damaged?.();
+        else if (record !== null && matches(record)) yield record;
+      }
+    }
+    if (isFirst) caughtUp?.();
+    if (follow === undefined || follow.aborted) return;
+    await sleep(POLL, undefined, { signal: follow }).catch(() => {});
+  }
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** Their names sort as the days do. */
+async function dayFiles(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => DAY_FILE.test(name)).sort();
+}
+
+interface Line {
+  readonly text: string;
+  /** Where the next one begins. */
+  readonly end: number;
+}
+
+/** One that is not whole is left for the next time, if there is one. */
+async function* linesOf(file: string, from: number, again: boolean): AsyncGenerator<Line> {
+  const { size } = await stat(file).catch(() => ({ size: 0 }));
+  if (size <= from) return;
+  let rest: Buffer = Buffer.alloc(0);
+  let end = from;
+  for await (const chunk of createReadStream(file, { start: from, end: size - 1, highWaterMark: 256 * 1024 })) {
+    rest = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer]);
+    let start = 0;
+    for (let at = rest.indexOf(10); at >= 0; at = rest.indexOf(10, start)) {
+      end += at + 1 - start;
+      yield { text: rest.toString('utf8', start, at), end };
+      start = at + 1;
+    }
+    rest = rest.subarray(start);
+  }
+  if (rest.length > 0 && !again) yield { text: rest.toString(), end: end + rest.length };
+}
+
+function parseRecord(text: string): AuditRecord | undefined {
+  try {
+    const value = JSON.parse(text) as AuditRecord | null;
+    const isOurs =
+      typeof value?.time === 'string' && typeof value.kind === 'string' && typeof value.status === 'string';
+    return isOurs ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function createFilter({
+  agent,
+  server,
+  tool,
+  status,
+  kind,
+  since,
+  until,
+}: AuditFilter): (record: AuditRecord) => boolean {
+  const from = since === undefined ? '' : new Date(since).toISOString();
+  const to = until === undefined ? '' : new Date(until).toISOString();
+  const isTool = (text = '') => tool === undefined || matchesPattern(tool, text);
+  return (record) =>
+    (agent === undefined || record.agent === agent) &&
+    (server === undefined || record.server === server) &&
+    (isTool(record.name) || isTool(record.tool)) &&
+    (status === undefined || record.status === status) &&
+    (kind === undefined || record.kind === kind) &&
+    record.time >= from &&
+    (to === '' || record.time < to);
+}
+
+export interface AuditProblem extends Problem {
+  readonly file: string;
+}
+
+/** Whether the files are as they were written. */
+export async function verifyAudit(folder: string): Promise<{ sound: number; files: number; problems: AuditProblem[] }> {
+  const verifier = createVerifier();
+  const problems: AuditProblem[] = [];
+  const names = await dayFiles(folder);
+  for (const name of names) {
+    const note = (found: readonly Problem[]) => problems.push(...found.map((one) => ({ file: name, ...one })));
+    for await (const { text } of linesOf(join(folder, name), 0, false)) note(verifier.line(text));
+    note(verifier.end());
+  }
+  return { sound: verifier.sound, files: names.length, problems };
+}

@@ -1,0 +1,77 @@
+/** Who used what, how often, how it went and how long it took, added up from the audit. */
+import type { AuditRecord } from './audit-read.ts';
+
+export interface AuditUsage {
+  readonly agent: string;
+  readonly server: string;
+  /** The exposed name; of what was denied, as it was asked for. */
+  readonly name: string;
+  readonly calls: number;
+  /** Of the calls, those that did not go well. */
+  readonly errors: number;
+  readonly denials: number;
+  /** Milliseconds; null where nothing was called. */
+  readonly p50: number | null;
+  readonly p99: number | null;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+type Row = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditUsage[Key] } & {
+  /** How many calls took how long, in steps that are a tenth apart. */
+  readonly durations: Map<number, number>;
+};
+
+const STEPS = 8;
+
+export interface UsageCount {
+  add(record: AuditRecord): void;
+  /** Most calls first. */
+  rows(): AuditUsage[];
+}
+
+export function createUsageCount(): UsageCount {
+  const rows = new Map<string, Row>();
+
+  function rowOf({ agent = '', server = '', name, tool = '' }: AuditRecord): Row {
+    const key = JSON.stringify([agent, server, name ?? tool]);
+    const known = rows.get(key);
+    if (known !== undefined) return known;
+    const counts = { calls: 0, errors: 0, denials: 0, bytesIn: 0, bytesOut: 0 };
+    const row: Row = { agent, server, name: name ?? tool, ...counts, durations: new Map() };
+    rows.set(key, row);
+    return row;
+  }
+
+  return {
+    add(record) {
+      if (record.kind === 'admin' || record.method === undefined) return;
+      const row = rowOf(record);
+      row.bytesIn += record.bytes_in ?? 0;
+      row.bytesOut += record.bytes_out ?? 0;
+      if (record.kind === 'denial') {
+        row.denials++;
+        return;
+      }
+      row.calls++;
+      if (record.status !== 'ok') row.errors++;
+      const step = Math.round(Math.log2(Math.max(record.ms ?? 0, 0.001)) * STEPS);
+      row.durations.set(step, (row.durations.get(step) ?? 0) + 1);
+    },
+    rows: () =>
+      [...rows.values()]
+        .sort((a, b) => b.calls + b.denials - a.calls - a.denials)
+        .map(({ durations, ...row }) => ({ ...row, p50: quantile(durations, 0.5), p99: quantile(durations, 0.99) })),
+  };
+}
+
+function quantile(durations: ReadonlyMap<number, number>, share: number): number | null {
+  const steps = [...durations].sort(([a], [b]) => a - b);
+  const rank = Math.ceil(share * steps.reduce((sum, [, count]) => sum + count, 0));
+  let seen = 0;
+  for (const [step, count] of steps) {
+    seen += count;
+    if (seen >= rank) return Number((2 ** (step / STEPS)).toPrecision(3));
+  }
+  return null;
+}

@@ -1,0 +1,57 @@
+/** The figures of `/metrics` as instruments of OpenTelemetry, read whenever it collects. */
+import type { Family, Sample } from '../calls/families.ts';
+import { VERSION } from '../version.ts';
+import type { OtelApi } from './api.ts';
+
+export function observe(api: OtelApi, measure: () => readonly Family[]): void {
+  const meter = api.metrics.getMeter('toolgate', VERSION);
+  const known = new Set<string>();
+  let families: readonly Family[] = [];
+  let isFresh = false;
+
+  const look = () => {
+    // A collection asks for each figure by itself, all in one go.
+    if (isFresh) return;
+    isFresh = true;
+    setImmediate(() => {
+      isFresh = false;
+    });
+    families = measure();
+    // A door that is opened later brings figures of its own.
+    for (const family of families) add(family);
+  };
+
+  function add(family: Family): void {
+    const { name, help, type } = family;
+    // Durations are recorded by call, and the process has instruments of others.
+    if (type === 'histogram' || known.has(name) || !name.startsWith(PREFIX)) return;
+    known.add(name);
+    const options = { description: help, unit: unitOf(name) };
+    const instrument =
+      type === 'counter'
+        ? meter.createObservableCounter(otelName(name), options)
+        : meter.createObservableGauge(otelName(name), options);
+    instrument.addCallback((result) => {
+      look();
+      const samples = families.find((one) => one.name === name)?.samples ?? [];
+      for (const { labels, value } of samples as readonly Sample[]) result.observe(value, { ...labels });
+    });
+  }
+
+  look();
+}
+
+const PREFIX = 'toolgate_';
+
+/** `toolgate_response_bytes_total` is `toolgate.response.bytes` there: the kind and the unit are not part of a name. */
+function otelName(name: string): string {
+  return name
+    .replace(/_total$/, '')
+    .replace(PREFIX, 'toolgate.')
+    .replace(/^(toolgate\.[a-z]+)_/, '$1.');
+}
+
+function unitOf(name: string): string {
+  if (/_bytes(_total)?$/.test(name)) return 'By';
+  return /_seconds(_total)?$/.test(name) ? 's' : '1';
+}

@@ -1,0 +1,10 @@
+/** OpenTelemetry, loaded only where one of its variables is set. */
+import type { Gateway } from '../gateway.ts';
+import type { Telemetry } from './start.ts';
+
+/** Null where nothing asks for it. Throws a GatewayError where it is asked for and is not installed. */
+export async function openTelemetry(gateway: Gateway): Promise<Telemetry | null> {
+  if (!Object.keys(process.env).some((name) => name.startsWith('OTEL_'))) return null;
+  const { startTelemetry } = await import('./start.ts');
+  return startTelemetry(gateway);
+}

@@ -1,0 +1,164 @@
+/** The keys of an identity provider: found, replaced, kept while it is away, and never asked for too often. */
+import { writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../cli/run.ts';
+import { initialize, startSession } from '../http/raw.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { type Issuer, makeKey, startIssuer } from './issuer.ts';
+
+async function start(issuer: Issuer, more = ''): Promise<HttpGateway> {
+  return startHttp({ config: `controls = []\n[http.jwt]\nissuer = "${issuer.issuer}"\n${more}` });
+}
+
+async function status(gateway: HttpGateway, token: Promise<string>): Promise<number> {
+  return (await gateway.post(initialize(), { authorization: `Bearer ${await token}` })).status;
+}
+
+const keysAsked = ({ asked }: Issuer) => asked.filter((path) => path === '/keys').length;
+
+describe('the keys of the issuer', () => {
+  it('are found by its metadata, when the first token comes', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer);
+    expect(issuer.asked).toEqual([]);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+    expect(issuer.asked).toEqual([
+      '/.well-known/oauth-authorization-server',
+      '/.well-known/openid-configuration',
+      '/keys',
+    ]);
+  });
+
+  it('are where jwks_uri says, and nothing else is asked', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer, `jwks_uri = "${issuer.jwksUri}"\n`);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+    expect(issuer.asked).toEqual(['/keys']);
+  });
+
+  it.each([
+    ['is of another issuer', { issuer: 'https://evil.example' }],
+    ['is of the issuer with a slash', { issuer: 'SELF/' }],
+    ['says no place of keys', { jwks_uri: undefined }],
+    ['says a place without TLS', { jwks_uri: 'http://keys.example/keys' }],
+    ['says a place that is a file', { jwks_uri: 'file:///etc/passwd' }],
+  ])('are not taken where the metadata %s', async (_, wrong) => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const text = JSON.stringify({ ...issuer.metadata, ...wrong }).replace('SELF', issuer.issuer);
+    issuer.metadata = JSON.parse(text) as Record<string, unknown>;
+    const gateway = await start(issuer);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(503);
+    expect(keysAsked(issuer)).toBe(0);
+    expect(gateway.stderr()).toContain('could not be had');
+  });
+
+  it('may be replaced: a token with a new one is good at once', async () => {
+    const issuer = await startIssuer();
+    const old = await issuer.rotate();
+    const gateway = await start(issuer);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+    await issuer.rotate('ES256', true);
+    expect(await status(gateway, issuer.sign({ sub: 'b', aud: gateway.url }))).toBe(200);
+    expect(await status(gateway, issuer.sign({ sub: 'c', aud: gateway.url }, {}, old))).toBe(401);
+  });
+
+  it('stay good while the issuer cannot be reached', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+    issuer.failing = 503;
+    expect(await status(gateway, issuer.sign({ sub: 'b', aud: gateway.url }))).toBe(200);
+    expect(await status(gateway, issuer.sign({ sub: 'c', aud: gateway.url }, {}, await makeKey('RS256')))).toBe(401);
+    expect(await status(gateway, issuer.sign({ sub: 'd', aud: gateway.url }))).toBe(200);
+  });
+
+  it('are not asked for again and again by tokens that somebody makes up', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer);
+    const key = await makeKey('RS256');
+    const statuses: number[] = [];
+    for (let i = 0; i < 50; i++)
+      statuses.push(await status(gateway, issuer.sign({ sub: 'm', aud: gateway.url }, { kid: `made-up-${i}` }, key)));
+    expect(new Set(statuses)).toEqual(new Set([401]));
+    expect(keysAsked(issuer)).toBeLessThanOrEqual(3);
+    expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+  });
+
+  it('are not waited for by those who are known', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer);
+    const token = issuer.sign({ sub: 'a', aud: gateway.url });
+    await status(gateway, token);
+    const before = issuer.asked.length;
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${await token}` } });
+    for (let i = 0; i < 20; i++) expect((await session.ask('ping')).result).toEqual({});
+    expect(issuer.asked.length).toBe(before);
+  });
+});
+
+describe('the configuration of JWTs', () => {
+  it('may change while the gateway runs: tokens that it no longer takes, and their sessions, are out', async () => {
+    const [one, two] = [await startIssuer(), await startIssuer()];
+    await one.rotate();
+    await two.rotate();
+    const gateway = await start(one);
+    const token = one.sign({ sub: 'a', aud: gateway.url });
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${await token}` } });
+    writeFileSync(`${gateway.cwd}/tools.toml`, `controls = []\n[http.jwt]\nissuer = "${two.issuer}"\n`);
+    await waitFor(async () => (await session.post('{"jsonrpc":"2.0","id":1,"method":"ping"}')).status === 401);
+    expect(await status(gateway, two.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
+    writeFileSync(`${gateway.cwd}/tools.toml`, 'controls = []\n');
+    await waitFor(async () => (await status(gateway, two.sign({ sub: 'a', aud: gateway.url }))) === 401);
+    expect((await gateway.post(initialize())).status).toBe(401);
+  });
+
+  it('ends a stream when its token has expired, and lets its session go on with a new one', async () => {
+    const issuer = await startIssuer();
+    await issuer.rotate();
+    const gateway = await start(issuer, 'clock_skew = 0\n');
+    const exp = Math.floor(Date.now() / 1000) + 3;
+    const short = await issuer.sign({ sub: 'a', aud: gateway.url, exp });
+    const session = await startSession(gateway, { headers: { authorization: `Bearer ${short}` } });
+    const stream = await session.listen();
+    const other = await startSession(gateway, { headers: { authorization: `Bearer ${short}` } });
+    const kept = await other.listen();
+    await sleep(exp * 1000 - Date.now() + 100);
+    expect((await session.post('{"jsonrpc":"2.0","id":1,"method":"ping"}')).status).toBe(401);
+    const fresh = { authorization: `Bearer ${await issuer.sign({ sub: 'a', aud: gateway.url })}` };
+    expect((await other.post('{"jsonrpc":"2.0","id":1,"method":"ping"}', fresh)).status).toBe(200);
+    await waitFor(() => stream.isOver(), 20_000);
+    expect(kept.isOver()).toBe(false);
+    expect((await session.post('{"jsonrpc":"2.0","id":1,"method":"ping"}', fresh)).status).toBe(200);
+    expect((await session.listen(fresh)).response.status).toBe(200);
+  });
+
+  it.each([
+    ['issuer = "login"', 'is no address'],
+    ['issuer = "http://login.example.com"', 'must begin with https'],
+    ['issuer = "https://a.example"\njwks_uri = "http://a.example/keys"', 'must begin with https'],
+    ['issuer = "https://a.example"\nalgorithms = ["HS256"]', 'expected one of RS256'],
+    ['issuer = "https://a.example"\nalgorithms = ["none"]', 'expected one of RS256'],
+    ['issuer = "https://a.example"\nclock_skew = "2m"', 'must be at most "60s"'],
+    ['issuer = "https://a.example"\nrequired_scopes = ["a b"]', 'is not a scope'],
+    ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'an agent is named by'],
+    ['audience = "x"', 'http.jwt.issuer: expected a string, found nothing'],
+    ['issuer = "https://a.example"\nclaim = "x"', 'unknown key'],
+  ])('is refused where it says %j', async (lines, why) => {
+    const { code, stdout } = await runCli(['doctor'], { config: `[http.jwt]\n${lines}\n` });
+    expect([code, stdout]).toEqual([2, expect.stringContaining(why)]);
+  });
+
+  it('needs a public address beyond loopback', async () => {
+    const config = '[http]\nhost = "0.0.0.0"\n[http.jwt]\nissuer = "https://a.example"\n';
+    const { code, stderr } = await runCli(['serve', '--port', '0'], { config });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('without http.public_url')]);
+  });
+});

@@ -1,0 +1,198 @@
+/** Two people who come as one agent share its policy and nothing else: what one has opened is not there for the other. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createModernPeers } from '../../src/doors/http/modern-peers.ts';
+import type { Visitor } from '../../src/doors/http/visitor.ts';
+import { configFromValue, createGateway } from '../../src/index.ts';
+import { type Events, openEvents, type SseEvent } from '../http/events.ts';
+import { PING, type RawSession, startSession } from '../http/raw.ts';
+import { answersTo, type ModernReply } from '../questions/use.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { request } from '../tasks/use.ts';
+import { startIssuer } from './issuer.ts';
+
+type Headers = Record<string, string>;
+
+let gateway: HttpGateway;
+let alice: Headers;
+let bob: Headers;
+/** Alice at another client: the same person, elsewhere. */
+let elsewhere: Headers;
+
+beforeAll(async () => {
+  const issuer = await startIssuer();
+  await issuer.rotate('ES256');
+  const config = [
+    'controls = ["activate"]',
+    'active_toolsets = ["ask_*", "task_*"]',
+    `[http.jwt]\nissuer = "${issuer.issuer}"\nagents = { "*" = "crew" }`,
+    serversToml({ up: server('basic'), ask: server('asking'), task: server('tasks') }),
+  ];
+  gateway = await startHttp({ config: config.join('\n') });
+  const sign = async (sub: string, client: string) => ({
+    authorization: `Bearer ${await issuer.sign({ sub, client_id: client, aud: gateway.url })}`,
+  });
+  alice = await sign('alice', 'desk');
+  bob = await sign('bob', 'desk');
+  elsewhere = await sign('alice', 'phone');
+});
+
+const call = (name: string, args: object) =>
+  JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name, arguments: args } });
+
+async function nextWith(events: Events, member: string): Promise<SseEvent> {
+  for (let event = await events.next(); event !== null; event = await events.next())
+    if (event.message?.[member] !== undefined) return event;
+  throw new Error(`the stream ended before a message with "${member}"`);
+}
+
+async function answerOf(response: Response): Promise<readonly [number, string]> {
+  return [response.status, await response.text()];
+}
+
+describe.each([
+  ['somebody else', () => bob],
+  ['the same person at another client', () => elsewhere],
+])('for %s', (_, other) => {
+  it.each([
+    ['POST', { method: 'POST', body: PING }],
+    ['GET', { method: 'GET' }],
+    ['DELETE', { method: 'DELETE' }],
+  ])('a session is answered like one that never was: %s', async (_, init) => {
+    const session = await startSession(gateway, { headers: alice });
+    const ask = (id: string, who: Headers) => {
+      const headers = { ...who, 'mcp-session-id': id, accept: '*/*', 'content-type': 'application/json' };
+      return fetch(gateway.url, { ...init, headers });
+    };
+    const foreign = await answerOf(await ask(session.id, other()));
+    expect(foreign).toEqual(await answerOf(await ask('never-was', other())));
+    expect(foreign[0]).toBe(404);
+    expect((await session.post(PING)).status).toBe(200);
+  });
+
+  it('the events of a session cannot be had with their ids', async () => {
+    const [hers, his] = [
+      await startSession(gateway, { headers: alice, capabilities: { elicitation: {} } }),
+      await startSession(gateway, { headers: other() }),
+    ];
+    const events = await openEvents(gateway, '/mcp', hers.headers, call('ask_ask', { word: 'secret-word' }));
+    const { id } = await nextWith(events, 'method');
+    // In his own session her id names nothing of hers.
+    const stolen = await fetch(gateway.url, {
+      headers: { ...his.headers, accept: 'text/event-stream', 'last-event-id': id.replace(/-\d+$/, '-0') },
+      signal: AbortSignal.timeout(500),
+    });
+    const text = await stolen.text().catch(() => '');
+    expect(text).not.toContain('secret-word');
+  });
+
+  it('a question cannot be answered', async () => {
+    const [hers, his] = [
+      await startSession(gateway, { headers: alice, capabilities: { elicitation: {} } }),
+      await startSession(gateway, { headers: other(), capabilities: { elicitation: {} } }),
+    ];
+    const events = await openEvents(gateway, '/mcp', hers.headers, call('ask_ask', { word: 'w' }));
+    const asked = await nextWith(events, 'method');
+    const answer = (content: object) =>
+      JSON.stringify({ jsonrpc: '2.0', id: asked.message!.id, result: { action: 'accept', content } });
+    expect((await his.post(answer({ word: 'his' }))).status).toBe(202);
+    expect((await hers.post(answer({ word: 'hers' }))).status).toBe(202);
+    const { message } = await nextWith(events, 'result');
+    expect(JSON.stringify(message)).toContain('hers');
+  });
+
+  it('a call that waits for an answer cannot be gone on with', async () => {
+    const ask = (who: Headers, more: object = {}) =>
+      request(gateway, 'tools/call', { name: 'ask_ask', arguments: { word: 'w' }, ...more }, { headers: who });
+    const asked = (await ask(alice)) as ModernReply;
+    const state = answersTo(asked);
+    const foreign = await ask(other(), state);
+    const forged = await ask(other(), { ...state, requestState: `${state.requestState.slice(0, -4)}AAAA` });
+    expect(foreign.error).toEqual(forged.error);
+    expect(foreign.error?.code).toBe(-32_602);
+    expect((await ask(alice, state)).result?.resultType).toBe('complete');
+  });
+
+  it('a task is unknown', async () => {
+    const started = await request(
+      gateway,
+      'tools/call',
+      { name: 'task_slow_compute', arguments: { seconds: 5 } },
+      { headers: alice },
+    );
+    const { taskId } = started.result!;
+    const get = (who: Headers, id: string) => request(gateway, 'tasks/get', { taskId: id }, { headers: who });
+    expect((await get(other(), taskId)).error).toEqual((await get(other(), 'task-1')).error);
+    expect((await get(alice, taskId)).result?.taskId).toBe(taskId);
+  });
+
+  it('what is activated stays as it was', async () => {
+    const activate = {
+      name: 'toolman_activate',
+      arguments: { tools_on: ['up_echo'], tools_off: [], resources_on: [], resources_off: [] },
+    };
+    await request(gateway, 'tools/call', activate, { headers: alice });
+    const list = async (who: Headers) => JSON.stringify(await request(gateway, 'tools/list', {}, { headers: who }));
+    expect(await list(alice)).toContain('"up_echo"');
+    expect(await list(other())).not.toContain('"up_echo"');
+  });
+
+  it('an SSE session takes no messages', async () => {
+    const abort = new AbortController();
+    atEnd(() => abort.abort());
+    const response = await fetch(`${gateway.origin}/sse`, { headers: alice, signal: abort.signal });
+    const { value } = await response.body!.getReader().read();
+    const path = /data: (\S+)/.exec(Buffer.from(value!).toString())![1]!;
+    const post = (place: string, who: Headers) => gateway.post(PING, who, place);
+    const foreign = await answerOf(await post(path, other()));
+    expect(foreign).toEqual(await answerOf(await post('/messages?session_id=never-was', other())));
+    expect((await post(path, alice)).status).toBe(202);
+  });
+});
+
+it('a token of an agent and a JWT that says the same name are two', async () => {
+  const issuer = await startIssuer();
+  await issuer.rotate('ES256');
+  const config = `controls = []\n[agents.crew]\ntoken = "the-token-of-the-crew"\n[http.jwt]\nissuer = "${issuer.issuer}"\n`;
+  const both = await startHttp({ config });
+  const jwt = await issuer.sign({ sub: 'crew', aud: both.url });
+  const sessions: RawSession[] = [];
+  for (const token of ['the-token-of-the-crew', jwt])
+    sessions.push(await startSession(both, { headers: { authorization: `Bearer ${token}` } }));
+  const [one, two] = sessions as [RawSession, RawSession];
+  expect((await one.post(PING, { authorization: two.headers.authorization! })).status).toBe(404);
+  expect((await two.post(PING, { authorization: one.headers.authorization! })).status).toBe(404);
+});
+
+it.each(['default', 'anonymous', ''])('a JWT does not become the agent "%s" by saying so', async (sub) => {
+  const issuer = await startIssuer();
+  await issuer.rotate('ES256');
+  const open = await startHttp({ config: `controls = []\n[http.jwt]\nissuer = "${issuer.issuer}"\n` });
+  const token = await issuer.sign({ sub, client_id: 'desk', aud: open.url });
+  expect((await open.post(PING, { authorization: `Bearer ${token}` })).status).toBe(403);
+});
+
+describe('modern clients', () => {
+  const visitor = (principal: string): Visitor => ({
+    agent: 'crew',
+    principal,
+    isAdmin: false,
+    via: 'jwt',
+    pass: { expires: null, ground: { isGone: false } },
+    toolset: null,
+  });
+
+  it('are forgotten beyond a number, those first who have not come for longest', async () => {
+    const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
+    atEnd(() => own.close());
+    const peers = createModernPeers(own, 10);
+    const regular = peers.of(visitor('regular'));
+    for (let i = 0; i < 100; i++) {
+      peers.of(visitor(`passer-by-${i}`));
+      expect(peers.of(visitor('regular'))).toBe(regular);
+      expect(peers.size).toBeLessThanOrEqual(10);
+    }
+  });
+});

@@ -1,0 +1,122 @@
+/** A real authorization server on loopback (oidc-provider), and somebody at a browser who signs in there and agrees. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type JWK } from 'jose';
+import Provider from 'oidc-provider';
+import { atEnd } from '../support/cleanup.ts';
+
+export interface AuthorizationServer {
+  readonly issuer: string;
+  /** A token for a program, made out to this resource. */
+  tokenFor(client: string, resource: string, scope: string): Promise<string>;
+  /** The keys are replaced by others. */
+  rotate(): Promise<void>;
+  /** Seconds that tokens are good from now on. */
+  lifetime: number;
+}
+
+export const SECRET = 'a-secret-between-two-programs';
+export const REDIRECT = 'http://127.0.0.1:9/callback';
+
+export async function startProvider(): Promise<AuthorizationServer> {
+  const server = createServer((request, response) => handle(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const made = { lifetime: 300 };
+  const open = async () => new Provider(issuer, configurationWith(await makeKey(), made)).callback();
+  let handle = await open();
+  return Object.assign(made, {
+    issuer,
+    async tokenFor(client: string, resource: string, scope: string) {
+      const response = await fetch(`${issuer}/token`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${Buffer.from(`${client}:${SECRET}`).toString('base64')}` },
+        body: new URLSearchParams({ grant_type: 'client_credentials', resource, scope }),
+      });
+      const { access_token: token } = (await response.json()) as { access_token?: string };
+      if (token === undefined) throw new Error(`no token: ${response.status}`);
+      return token;
+    },
+    async rotate() {
+      handle = await open();
+    },
+  });
+}
+
+async function makeKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+  const kid = `key-${Math.random().toString(36).slice(2)}`;
+  return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid };
+}
+
+function configurationWith(key: JWK, made: { readonly lifetime: number }): object {
+  const program = (client: string) => ({
+    client_id: client,
+    client_secret: SECRET,
+    grant_types: ['client_credentials'],
+    redirect_uris: [],
+    response_types: [],
+  });
+  return {
+    jwks: { keys: [key] },
+    cookies: { keys: ['a-key-for-cookies'] },
+    clients: [program('robot-7'), program('stranger')],
+    scopes: ['openid', 'offline_access', 'tools:use', 'tools:more'],
+    findAccount: (_: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
+    pkce: { required: () => true },
+    features: {
+      clientCredentials: { enabled: true },
+      registration: { enabled: true },
+      devInteractions: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_: unknown, resource: string) => ({
+          scope: 'tools:use tools:more',
+          audience: resource,
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: made.lifetime,
+          jwt: { sign: { alg: 'RS256' } },
+        }),
+      },
+    },
+  };
+}
+
+/** Goes where a client sends its user, signs in and agrees; gives the code that comes back to the client. */
+export async function signIn(start: URL, login: string): Promise<URLSearchParams> {
+  const cookies = new Map<string, string>();
+  const visit = async (place: string, form?: Record<string, string>) => {
+    const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
+    const body = form && new URLSearchParams(form);
+    const response = await fetch(place, {
+      method: form ? 'POST' : 'GET',
+      redirect: 'manual',
+      headers,
+      ...(body && { body }),
+    });
+    for (const cookie of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!;
+      cookies.set(name!, value!);
+    }
+    return response;
+  };
+  let place = start.href;
+  for (let step = 0; step < 12; step++) {
+    if (place.startsWith(REDIRECT)) return new URL(place).searchParams;
+    let response = await visit(place);
+    if (response.status === 200) {
+      const page = await response.text();
+      const prompt = page.includes('name="login"') ? 'login' : 'consent';
+      response = await visit(place, { prompt, ...(prompt === 'login' && { login, password: 'any' }) });
+    }
+    const next = response.headers.get('location');
+    if (next === null) throw new Error(`stuck at ${place}: ${response.status} ${await response.text()}`);
+    place = new URL(next, place).href;
+  }
+  throw new Error(`too many steps, the last one to ${place}`);
+}

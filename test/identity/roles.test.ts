@@ -1,0 +1,115 @@
+/** Every route, every method, every kind of caller: the statuses that docs/agents.md promises. A route that is not in its table fails. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ROUTES } from '../../src/doors/http/routes.ts';
+import { openAgentStore } from '../../src/index.ts';
+import { readRows } from '../docs/markdown.ts';
+import { root } from '../docs/page.ts';
+import { initialize, PING } from '../http/raw.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const ROLES = ['no token', 'wrong', 'expired', 'another agent', 'the agent', 'an admin'] as const;
+type Role = (typeof ROLES)[number];
+
+const rows = readRows(readFileSync(join(root, 'docs/agents.md'), 'utf8'), 'What each route needs').map(
+  ([route, method, ...statuses]) => ({ route: plain(route!), method: plain(method!), statuses: statuses.map(Number) }),
+);
+
+function plain(cell: string): string {
+  return cell.replaceAll('`', '');
+}
+
+let gateway: HttpGateway;
+const headers = new Map<Role, Record<string, string>>([['no token', {}]]);
+
+beforeAll(async () => {
+  const cwd = tempFolder();
+  const store = openAgentStore(join(cwd, '.toolgate'));
+  const tokens = {
+    expired: await store.add('late', '', 1),
+    'another agent': await store.add('reviewer', '', null),
+    'the agent': await store.add('builder', '', null),
+    'an admin': await store.add('ops', '', null),
+  };
+  for (const [role, { token }] of Object.entries(tokens))
+    headers.set(role as Role, { authorization: `Bearer ${token}` });
+  headers.set('wrong', { authorization: `Bearer tg_${'x'.repeat(43)}` });
+  await sleep(5);
+  const config = [
+    'controls = []',
+    '[http]\nadmins = ["ops"]',
+    '[http.jwt]\nissuer = "https://login.example.com"',
+    '[toolsets.dev]\ntools = ["up.echo"]',
+    serversToml({ up: server('basic') }),
+  ];
+  gateway = await startHttp({ cwd, config: config.join('\n') });
+});
+
+/** The session that a request is about, opened by the agent. */
+async function openSession(path: string): Promise<string> {
+  const opened = await gateway.post(initialize(), headers.get('the agent')!, path);
+  await opened.arrayBuffer();
+  return opened.headers.get('mcp-session-id')!;
+}
+
+async function openSse(): Promise<{ path: string; close(): void }> {
+  const abort = new AbortController();
+  const response = await fetch(`${gateway.origin}/sse`, { headers: headers.get('the agent')!, signal: abort.signal });
+  const { value } = await response.body!.getReader().read();
+  const path = /data: (\S+)/.exec(Buffer.from(value!).toString())![1]!;
+  return { path, close: () => abort.abort() };
+}
+
+async function statusOf(method: string, path: string, more: Record<string, string>): Promise<number> {
+  const body = method === 'POST' ? { body: PING } : {};
+  const abort = new AbortController();
+  const all = { accept: 'application/json, text/event-stream', 'content-type': 'application/json', ...more };
+  const response = await fetch(gateway.origin + path, { method, headers: all, signal: abort.signal, ...body });
+  abort.abort();
+  return response.status;
+}
+
+async function ask(route: string, method: string, role: Role): Promise<number> {
+  const own = headers.get(role)!;
+  if (route.startsWith('/mcp')) {
+    const path = route.replace('*', 'dev');
+    return statusOf(method, path, { ...own, 'mcp-session-id': await openSession(path) });
+  }
+  if (route !== '/messages') return statusOf(method, route === 'anything else' ? '/admin' : route, own);
+  const sse = await openSse();
+  try {
+    return await statusOf(method, sse.path, own);
+  } finally {
+    sse.close();
+  }
+}
+
+describe('the table of routes in docs/agents.md', () => {
+  it('has every route with each of its methods, and nothing else', () => {
+    const wanted = ROUTES.flatMap(({ path, methods }) => [...methods, 'others'].map((method) => `${path} ${method}`));
+    expect(rows.map(({ route, method }) => `${route} ${method}`)).toEqual([...wanted, 'anything else others']);
+  });
+
+  it.each(rows)('$route $method', async ({ route, method, statuses }) => {
+    const known: readonly string[] = ROUTES.find(({ path }) => path === route)?.methods ?? [];
+    const methods = method === 'others' ? METHODS.filter((one) => !known.includes(one)) : [method];
+    for (const one of methods) {
+      const found = [];
+      for (const role of ROLES) found.push(await ask(route, one, role));
+      expect(found, one).toEqual(statuses);
+    }
+  });
+
+  it.each(ROUTES)('says at $path what is possible there', async ({ path, methods, access }) => {
+    const response = await fetch(gateway.origin + path.replace('*', 'dev'), {
+      method: 'PATCH',
+      headers: access === 'open' ? {} : headers.get('an admin')!,
+    });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, methods.join(', ')]);
+  });
+});

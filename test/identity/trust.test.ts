@@ -1,0 +1,116 @@
+/** `http.trust_agent_header`: off, the header says nothing; on, it names who has no name of its own, and never makes an admin. */
+import { describe, expect, it } from 'vitest';
+import { runCli, startCli } from '../cli/run.ts';
+import { initialize, PING, postLines, startSession } from '../http/raw.ts';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder, writeFiles } from '../support/temp.ts';
+
+const TRUST = '[http]\ntrust_agent_header = true\n';
+const servers = serversToml({ up: server('basic') });
+const TOKEN = 'the-token-of-everybody';
+const bearer = (token = TOKEN) => ({ authorization: `Bearer ${token}` });
+const named = (name: string) => ({ 'x-agent-id': name });
+
+/** The agent that the log gives for a call. */
+async function agentOf(gateway: HttpGateway, headers: Record<string, string>): Promise<string> {
+  const session = await startSession(gateway, { headers });
+  const before = gateway.stderr().length;
+  await session.ask('tools/call', { name: 'up_count', arguments: {} });
+  return waitFor(() => /for \\"(.*?)\\"/.exec(gateway.stderr().slice(before))?.[1]);
+}
+
+const start = (config: string, env: Record<string, string> = {}) =>
+  startHttp({ config: `controls = []\n${config}\n${servers}`, env, args: ['--log-level', 'debug'] });
+
+describe('without trust', () => {
+  it('the header names nobody, with a token or without', async () => {
+    const open = await start('');
+    expect(await agentOf(open, named('ci'))).toBe('anonymous');
+    const closed = await start('', { BEARER_TOKEN: TOKEN });
+    expect(await agentOf(closed, { ...bearer(), ...named('ci') })).toBe('default');
+    expect((await closed.post(initialize(), named('default'))).status).toBe(401);
+  });
+});
+
+describe('with trust and no credential', () => {
+  it('the header names the agent, and a session is for its agent only', async () => {
+    const gateway = await start(TRUST);
+    expect(await agentOf(gateway, named('ci'))).toBe('ci');
+    expect(await agentOf(gateway, {})).toBe('anonymous');
+    const session = await startSession(gateway, { headers: named('ci') });
+    expect((await session.post(PING)).status).toBe(200);
+    expect((await session.post(PING, named('reviewer'))).status).toBe(404);
+    expect((await gateway.post(PING, { 'mcp-session-id': session.id })).status).toBe(404);
+  });
+
+  it.each([
+    ['empty', ['X-Agent-Id:']],
+    ['a path', ['X-Agent-Id: ../ci']],
+    ['two words', ['X-Agent-Id: a b']],
+    ['overlong', [`X-Agent-Id: ${'a'.repeat(65)}`]],
+    ['there twice', ['X-Agent-Id: ci', 'X-Agent-Id: ci']],
+    ['with another letter', ['X-Agent-Id: cié']],
+  ])('a header that is %s is refused', async (_, lines) => {
+    const gateway = await start(TRUST);
+    const reply = await postLines(gateway.origin, ['Host: 127.0.0.1', ...lines], initialize());
+    expect([reply.status, reply.body]).toEqual([400, expect.stringContaining('X-Agent-Id')]);
+  });
+
+  it('listens anywhere, and says loudly what that means', async () => {
+    const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0', '--log-level', 'silent'], { config: TRUST });
+    await waitFor(() => child.stdout().includes('http://0.0.0.0:'));
+    expect(child.stderr()).toMatch(/warning: http\.trust_agent_header is on .* may use every tool, as any agent/);
+    const { code, stdout } = await runCli(['doctor'], { config: TRUST });
+    expect([code, stdout]).toEqual([1, expect.stringContaining('http.trust_agent_header')]);
+  });
+});
+
+it('whoever came by trust is out when it is withdrawn, and in when it is back', async () => {
+  const cwd = tempFolder({ 'tools.toml': TRUST });
+  const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { cwd });
+  const port = await waitFor(() => /0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
+  const statusOf = async () =>
+    (await postLines(`http://127.0.0.1:${port}`, ['Host: 127.0.0.1', 'X-Agent-Id: ci'], initialize())).status;
+  expect(await statusOf()).toBe(200);
+  writeFiles(cwd, { 'tools.toml': '' });
+  await waitFor(async () => (await statusOf()) === 401);
+  writeFiles(cwd, { 'tools.toml': TRUST });
+  await waitFor(async () => (await statusOf()) === 200);
+});
+
+describe('with trust and credentials', () => {
+  const config = `${TRUST}admins = ["default", "ops"]\n[agents.ops]\ntoken = "the-token-of-ops-0"\n[agents.ci]\ntoken = "the-token-of-ci-00"\n`;
+
+  it('a credential is still needed', async () => {
+    const gateway = await start(config, { BEARER_TOKEN: TOKEN });
+    expect((await gateway.post(initialize(), named('ci'))).status).toBe(401);
+    expect((await gateway.post(initialize(), { ...named('ci'), ...bearer('wrong') })).status).toBe(401);
+  });
+
+  it('the header gives a name to who comes with BEARER_TOKEN, and to nobody else', async () => {
+    const gateway = await start(config, { BEARER_TOKEN: TOKEN });
+    expect(await agentOf(gateway, { ...bearer(), ...named('reviewer') })).toBe('reviewer');
+    expect(await agentOf(gateway, bearer())).toBe('default');
+    expect(await agentOf(gateway, { ...bearer('the-token-of-ci-00'), ...named('reviewer') })).toBe('ci');
+  });
+
+  it('what an agent opened by its token is not there for who only says its name', async () => {
+    const gateway = await start(config, { BEARER_TOKEN: TOKEN });
+    const session = await startSession(gateway, { headers: bearer('the-token-of-ci-00') });
+    expect((await session.post(PING, { ...bearer(), ...named('ci') })).status).toBe(404);
+  });
+
+  it('nobody becomes an admin by the header', async () => {
+    const gateway = await start(config, { BEARER_TOKEN: TOKEN });
+    const metrics = async (headers: Record<string, string>) =>
+      (await fetch(`${gateway.origin}/metrics`, { headers })).status;
+    expect(await metrics(bearer())).toBe(200);
+    expect(await metrics({ ...bearer(), ...named('default') })).toBe(200);
+    expect(await metrics({ ...bearer(), ...named('ops') })).toBe(403);
+    expect(await metrics({ ...bearer(), ...named('ci') })).toBe(403);
+    expect(await metrics({ ...bearer('the-token-of-ci-00'), ...named('ops') })).toBe(403);
+    expect(await metrics(bearer('the-token-of-ops-0'))).toBe(200);
+  });
+});

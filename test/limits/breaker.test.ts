@@ -1,0 +1,158 @@
+/** Servers that fail: after five times in a row they are not asked for a while, and one call finds out whether they work again. */
+import { describe, expect, it } from 'vitest';
+import type { Gateway } from '../../src/index.ts';
+import { open } from '../figures/use.ts';
+import { waitFor } from '../support/processes.ts';
+import { serverEntry } from '../support/server.ts';
+import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './use.ts';
+
+const OPEN = /^Server "s" failed \d+ times in a row and is not asked for now;/;
+
+async function openMoody(more: object = {}) {
+  const server = await startMoody();
+  const { gateway } = await open({ s: { url: server.url, timeout: 300, ...more } });
+  const notes: string[] = [];
+  gateway.events.listen((name, event) => {
+    if (name === 'note') notes.push((event as { message: string }).message);
+  });
+  const door = doorOf(gateway);
+  const fails = async () => refusalOf(begin(door, 's_do'));
+  return { server, gateway, door, notes, fails, breaker: () => gateway.statuses()[0]!.breaker };
+}
+
+describe('a server that fails time after time', () => {
+  it('gets no sixth call; its callers are answered at once, and hear when it is tried again', async () => {
+    const { server, gateway, notes, fails, breaker } = await openMoody();
+    await server.be('broken');
+    for (let i = 1; i <= 5; i++) {
+      expect(breaker()).toMatchObject({ state: 'closed', failures: i - 1 });
+      expect((await fails()).message).toContain('answered with HTTP status 500');
+    }
+    expect(await server.calls()).toBe(5);
+    const start = performance.now();
+    for (let i = 0; i < 20; i++) {
+      const error = await fails();
+      expect([error.code, error.details.retryAfter]).toEqual(['source_unavailable', 1]);
+      expect(error.message).toMatch(OPEN);
+      expect(error.message).toMatch(
+        /it is tried again in 1 s\. The last time: Server "s" answered with HTTP status 500/,
+      );
+    }
+    expect((performance.now() - start) / 20).toBeLessThan(10);
+    expect(await server.calls()).toBe(5);
+    expect(notes.filter((note) => OPEN.test(note))).toHaveLength(1);
+    const [status] = gateway.statuses();
+    expect(status!.breaker).toEqual({ state: 'open', failures: 5, until: expect.stringMatching(/^\d{4}-.*Z$/) });
+    expect(status!.detail).toMatch(/; failed 5 times in a row and is tried again at \d{4}-.*Z$/);
+  });
+
+  it('is tried by one call at a time, less and less, and works from the first success on', async () => {
+    const { server, door, notes, fails, breaker } = await openMoody();
+    await server.be('broken');
+    for (let i = 0; i < 5; i++) await fails();
+    const pauses: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const start = performance.now();
+      const before = await server.calls();
+      while ((await server.calls()) === before) {
+        await Promise.all([fails(), fails(), fails()]);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      pauses.push(performance.now() - start);
+      expect(await server.calls()).toBe(before + 1);
+    }
+    expect(pauses[2]).toBeGreaterThan(pauses[0]!);
+    await server.be('silent');
+    await waitFor(() => begin(door, 's_do') && breaker().state === 'trying');
+    // While one call finds out, the others are told so.
+    expect((await fails()).message).toContain('it is being tried again right now');
+    await waitFor(() => breaker().state === 'open');
+    await server.be('fine');
+    const before = await server.calls();
+    await waitFor(async () => (await begin(door, 's_do').done) instanceof Buffer, 10_000);
+    expect(await server.calls()).toBe(before + 1);
+    expect([breaker().state, await textOf(begin(door, 's_do'))]).toEqual(['closed', 'fine']);
+    expect(notes.at(-1)).toBe('answers again, and is asked as before');
+  });
+
+  it('is not one whose tools fail, or that answers with errors', async () => {
+    const { server, door, breaker } = await openMoody();
+    for (const mood of ['unhappy', 'wrong'] as const) {
+      await server.be(mood);
+      for (let i = 0; i < 8; i++) await begin(door, 's_do').done;
+    }
+    expect([breaker(), await server.calls()]).toEqual([{ state: 'closed', failures: 0, until: null }, 16]);
+  });
+
+  it('is not one whose calls are taken back, or get less time by their agent than it is given', async () => {
+    const server = await startMoody();
+    const { gateway } = await open(
+      { s: { url: server.url, timeout: 5_000 } },
+      { default_policy: { limits: { timeout: 100 } } },
+    );
+    await server.be('silent');
+    const calls = beginMany(doorOf(gateway), 8, 's_do');
+    await waitFor(async () => (await server.calls()) === 8);
+    for (const call of calls) call.cancel();
+    const agent = doorOf(gateway, 'hasty');
+    for (const call of beginMany(agent, 8, 's_do')) expect((await refusalOf(call)).code).toBe('source_timeout');
+    expect(gateway.statuses()[0]!.breaker.state).toBe('closed');
+  });
+
+  it('answers those at once who wait for a place', async () => {
+    const { server, door } = await openMoody({ concurrency: 5, queue: 50 });
+    await server.be('silent');
+    const start = performance.now();
+    const running = beginMany(door, 5, 's_do');
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const all = [...running, ...beginMany(door, 25, 's_do')];
+    const errors = await Promise.all(all.map(refusalOf));
+    // Each of the first four that is given up lets another one in.
+    expect(errors.filter(({ code }) => code === 'source_timeout')).toHaveLength(9);
+    expect(errors.filter(({ message }) => OPEN.test(message))).toHaveLength(21);
+    expect(performance.now() - start).toBeLessThan(1_500);
+    expect(await server.calls()).toBe(9);
+  });
+});
+
+describe('a server on stdio', () => {
+  it('has failed once when it dies with many calls under way, and works when it is back', async () => {
+    const { gateway } = await open({ s: hanging() });
+    const door = doorOf(gateway);
+    const pid = Number(await textOf(begin(door, 's_ok')));
+    const calls = beginMany(door, 20, 's_hang');
+    process.kill(pid, 'SIGKILL');
+    for (const call of calls) await refusalOf(call);
+    expect(gateway.statuses()[0]!.breaker).toMatchObject({ state: 'closed', failures: 1 });
+    await waitFor(() => isBack(gateway, pid));
+    for (const call of beginMany(door, 20, 's_ok')) expect(await textOf(call)).toMatch(/^\d+$/);
+  });
+
+  it('is tried at once when it has been started again', async () => {
+    const { gateway } = await open({ s: { ...serverEntry('hang'), timeout: 100 } });
+    const door = doorOf(gateway);
+    const pid = Number(await textOf(begin(door, 's_ok')));
+    // Far enough that the pause is long.
+    for (let round = 0; round < 12; round++) {
+      await waitFor(async () => (await refusalOf(begin(door, 's_hang'))).code === 'source_timeout', 10_000);
+      if (gateway.statuses()[0]!.breaker.failures >= 8) break;
+    }
+    process.kill(pid, 'SIGKILL');
+    await waitFor(() => isBack(gateway, pid));
+    expect(await textOf(begin(door, 's_ok'))).not.toBe(String(pid));
+    expect(gateway.statuses()[0]!.breaker.state).toBe('closed');
+  });
+
+  it('that each client has to itself is not broken for the others', async () => {
+    const { gateway } = await open({ s: { ...serverEntry('hang'), timeout: 50, share: 'session' } });
+    const [one, other] = [doorOf(gateway), doorOf(gateway)];
+    for (let i = 0; i < 7; i++) expect((await refusalOf(begin(one, 's_hang'))).code).toBe('source_timeout');
+    expect(await textOf(begin(other, 's_ok'))).toMatch(/^\d+$/);
+  });
+});
+
+/** Whether the server runs in another process. */
+function isBack(gateway: Gateway, pid: number): boolean {
+  const [status] = gateway.statuses();
+  return status!.state === 'up' && status!.pid !== pid && gateway.catalog.entries.tool.has('s_ok');
+}

@@ -1,0 +1,144 @@
+/** How often: in a second or minute, on a day; refused at once, with when to try again. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { open, openPipes } from '../figures/use.ts';
+import { startHttp, startStdio } from '../support/gateway.ts';
+import { server } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+import { basic, begin, doorOf, refusalOf, textOf } from './use.ts';
+
+describe('a rate', () => {
+  it.each([1, 3, 10])('of %d a minute lets so many through, and says when the next may come', async (count) => {
+    const { gateway } = await open({ s: basic({ rate: `${count}/m` }) });
+    const door = doorOf(gateway);
+    for (let i = 0; i < count; i++) expect(await textOf(begin(door, 's_count'))).toBe(String(i + 1));
+    const error = await refusalOf(begin(door, 's_count'));
+    const { retryAfter } = error.details as { retryAfter: number };
+    expect([error.code, error.httpStatus, error.rpcCode]).toEqual(['rate_limited', 429, -32_000]);
+    expect(error.message).toBe(
+      `Server "s" has had all the calls that its "rate" of ${count}/m allows. Try again in ${retryAfter} s.`,
+    );
+    expect(retryAfter).toBeLessThanOrEqual(60 / count);
+    expect(retryAfter).toBeGreaterThan(60 / count - 3);
+    expect(gateway.figures.refused).toBe(1);
+  });
+
+  it('is there again as time goes by', async () => {
+    const { gateway } = await open({ s: basic({ rate: '5/s' }) });
+    const door = doorOf(gateway);
+    for (let i = 0; i < 5; i++) await textOf(begin(door, 's_count'));
+    expect((await refusalOf(begin(door, 's_count'))).code).toBe('rate_limited');
+    await new Promise((resolve) => setTimeout(resolve, 220));
+    expect(await textOf(begin(door, 's_count'))).toBe('6');
+  });
+
+  it('of a tool is its own, also where a pattern says it for several', async () => {
+    const { gateway } = await open({ s: basic({ tools: { '*': { rate: '1/m' }, echo: { rate: '2/h' } } }) });
+    const door = doorOf(gateway);
+    await textOf(begin(door, 's_count'));
+    await textOf(begin(door, 's_whoami'));
+    await textOf(begin(door, 's_echo'));
+    await textOf(begin(door, 's_echo'));
+    const names = ['s_count', 's_whoami', 's_echo'];
+    const errors = await Promise.all(names.map((name) => refusalOf(begin(door, name))));
+    expect(errors.map(({ message }) => message.split('allows')[0])).toEqual([
+      'The tool "s_count" has had all the calls that its "rate" of 1/m ',
+      'The tool "s_whoami" has had all the calls that its "rate" of 1/m ',
+      'The tool "s_echo" has had all the calls that its "rate" of 2/h ',
+    ]);
+  });
+
+  it('is not used up by what is refused for another reason', async () => {
+    const tools = { echo: { rate: '1/m' } };
+    const { gateway } = await open({ s: basic({ rate: '3/m', max_arguments: 20, tools }) });
+    const door = doorOf(gateway);
+    expect((await refusalOf(begin(door, 's_echo', { text: 'far too long to be taken' }))).code).toBe('too_large');
+    await textOf(begin(door, 's_echo'));
+    for (let i = 0; i < 5; i++) expect((await refusalOf(begin(door, 's_echo'))).message).toMatch(/^The tool "s_echo"/);
+    await textOf(begin(door, 's_count'));
+    await textOf(begin(door, 's_count'));
+    expect((await refusalOf(begin(door, 's_count'))).message).toMatch(/^Server "s"/);
+  });
+
+  it('holds for resources, prompts and completions too, and is read by clients of both eras', async () => {
+    const { gateway } = await open({ s: basic({ rate: '2/h' }, '--resources', 'x://a', '--prompts', 'p') });
+    const legacy = await openPipes(gateway, 'legacy');
+    const modern = await openPipes(gateway, 'modern');
+    await legacy.ask('resources/read', { uri: 's_x://a' });
+    await modern.ask('prompts/get', { name: 's_p' });
+    const data = { success: false, result: null, code: 'rate_limited', retryAfter: expect.any(Number) };
+    expect((await legacy.ask('resources/read', { uri: 's_x://a' })).error).toMatchObject({ code: -32_000, data });
+    expect((await modern.ask('prompts/get', { name: 's_p' })).error).toMatchObject({ code: -32_600, data });
+    for (const { ask } of [legacy, modern]) {
+      const { result } = await ask('tools/call', { name: 's_count', arguments: {} });
+      const [{ text }] = result!.content as [{ text: string }];
+      expect([result!.isError, JSON.parse(text).code]).toEqual([true, 'rate_limited']);
+    }
+  });
+});
+
+describe('calls of a day', () => {
+  const config = (limits: string) => `
+active_toolsets = ["*"]
+[[servers]]
+namespace = "s"
+command = ${JSON.stringify(server('basic'))}
+${limits}
+`;
+  const call = async ({ client }: Awaited<ReturnType<typeof startStdio>>) => {
+    const { content, isError } = await client.callTool({ name: 's_count', arguments: {} });
+    const [{ text }] = content as [{ text: string }];
+    return isError === true ? (JSON.parse(text) as { code: string; message: string }) : text;
+  };
+
+  it('are counted over a restart, and refused beyond the limit', async () => {
+    const cwd = tempFolder();
+    const first = await startStdio({ cwd, config: config('calls_per_day = 3') });
+    expect([await call(first), await call(first)]).toEqual(['1', '2']);
+    await first.stop();
+    const second = await startStdio({ cwd, config: config('calls_per_day = 3') });
+    expect(await call(second)).toBe('1');
+    const refused = await call(second);
+    expect(refused).toMatchObject({ code: 'rate_limited' });
+    expect((refused as { message: string }).message).toMatch(
+      /^Server "s" has had the 3 calls of this day that its "calls_per_day" allows\. The next day \(UTC\) begins in \d+ s\.$/,
+    );
+    const saved = JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8'));
+    expect(Object.values(saved.calls)).toEqual([2]);
+    await second.stop();
+    expect(Object.values(JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).calls)).toEqual([3]);
+  });
+
+  it('go on in memory where the file is damaged, which the log says and nobody overwrites', async () => {
+    const cwd = tempFolder({ '.toolgate/usage.json': '{"day":' });
+    const gateway = await startHttp({ cwd, config: config('calls_per_day = 1') });
+    const { client } = await gateway.connect();
+    const results = [];
+    for (let i = 0; i < 2; i++) results.push(await client.callTool({ name: 's_count', arguments: {} }));
+    expect(results.map(({ isError }) => isError === true)).toEqual([false, true]);
+    await gateway.stop();
+    expect(gateway.stderr()).toMatch(/calls of this day are counted in memory only: .*usage\.json cannot be read/);
+    expect(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).toBe('{"day":');
+  });
+
+  it('of a tool and of its server are counted apart, and go on after a reload', async () => {
+    const cwd = tempFolder();
+    const gateway = await startHttp({
+      cwd,
+      config: config('calls_per_day = 3\ntools = { echo = { calls_per_day = 1 } }'),
+    });
+    const { client } = await gateway.connect();
+    const call = async (name: string) => (await client.callTool({ name, arguments: {} })).isError === true;
+    expect([await call('s_echo'), await call('s_echo'), await call('s_count')]).toEqual([false, true, false]);
+    const more = config('calls_per_day = 3\ntools = { echo = { calls_per_day = 2 } }');
+    writeFileSync(join(cwd, 'tools.toml'), more);
+    let isRefused = true;
+    for (let i = 0; i < 100 && isRefused; i++) {
+      isRefused = await call('s_echo');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(isRefused).toBe(false);
+    expect([await call('s_echo'), await call('s_count')]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,106 @@
+/** The words in which these tests talk about limits: servers, calls under way, and what those are told who are refused. */
+import {
+  type Caller,
+  type Gateway,
+  GatewayError,
+  type LocalDoor,
+  openLocalDoor,
+  RelayedError,
+} from '../../src/index.ts';
+import { NOBODY } from '../../src/protocol/envelope.ts';
+import { join } from '../../src/protocol/parts.ts';
+import { readMessage } from '../../src/protocol/read.ts';
+import { READS_AT_ONCE } from '../../src/sources/connection.ts';
+import { childEnv, startChild } from '../support/child.ts';
+import { waitFor } from '../support/processes.ts';
+import { serverEntry } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+export const hanging = (limits: object = {}) => ({ ...serverEntry('hang'), timeout: 30_000, ...limits });
+export const basic = (limits: object = {}, ...args: (string | number)[]) => ({
+  ...serverEntry('basic', ...args),
+  ...limits,
+});
+
+/** A call that may end as it likes, and can be taken back. */
+export interface Pending {
+  readonly done: Promise<Buffer | GatewayError | RelayedError>;
+  cancel(): void;
+  isOver: boolean;
+}
+
+export function begin(door: LocalDoor, name: string, args: object = {}): Pending {
+  const aborting = new AbortController();
+  const pending: Pending = {
+    done: door.callTool(name, args, { signal: aborting.signal }).catch((error: unknown) => {
+      if (error instanceof GatewayError || error instanceof RelayedError) return error;
+      throw error;
+    }),
+    cancel: () => aborting.abort(),
+    isOver: false,
+  };
+  void pending.done.then(() => {
+    pending.isOver = true;
+  });
+  return pending;
+}
+
+export function beginMany(door: LocalDoor, count: number, name: string, args: object = {}): Pending[] {
+  return Array.from({ length: count }, () => begin(door, name, args));
+}
+
+/** The text of a call that has to go well. */
+export async function textOf(pending: Pending): Promise<string> {
+  const result = await pending.done;
+  if (result instanceof Error) throw result;
+  const { content } = JSON.parse(result.toString()) as { content: { text: string }[] };
+  return content[0]!.text;
+}
+
+/** Why a call was refused. */
+export async function refusalOf(pending: Pending): Promise<GatewayError> {
+  const result = await pending.done;
+  if (!(result instanceof GatewayError)) throw new Error(`it went well: ${result}`);
+  return result;
+}
+
+export function doorOf(gateway: Gateway, agent: string | null = null): LocalDoor {
+  return openLocalDoor(gateway, 'all', agent);
+}
+
+/** What a caller gets that reads a resource: the bytes of the result, or the message of the error. */
+export function readBy(caller: Caller, uri: string): Promise<string> {
+  const params = JSON.stringify({ uri });
+  const message = readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":${params}}`));
+  return new Promise((resolve) => {
+    caller.call(message, {
+      ...NOBODY,
+      ...READS_AT_ONCE,
+      owner: caller,
+      awaySince: null,
+      admit() {},
+      result: (result) => resolve(join(result).toString()),
+      error: (error) => resolve(error.toString()),
+      fail: (error) => resolve(error.message),
+      notify() {},
+      ask() {},
+    });
+  });
+}
+
+/** How a server of `moody.mjs` answers calls. */
+export type Mood = 'fine' | 'broken' | 'silent' | 'wrong' | 'unhappy';
+
+/** A server over HTTP whose mood can be changed; `calls()` is how many it has had. */
+export async function startMoody() {
+  const file = new URL('./moody.mjs', import.meta.url).pathname;
+  const child = startChild(process.execPath, [file], { cwd: tempFolder(), env: childEnv() });
+  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    url: `${origin}/mcp`,
+    be: async (mood: Mood) => void (await fetch(`${origin}/be/${mood}`)),
+    calls: async () => Number(await (await fetch(`${origin}/calls`)).text()),
+    stop: () => child.stop(),
+  };
+}

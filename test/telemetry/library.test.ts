@@ -1,0 +1,123 @@
+/** Programs that follow calls themselves: the tracer of a gateway, whatever else stands around a call. */
+import { describe, expect, it } from 'vitest';
+import { counter, openLocalDoor, type SpanEnd, type TraceContext, type Tracer } from '../../src/index.ts';
+import { readExposition } from '../figures/exposition.ts';
+import { open } from '../figures/use.ts';
+import { connectHttp } from '../support/connection.ts';
+import { connectModernHttp } from '../support/modern.ts';
+import { serverEntry } from '../support/server.ts';
+import { type AnyClient, newTrace, show } from './use.ts';
+
+const showing = serverEntry('modern', '--era', 'modern', '--meta');
+
+/** A tracer that writes down what it is told, and says of each way to a server that it is this trace. */
+function noting(context: TraceContext | null, told: unknown[] = []): Tracer & { readonly told: unknown[] } {
+  return {
+    told,
+    start(incoming) {
+      told.push(incoming);
+      return {
+        context,
+        found: ({ name }) => void told.push(`found ${name}`),
+        sent({ item }) {
+          told.push(`sent ${item.name}`);
+          return { context, end: ({ outcome }) => void told.push(`answered ${outcome}`) };
+        },
+        end: ({ outcome, error }: SpanEnd) => void told.push(`ended ${outcome} ${error}`),
+      };
+    },
+  };
+}
+
+describe('gateway.trace', () => {
+  it('tells of every call in order, with the trace that it comes with', async () => {
+    const { gateway, url } = await open({ m: showing });
+    const ours = { traceparent: newTrace().traceparent, tracestate: null };
+    const { told, ...tracer } = noting(ours);
+    gateway.trace(tracer);
+    const { client } = await connectHttp(url);
+    const { traceparent } = newTrace();
+    const { meta } = await show(client, 'm', { traceparent, tracestate: 'a=1' });
+    expect(meta.traceparent).toBe(ours.traceparent);
+    expect(meta).not.toHaveProperty('tracestate');
+    expect(told).toEqual([
+      {
+        method: 'tools/call',
+        agent: 'anonymous',
+        door: 'http',
+        revision: '2025-11-25',
+        id: expect.stringMatching(/^\d+$/),
+        parent: { traceparent, tracestate: 'a=1' },
+      },
+      'found m_meta',
+      'sent meta',
+      'answered ok',
+      'ended ok null',
+    ]);
+    told.length = 0;
+    await client.callTool({ name: 'nowhere', arguments: {} });
+    expect(told.slice(1)).toEqual(['ended refused item_unknown']);
+    told.length = 0;
+    gateway.trace(null);
+    await show(client, 'm');
+    expect(told).toEqual([]);
+  });
+
+  it('follows calls through middleware, with other arguments or without a server', async () => {
+    const { gateway } = await open({ m: showing });
+    const ours = { traceparent: newTrace().traceparent, tracestate: 'ours=1' };
+    const { told, ...tracer } = noting(ours);
+    gateway.trace(tracer);
+    const remove = gateway.use((_, next) => next({ changed: 'x'.repeat(1_000) }));
+    const door = openLocalDoor(gateway);
+    const result = JSON.parse((await door.callTool('m_meta', {})).toString()) as { content: { text: string }[] };
+    expect(JSON.parse(result.content[0]!.text)).toMatchObject({ meta: ours });
+    expect(told[0]).toMatchObject({ door: 'local', revision: null, agent: 'local', parent: null });
+    expect(told.slice(1)).toEqual(['found m_meta', 'sent meta', 'answered ok', 'ended ok null']);
+    told.length = 0;
+    remove();
+    gateway.use(() => ({ content: [] }));
+    await door.callTool('m_meta', {});
+    expect(told.slice(1)).toEqual(['found m_meta', 'ended ok null']);
+  });
+
+  it('follows calls that are answered by a task, and those that ask something back', async () => {
+    const { gateway, url } = await open({ q: serverEntry('asking'), t: serverEntry('tasks') });
+    const { told, ...tracer } = noting({ traceparent: newTrace().traceparent, tracestate: null });
+    gateway.trace(tracer);
+    const { client } = await connectModernHttp(url, {}, { elicitation: { form: {} } });
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { word: 'yes' } }));
+    await client.callTool({ name: 'q_ask', arguments: { questions: 1 } });
+    expect(told.slice(1)).toEqual(['found q_ask', 'sent ask', 'answered ok', 'ended ok null']);
+    told.length = 0;
+    const takes = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    const taking = await connectModernHttp(url, {}, takes);
+    await (taking.client as unknown as AnyClient).callTool({ name: 't_slow_compute', arguments: {} }).catch(() => {});
+    expect(told.slice(1)).toEqual(['found t_slow_compute', 'sent slow_compute', 'answered ok', 'ended ok null']);
+  });
+
+  it('may leave calls alone', async () => {
+    const { gateway, url } = await open({ m: showing });
+    gateway.trace({ start: () => null });
+    const { client } = await connectHttp(url);
+    const { traceparent } = newTrace();
+    expect((await show(client, 'm', { traceparent })).meta.traceparent).toBe(traceparent);
+    gateway.trace(noting(null));
+    expect((await show(client, 'm', { traceparent })).meta.traceparent).toBe(traceparent);
+  });
+});
+
+describe('gateway.figures.add', () => {
+  it('puts figures of a program beside the others, until it takes them away', async () => {
+    const { gateway, origin } = await open({});
+    const remove = gateway.figures.add(() => [counter('my_things_total', 'Things of mine.', [[{ kind: 'a"b' }, 7]])]);
+    const read = async () => readExposition(await (await fetch(`${origin}/metrics`)).text()).get('my_things_total');
+    expect(await read()).toEqual({
+      type: 'counter',
+      help: 'Things of mine.',
+      samples: [{ name: 'my_things_total', labels: { kind: 'a"b' }, value: 7 }],
+    });
+    remove();
+    expect(await read()).toBeUndefined();
+  });
+});

@@ -1,0 +1,131 @@
+/** When OpenTelemetry is started, what happens where it is not there, and that it never gets in the way. */
+import { describe, expect, it } from 'vitest';
+import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { installed, newTrace, serversThatShow, show, startCollector, upstreams } from './use.ts';
+
+const config = `controls = []\n${serversToml({ a: server('basic') })}`;
+const call = { name: 'a_echo', arguments: {} };
+
+describe('without OpenTelemetry', () => {
+  const unasked = [
+    ['nothing asks for it', {}],
+    ['it is switched off', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
+    ['nothing is to be exported', { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }],
+    ['only its name is given', { OTEL_SERVICE_NAME: 'x' }],
+  ] as const;
+
+  it.each(unasked)('because %s, traces pass as they came, from clients of both eras to all servers', async (_, env) => {
+    const options = { config: await serversThatShow(), env };
+    const [legacy, modern, http] = await Promise.all([
+      startStdio(options),
+      startModernStdio(options),
+      startHttp(options),
+    ]);
+    const clients = [legacy.client, modern.client, (await http.connect()).client, (await http.connectModern()).client];
+    for (const client of clients) {
+      for (const namespace of upstreams) {
+        const given = { traceparent: newTrace().traceparent, tracestate: 'a=1', baggage: 'k=v', 'io.example/x': 1 };
+        const { meta, header } = await show(client, namespace, given);
+        expect(meta).toMatchObject(given);
+        expect(header).toBeNull();
+        expect((await show(client, namespace)).meta).not.toHaveProperty('traceparent');
+      }
+    }
+    for (const { stderr } of [legacy, modern, http]) expect(stderr()).toBe('');
+  });
+
+  it('what a client says of its trace in headers is carried on where servers look for it', async () => {
+    const gateway = await startHttp({ config: await serversThatShow() });
+    const headers = { traceparent: newTrace().traceparent, tracestate: 'a=1', baggage: 'k=v' };
+    const legacy = await gateway.connect({ headers });
+    const modern = await gateway.connectModern(headers);
+    for (const { client } of [legacy, modern]) {
+      for (const namespace of upstreams) {
+        const { meta } = await show(client, namespace);
+        expect(meta).toMatchObject({ traceparent: headers.traceparent, tracestate: 'a=1' });
+        expect(meta).not.toHaveProperty('baggage');
+        const own = newTrace().traceparent;
+        expect((await show(client, namespace, { traceparent: own })).meta.traceparent).toBe(own);
+      }
+    }
+  });
+});
+
+describe('OpenTelemetry that is asked for and not installed', () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
+
+  it('is told by one line on stderr that says what to install, and the gateway serves', async () => {
+    const stdio = await startStdio({ config, env });
+    const http = await startHttp({ config, env });
+    expect(await stdio.client.callTool(call)).toHaveProperty('content');
+    expect(await (await http.connect()).client.callTool(call)).toHaveProperty('content');
+    for (const { stderr } of [stdio, http]) {
+      const lines = stderr().trimEnd().split('\n');
+      expect(lines).toHaveLength(1);
+      expect(JSON.parse(lines[0]!)).toMatchObject({
+        level: 'warn',
+        source: 'telemetry',
+        message: expect.stringMatching(
+          /^OTEL_EXPORTER_OTLP_ENDPOINT asks for OpenTelemetry, but @opentelemetry\/(sdk-node|api) is not installed .* npm install --no-save @opentelemetry\/api @opentelemetry\/sdk-node/,
+        ),
+      });
+    }
+  });
+});
+
+describe('OpenTelemetry on stdio', () => {
+  it('never writes to standard output, whatever it prints', async () => {
+    // Whatever else stands on its stdout fails the test at its end.
+    const gateway = await startStdio({
+      bin: installed(),
+      config,
+      env: {
+        OTEL_TRACES_EXPORTER: 'console',
+        OTEL_METRICS_EXPORTER: 'console',
+        OTEL_METRIC_EXPORT_INTERVAL: '200',
+        OTEL_METRIC_EXPORT_TIMEOUT: '200',
+        OTEL_LOG_LEVEL: 'debug',
+      },
+    });
+    await gateway.client.callTool(call);
+    await waitFor(() => gateway.stderr().includes('tools/call a_echo') || null, 10_000);
+    await gateway.stop();
+    expect(gateway.stderr()).toContain('toolgate.calls');
+    for (const line of gateway.lines) expect(JSON.parse(line.toString())).toHaveProperty('jsonrpc');
+  });
+});
+
+describe('the end of a gateway', () => {
+  it('sends what is left', async () => {
+    const collector = await startCollector();
+    const env = { ...collector.env, OTEL_BSP_SCHEDULE_DELAY: '60000', OTEL_METRIC_EXPORT_INTERVAL: '60000' };
+    const gateway = await startStdio({ bin: installed(), config, env });
+    await gateway.client.callTool(call);
+    expect(collector.spans).toEqual([]);
+    const began = performance.now();
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(collector.spans.map(({ name }) => name)).toEqual(['tools/call echo', 'tools/call a_echo']);
+    expect(collector.points().some(({ metric }) => metric === 'toolgate.calls')).toBe(true);
+  });
+
+  it.each(['takes everything and answers nothing', 'is not there'])(
+    'does not wait long for a collector that %s',
+    async (how) => {
+      const collector = await startCollector(false);
+      const env = {
+        ...collector.env,
+        ...(how === 'is not there' && { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }),
+      };
+      const gateway = await startHttp({ bin: installed(), config, env });
+      const { client } = await gateway.connect();
+      await client.callTool(call);
+      await client.close();
+      const began = performance.now();
+      expect((await gateway.stop()).code).toBe(0);
+      expect(performance.now() - began).toBeLessThan(5_000);
+    },
+  );
+});

@@ -1,0 +1,95 @@
+/** A trace goes through the gateway: from its client, by two spans of ours, to its server; in both eras and over everything. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { connectHttp, connectSse } from '../support/connection.ts';
+import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
+import { type Collector, installed, newTrace, serversThatShow, show, startCollector, upstreams } from './use.ts';
+
+const doors = ['stdio legacy', 'stdio modern', 'http legacy', 'http modern', 'sse legacy'] as const;
+
+describe.each(doors)('a call of a client on %s', (door) => {
+  let collector: Collector;
+  let client: unknown;
+  beforeAll(async () => {
+    collector = await startCollector();
+    const options = { bin: installed(), config: await serversThatShow(), env: collector.env };
+    if (door === 'stdio legacy') client = (await startStdio(options)).client;
+    else if (door === 'stdio modern') client = (await startModernStdio(options)).client;
+    else {
+      const { url, origin } = await startHttp(options);
+      const connect = { 'http legacy': connectHttp, 'http modern': connectModernHttp, 'sse legacy': connectSse };
+      client = (await connect[door](door === 'sse legacy' ? `${origin}/sse` : url)).client;
+    }
+  });
+  const isPipe = door.startsWith('stdio');
+
+  it.each(upstreams)('is part of the trace that it names, and so is what server %s does', async (namespace) => {
+    const { traceId, spanId, traceparent } = newTrace();
+    const given = { traceparent, tracestate: 'vendor=1', baggage: 'user=alice', 'io.example/x': 7 };
+    const { meta, header } = await show(client, namespace, given);
+    const incoming = await collector.span('server', (span) => span.traceId === traceId);
+    const outgoing = await collector.span('client', (span) => span.traceId === traceId);
+    expect(incoming).toMatchObject({ parentSpanId: spanId, name: `tools/call ${namespace}_meta`, status: 0 });
+    expect(outgoing).toMatchObject({ parentSpanId: incoming.spanId, name: 'tools/call meta', status: 0 });
+    expect(meta).toMatchObject({ ...given, traceparent: `00-${traceId}-${outgoing.spanId}-01` });
+    expect(header).toBe(namespace.startsWith('h') ? meta.traceparent : null);
+    expect(incoming.attributes).toEqual({
+      'mcp.method.name': 'tools/call',
+      'mcp.protocol.version': expect.stringMatching(/^20/),
+      'jsonrpc.request.id': expect.any(String),
+      'gen_ai.tool.name': `${namespace}_meta`,
+      'gen_ai.operation.name': 'execute_tool',
+      'network.transport': isPipe ? 'pipe' : 'tcp',
+      ...(!isPipe && { 'network.protocol.name': 'http' }),
+      'toolgate.agent': isPipe ? 'default' : 'anonymous',
+      'toolgate.server': namespace,
+      'toolgate.outcome': 'ok',
+    });
+    expect(outgoing.attributes).toEqual({
+      'mcp.method.name': 'tools/call',
+      'gen_ai.tool.name': 'meta',
+      'gen_ai.operation.name': 'execute_tool',
+      'toolgate.server': namespace,
+      'toolgate.outcome': 'ok',
+    });
+    expect(incoming.resource).toMatchObject({ 'service.name': 'toolgate', 'service.version': '0.1.0' });
+    expect(Object.keys(incoming.resource)).not.toContain('process.command_args');
+  });
+
+  it.each(upstreams)('begins a trace where it names none, and server %s hears of it', async (namespace) => {
+    const { meta } = await show(client, namespace);
+    const [, traceId, spanId] = String(meta.traceparent).split('-');
+    const outgoing = await collector.span('client', (span) => span.spanId === spanId);
+    const incoming = await collector.span('server', (span) => span.spanId === outgoing.parentSpanId);
+    expect([outgoing.traceId, incoming.traceId, incoming.parentSpanId]).toEqual([traceId, traceId, '']);
+  });
+
+  it('takes a trace that is malformed for none', async () => {
+    const { meta } = await show(client, 'pl', { traceparent: 'from-nowhere', tracestate: 'x=1' });
+    const spanId = String(meta.traceparent).split('-')[2];
+    const outgoing = await collector.span('client', (span) => span.spanId === spanId);
+    await collector.span('server', (span) => span.spanId === outgoing.parentSpanId && span.parentSpanId === '');
+    expect(meta).not.toHaveProperty('tracestate');
+  });
+});
+
+describe('a call over HTTP', () => {
+  it.each(['legacy', 'modern'])(
+    'of a %s client belongs to the trace of its headers where it names none itself',
+    async (era) => {
+      const collector = await startCollector();
+      const gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });
+      const { traceId, spanId, traceparent } = newTrace();
+      const headers = { traceparent, tracestate: 'vendor=1' };
+      const connect = era === 'legacy' ? connectHttp : connectModernHttp;
+      const { client } = await connect(gateway.url, headers);
+      const { meta } = await show(client, 'pm');
+      const incoming = await collector.span('server', (span) => span.traceId === traceId);
+      expect(incoming.parentSpanId).toBe(spanId);
+      expect(meta.tracestate).toBe('vendor=1');
+      const own = newTrace();
+      await show(client, 'pm', { traceparent: own.traceparent });
+      await collector.span('server', (span) => span.traceId === own.traceId && span.parentSpanId === own.spanId);
+    },
+  );
+});
