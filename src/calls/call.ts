@@ -179,7 +179,7 @@ export class Call extends Relay implements Request, Ticket {
   }
 
   cancel(reason: string): void {
-    this.waits?.quit();
+    if (this.waits !== null) this.#quit();
     this.#over(CANCELLED, null, null);
     this.ticket?.cancel(reason);
   }
@@ -200,6 +200,12 @@ export class Call extends Relay implements Request, Ticket {
   override fail(error: GatewayError): void {
     this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED, error, null);
     this.inner.fail(error);
+  }
+
+  #quit(): void {
+    this.waits?.quit();
+    const error = new GatewayError('cancelled', 'The call was cancelled while it waited for its turn.');
+    this.recorder?.refused(this.by, this.message, error);
   }
 
   #over(outcome: number, error: GatewayError | null, answer: Parts | null): void {

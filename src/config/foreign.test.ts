@@ -81,6 +81,18 @@ describe('a server of another program', () => {
       { command: 'x' },
       ['ignored "disabledTools".', 'ignored "alwaysAllow".'],
     ],
+    [
+      'tools that others list',
+      { command: 'x', tools: ['*'] },
+      { command: 'x' },
+      ['ignored "tools", which is no map of limits.'],
+    ],
+    [
+      'tools that others map',
+      { command: 'x', tools: { a: { approve: 'never' } } },
+      { command: 'x' },
+      ['ignored "tools", which is no map of limits.'],
+    ],
     ['keys of the other kind', { url: 'http://x', env: { A: '1' } }, { url: 'http://x' }, ['ignored "env".']],
     ['an address beside a command', { command: 'x', url: 'http://x' }, { command: 'x' }, ['ignored "url".']],
     [

@@ -115,9 +115,9 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
       notice(
         `ignored "timeout", because some programs mean seconds by ${value} and some milliseconds. Write "${value}s" or "${value}ms"`,
       );
-    } else if (key === 'tools' && !isMap(value)) {
-      // Others list the tools there that they show.
-      notice('ignored "tools", which is a map of limits here');
+    } else if (key === 'tools' && !serverShape.tools.safeParse(value).success) {
+      // Others say there which tools they show, or when they ask.
+      notice('ignored "tools", which is no map of limits');
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;

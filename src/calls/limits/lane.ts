@@ -190,6 +190,7 @@ class WaitingCall implements Waiting {
     this.call = call;
     this.at = at;
     this.timer = setTimeout(() => this.refuse(waitedTooLong(lane.gates[this.at]!, call.timeout)), call.timeout);
+    this.timer.unref();
     call.waits = this;
     lane.gates[at]!.join(this);
   }
