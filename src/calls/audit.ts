@@ -163,6 +163,8 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
       },
     };
     opened.write(adminLine(opened, 'start', '', ''));
+    // At once, so that it is known from the beginning whether anything can be.
+    void opened.flush();
   }
 
   async function stop(): Promise<void> {

@@ -81,10 +81,10 @@ describe('a credential that nobody knows', () => {
   it.each([
     ['Authorization: Bearer abc.def-123456', 'Authorization: Bearer [redacted]'],
     ['authorization: basic dXNlcjpwYXNz', 'authorization: basic [redacted]'],
-    [`tg_${'a1B2'.repeat(8)} x`, '[redacted] x'],
+    [`tg_${'a1B2'.repeat(11)} x`, '[redacted] x'],
     ['t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl.', 't=[redacted].'],
     ['send "Authorization: Bearer TOKEN" with it', 'send "Authorization: Bearer TOKEN" with it'],
-    ['tg_status of a basic tool', 'tg_status of a basic tool'],
+    ['tg_status_of_all_the_other_things of a basic tool', 'tg_status_of_all_the_other_things of a basic tool'],
   ])('%s', (text, clean) => {
     expect(redact(text)).toBe(clean);
   });

@@ -34,7 +34,7 @@ export function createRedactor(values: Iterable<string> = []): Redactor {
 
 /** Whatever looks like a credential is one, known or not. The expressions are ours, and none of them goes back far. */
 const BEARER = /\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}/gi;
-const TOKEN = /\btg_[A-Za-z0-9_-]{20,}/g;
+const TOKEN = /\btg_[A-Za-z0-9_-]{40,}/g;
 const JWT = /\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g;
 
 function redactForms(text: string): string {

@@ -74,7 +74,8 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
   let lost = 0;
   /** Of those that were lost, how many the file does not say yet. */
   let unsaid = 0;
-  let sweptDay = '';
+  /** On which day, and for how many. */
+  let swept = '';
 
   function tick(): string {
     const at = now();
@@ -191,9 +192,10 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
   }
 
   async function sweep(day: string): Promise<void> {
-    if (day === sweptDay) return;
-    sweptDay = day;
-    await removeOld(folder, retention(), now());
+    const days = retention();
+    if (swept === `${day} ${days}`) return;
+    swept = `${day} ${days}`;
+    await removeOld(folder, days, now());
   }
 
   const sweeping = setInterval(() => void sweep(new Date(now()).toISOString().slice(0, 10)), SWEEP);

@@ -28,7 +28,7 @@ const env = {
 const literal = canary('literal');
 const inUrl = 'cnry-userinfo-9f3a7z';
 const plainHeader = canary('plain-header');
-const agentToken = `tg_${'c4n4ry'.repeat(6)}`;
+const agentToken = `tg_${'c4n4ry'.repeat(7)}`;
 /** Nobody knows that this is one. */
 const argument = canary('argument');
 

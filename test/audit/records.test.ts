@@ -3,6 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
+import { NOBODY } from '../../src/protocol/envelope.ts';
+import { readMessage } from '../../src/protocol/read.ts';
+import { READS_AT_ONCE } from '../../src/sources/connection.ts';
 import { connectSse } from '../support/connection.ts';
 import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -264,6 +267,41 @@ describe('an administrative act', () => {
 });
 
 describe('in a program', () => {
+  it('names with a password in them are written and counted without it', async () => {
+    const cwd = tempFolder();
+    const command = server('basic', '--resources', 'db://u:hunter2-hunter2@h/x');
+    const value = { servers: [{ namespace: 'a', command }], audit: { enabled: true } };
+    const gateway = createGateway(configFromValue(value, { cwd, env: { DB_PASS: 'hunter2-hunter2' } }));
+    await gateway.tried();
+    const { caller } = openLocalDoor(gateway);
+    const params = { uri: 'a_db://u:hunter2-hunter2@h/x' };
+    const message = readMessage(
+      Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'resources/read', params })),
+    );
+    await new Promise<void>((resolve) => {
+      const done = () => resolve();
+      caller.call(message, {
+        ...NOBODY,
+        ...READS_AT_ONCE,
+        owner: caller,
+        awaySince: null,
+        admit() {},
+        notify() {},
+        ask() {},
+        result: done,
+        error: done,
+        fail: done,
+      });
+    });
+    await gateway.close();
+    expect(gateway.figures.entries()).toMatchObject([{ name: 'db://u:[redacted]@h/x', calls: 1 }]);
+    expect(readLines(auditOf(cwd)).find(isCall)).toMatchObject({
+      request: 'x',
+      tool: 'db://u:[redacted]@h/x',
+      name: 'a_db://u:[redacted]@h/x',
+    });
+  });
+
   it('middleware that answers or refuses by itself is written down, and a call that it passes on only once', async () => {
     const cwd = tempFolder();
     const value = { servers: [{ namespace: 'a', command: items }], audit: { enabled: true } };
