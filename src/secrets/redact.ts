@@ -35,7 +35,7 @@ export function createRedactor(values: Iterable<string> = []): Redactor {
 /** Whatever looks like a credential is one, known or not. The expressions are ours, and none of them goes back far. */
 const BEARER = /\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}/gi;
 const TOKEN = /\btg_[A-Za-z0-9_-]{40,}/g;
-const JWT = /\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g;
+const JWT = /\beyJ[A-Za-z0-9_-]{8,1024}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g;
 
 function redactForms(text: string): string {
   let clean = text;
@@ -47,8 +47,15 @@ function redactForms(text: string): string {
 interface Search {
   /** How far to go on from a place that ends in two characters. */
   readonly shifts: Uint8Array;
-  /** By what a window holds, longest first. */
-  readonly candidates: ReadonlyMap<string, readonly string[]>;
+  /** By the characters that they begin with. */
+  readonly groups: ReadonlyMap<string, Group>;
+}
+
+/** Forms that begin alike, in order, each with the longest other one that it begins with. */
+interface Group {
+  readonly forms: readonly string[];
+  readonly parents: readonly number[];
+  readonly longest: number;
 }
 
 const WINDOW = SHORTEST;
@@ -60,20 +67,47 @@ function slotOf(first: number, second: number): number {
 
 function createSearch(forms: readonly string[]): Search {
   const shifts = new Uint8Array(SLOTS).fill(WINDOW - 1);
-  const candidates = new Map<string, string[]>();
+  const lists = new Map<string, string[]>();
   for (const form of forms) {
     for (let end = 1; end < WINDOW; end++) {
       const slot = slotOf(form.charCodeAt(end - 1), form.charCodeAt(end));
       shifts[slot] = Math.min(shifts[slot]!, WINDOW - 1 - end);
     }
     const window = form.slice(0, WINDOW);
-    candidates.set(window, [...(candidates.get(window) ?? []), form]);
+    const list = lists.get(window);
+    if (list === undefined) lists.set(window, [form]);
+    else list.push(form);
   }
-  for (const list of candidates.values()) list.sort((a, b) => b.length - a.length);
-  return { shifts, candidates };
+  return { shifts, groups: new Map([...lists].map(([window, list]) => [window, createGroup(list.sort())])) };
 }
 
-function replaceAll(text: string, { shifts, candidates }: Search): string {
+function createGroup(forms: readonly string[]): Group {
+  const parents: number[] = [];
+  for (const [at, form] of forms.entries()) {
+    let parent = at - 1;
+    while (parent >= 0 && !form.startsWith(forms[parent]!)) parent = parents[parent]!;
+    parents.push(parent);
+  }
+  return { forms, parents, longest: Math.max(...forms.map(({ length }) => length)) };
+}
+
+/** The length of the longest form that the text has at this place; 0 for none. */
+function lengthAt(text: string, start: number, { forms, parents, longest }: Group): number {
+  const here = text.slice(start, start + longest);
+  let low = 0;
+  let high = forms.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (forms[middle]! <= here) low = middle + 1;
+    else high = middle;
+  }
+  // Whatever the text begins with here, the last form before it in order begins with it too.
+  let at = low - 1;
+  while (at >= 0 && !here.startsWith(forms[at]!)) at = parents[at]!;
+  return at < 0 ? 0 : forms[at]!.length;
+}
+
+function replaceAll(text: string, { shifts, groups }: Search): string {
   let clean = '';
   /** Up to where the text has been dealt with, and whether that is the end of a mark. */
   let from = 0;
@@ -88,12 +122,13 @@ function replaceAll(text: string, { shifts, candidates }: Search): string {
     const start = end - WINDOW + 1;
     // On by one even where something was found: another secret may begin inside of it.
     end++;
-    const found = candidates.get(text.slice(start, start + WINDOW))?.find((form) => text.startsWith(form, start));
-    if (found === undefined) continue;
+    const group = groups.get(text.slice(start, start + WINDOW));
+    const length = group === undefined ? 0 : lengthAt(text, start, group);
+    if (length === 0) continue;
     // Two that touch leave one mark.
     if (!marked || start > from) clean += `${text.slice(from, start)}${REDACTED}`;
     marked = true;
-    from = Math.max(from, start + found.length);
+    from = Math.max(from, start + length);
   }
   return marked ? clean + text.slice(from) : text;
 }
