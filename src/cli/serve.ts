@@ -25,6 +25,7 @@ export async function serve(options: Options): Promise<number> {
     await Promise.race([stop, gateway.tried().then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
     await stop;
     following.close();
+    await door.drain(gateway.config.http.drain);
     await door.close();
     return 0;
   } finally {

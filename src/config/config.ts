@@ -69,6 +69,8 @@ export interface HttpConfig {
   readonly allowedOrigins: readonly string[];
   /** Accepted host names of `Host` beside the gateway's own. */
   readonly allowedHosts: readonly string[];
+  /** Milliseconds that calls under way have to finish at the end. */
+  readonly drain: number;
   /** Milliseconds after which an unused session is forgotten. */
   readonly sessionTtl: number;
   readonly maxSessions: number;

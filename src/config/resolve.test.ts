@@ -71,6 +71,7 @@ it('has every default filled in', () => {
       port: 8808,
       allowedOrigins: [],
       allowedHosts: [],
+      drain: 20_000,
       sessionTtl: 86_400_000,
       maxSessions: 100_000,
       sse: true,

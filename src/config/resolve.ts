@@ -84,6 +84,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       port: port ? Number(port) : http.port,
       allowedOrigins: texts(['http', 'allowed_origins'], http.allowed_origins),
       allowedHosts: texts(['http', 'allowed_hosts'], http.allowed_hosts),
+      drain: http.drain,
       sessionTtl: http.session_ttl,
       maxSessions: http.max_sessions,
       sse: sse ? sse === 'true' : http.sse,

@@ -23,6 +23,9 @@ const httpSchema = strictMap({
   allowed_hosts: textList()
     .prefault([])
     .describe("Host names of the header `Host` that are let in beside the gateway's own."),
+  drain: duration(0)
+    .prefault('20s')
+    .describe('How long `toolgate serve` waits for calls under way when it is told to end.'),
   session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
   max_sessions: count(1, 10_000_000)
     .prefault(100_000)

@@ -7,16 +7,16 @@ import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';
 import { sendMetrics } from './metrics.ts';
 import { METADATA_PATH, resourceMetadata } from './resource.ts';
-import type { Sessions } from './sessions.ts';
 import type { SseDoor } from './sse.ts';
 import type { Visitor } from './visitor.ts';
 
 /** The parts of the door that routes lead to. */
 export interface Parts {
   readonly gateway: Gateway;
-  readonly sessions: Sessions;
   readonly sse: SseDoor;
   readonly mcp: McpHandler;
+  /** Whether the door is about to close. */
+  isDraining(): boolean;
   /** The address that tokens are made out to. */
   resource(): string;
 }
@@ -60,9 +60,9 @@ const PROBE = { methods: ['GET', 'HEAD'], access: 'open', anyHost: true } as con
 
 const health: OpenRoute['handle'] = (_parts, _request, response) => sendJson(response, 200, { status: 'ok' });
 
-const ready: OpenRoute['handle'] = ({ gateway }, _request, response) => {
-  const isReady = gateway.isReady();
-  sendJson(response, isReady ? 200 : 503, { status: isReady ? 'ready' : 'starting' });
+const ready: OpenRoute['handle'] = ({ gateway, isDraining }, _request, response) => {
+  const status = isDraining() ? 'draining' : gateway.isReady() ? 'ready' : 'starting';
+  sendJson(response, status === 'ready' ? 200 : 503, { status });
 };
 
 const mcp: GuardedRoute['handle'] = (parts, request, response, headers, visitor) =>

@@ -35,6 +35,8 @@ export interface HttpDoor {
   readonly sessions: number;
   /** Whether anybody is let in, because no credential is configured. */
   readonly isOpen: boolean;
+  /** Lets nobody new in and waits for what is under way, at most so many milliseconds. */
+  drain(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,7 +54,8 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   const stateless = createStateless(gateway, unread);
   const sse = createSseDoor(gateway, unread, fail);
   const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
-  const parts: Parts = { gateway, sessions, sse, mcp, resource };
+  let isDraining = false;
+  const parts: Parts = { gateway, sse, mcp, resource, isDraining: () => isDraining };
   const identity = await openIdentity(gateway, token, resource, isLoopback(host), turnOut).catch((error: unknown) => {
     closeParts();
     throw error;
@@ -81,6 +84,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   }
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
+    if (isDraining) response.shouldKeepAlive = false;
     let headers: readonly string[] = [];
     try {
       const route = routeOf(request);
@@ -202,6 +206,12 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     get sessions() {
       return sessions.size + sse.size;
     },
+    async drain(ms) {
+      isDraining = true;
+      server.close();
+      const end = Date.now() + ms;
+      while (sessions.inFlight + stateless.inFlight + sse.inFlight > 0 && Date.now() < end) await pause();
+    },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
       clearInterval(ticking);
@@ -213,6 +223,8 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     },
   };
 }
+
+const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20));
 
 /** How long a refused body may be to be read to its end. */
 const READ_OFF = 64 * 1024 * 1024;

@@ -117,6 +117,8 @@ export class Session {
 
 export interface Sessions {
   readonly size: number;
+  /** Requests that wait for their answers. */
+  readonly inFlight: number;
   open(visitor: Visitor): Session;
   /** A session of somebody else is treated as if it were not there. */
   find(id: string, visitor: Visitor): Session;
@@ -163,6 +165,11 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
   return {
     get size() {
       return sessions.size;
+    },
+    get inFlight() {
+      let sum = 0;
+      for (const { peer } of sessions.values()) sum += peer.inFlight;
+      return sum;
     },
     open(visitor) {
       makeRoom();

@@ -28,6 +28,8 @@ type Handler = (
 
 export interface SseDoor {
   readonly size: number;
+  /** Requests that wait for their answers. */
+  readonly inFlight: number;
   readonly open: Handler;
   readonly post: Handler;
   keepAlive(): void;
@@ -91,6 +93,11 @@ export function createSseDoor(
   return {
     get size() {
       return sessions.size;
+    },
+    get inFlight() {
+      let sum = 0;
+      for (const { peer } of sessions.values()) sum += peer.inFlight;
+      return sum;
     },
     open(request, response, visitor, headers) {
       requireStreamReader(request.headers);

@@ -29,6 +29,8 @@ export interface Stateless {
     visitor: Visitor,
     headers: readonly string[],
   ): void;
+  /** Requests that wait for their answers. */
+  readonly inFlight: number;
   keepAlive(): void;
   /** Ends what is under way for those whose credentials were taken back. */
   turnOut(): void;
@@ -69,6 +71,11 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
   const peers = createModernPeers(gateway);
 
   return {
+    get inFlight() {
+      let sum = 0;
+      for (const peer of peers.all) sum += peer.inFlight;
+      return sum;
+    },
     receive(message, request, response, visitor, headers) {
       let audience: Audience | null;
       try {

@@ -1,0 +1,84 @@
+/** A gateway that is told to end finishes what it has begun, and takes on nothing new. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { startHttp } from '../support/gateway.ts';
+import { enveloped, mirrored } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { openSocket } from './raw.ts';
+
+const servers = serversToml({ up: server('hang') });
+const start = (drain: string) => startHttp({ config: `controls = []\n${servers}[http]\ndrain = "${drain}"\n` });
+
+describe('SIGTERM', () => {
+  it('lets every call under way be answered, in both eras', async () => {
+    const gateway = await start('10s');
+    const clients = [...(await Promise.all([1, 2].map(() => gateway.connect()))), await gateway.connectModern()];
+    const calls = clients.flatMap(({ client }) =>
+      [300, 600, 900].map((ms) => client.callTool({ name: 'up_slow', arguments: { ms, tag: `${ms}` } })),
+    );
+    await sleep(100);
+    gateway.process.kill('SIGTERM');
+    await waitFor(async () => (await fetch(`${gateway.origin}/health`).catch(() => null)) === null);
+    const texts = (await Promise.all(calls)).map((result) => JSON.stringify(result));
+    for (const [i, text] of texts.entries()) expect(text).toContain(`slow ${[300, 600, 900][i % 3]}`);
+    await waitFor(() => gateway.process.exitCode !== null);
+    expect(gateway.process.exitCode).toBe(0);
+  });
+
+  it('says on a connection that is in use that it is not ready any more, and ends it', async () => {
+    const gateway = await start('10s');
+    const params = enveloped('{"name":"up_slow","arguments":{"ms":700}}');
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+    const headers = { ...mirrored('tools/call', '{"name":"up_slow"}'), 'content-type': 'application/json' };
+    const socket = openSocket(gateway.origin);
+    const lines = Object.entries({ ...headers, accept: 'application/json, text/event-stream' });
+    socket.write(
+      [
+        'POST /mcp HTTP/1.1',
+        `host: ${new URL(gateway.origin).host}`,
+        ...lines.map(([name, value]) => `${name}: ${value}`),
+        `content-length: ${Buffer.byteLength(body)}`,
+        '',
+        body,
+      ].join('\r\n'),
+    );
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk;
+    });
+    await sleep(200);
+    gateway.process.kill('SIGTERM');
+    await sleep(200);
+    socket.write(`GET /ready HTTP/1.1\r\nhost: ${new URL(gateway.origin).host}\r\n\r\n`);
+    await once(socket, 'close');
+    expect(text).toContain('slow');
+    expect(text).toMatch(/HTTP\/1\.1 503 [^]*connection: close[^]*\{"status":"draining"\}$/i);
+    await waitFor(() => gateway.process.exitCode !== null);
+  });
+
+  it('waits no longer than it was told to', async () => {
+    const gateway = await start('300ms');
+    const { client } = await gateway.connect();
+    client.callTool({ name: 'up_hang' }).catch(() => {});
+    await sleep(100);
+    const began = Date.now();
+    gateway.process.kill('SIGTERM');
+    await waitFor(() => gateway.process.exitCode !== null);
+    expect(Date.now() - began).toBeGreaterThanOrEqual(300);
+    expect(Date.now() - began).toBeLessThan(8_000);
+  });
+
+  it('twice ends it at once', async () => {
+    const gateway = await start('60s');
+    const { client } = await gateway.connect();
+    client.callTool({ name: 'up_hang' }).catch(() => {});
+    await sleep(100);
+    gateway.process.kill('SIGTERM');
+    await sleep(200);
+    gateway.process.kill('SIGTERM');
+    await waitFor(() => gateway.process.exitCode !== null, 5_000);
+    expect(gateway.process.exitCode).toBe(143);
+  });
+});
