@@ -120,6 +120,14 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return config.results && answer !== null ? args + printResult(answer, config.maxValue, redact) : args;
   }
 
+  function answeredLine(to: AuditLog, by: Caller, message: Message, answer: Parts): string {
+    return (
+      `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
+      `,"server":"toolgate","namespace":""${printAsked(message, redact)},"status":"ok","ms":0` +
+      `,"bytes_in":${message.bytes.length},"bytes_out":${sizeOf(answer)}${valuesOf(message, answer)}}`
+    );
+  }
+
   function denialLine(to: AuditLog, by: Caller, message: Message, { code }: GatewayError): string {
     return (
       `${head(to)},"request":${printId(message, redact)},"kind":"denial"${textOf(by)},"method":"${message.method}"` +
@@ -157,6 +165,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
         lastError = error;
         opened.write(callLine(opened, call, outcome, ms, error, answer));
       },
+      answered: (by, message, answer) => opened.write(answeredLine(opened, by, message, answer)),
       refused(by, message, error) {
         if (error !== lastError) opened.write(denialLine(opened, by, message, error));
         lastError = null;

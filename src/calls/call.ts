@@ -36,6 +36,8 @@ export interface Lane {
 export interface Recorder {
   /** A call is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one; `answer` that of the server. */
   called(call: Call, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
+  /** Toolgate has answered without a server, from what it keeps. */
+  answered(by: Caller, message: Message, answer: Parts): void;
   /** A call reached no server. */
   refused(by: Caller, message: Message, error: GatewayError): void;
 }

@@ -64,6 +64,8 @@ export function createRouting(stations: Stations): Routing {
   function route(member: Member, message: Message, sink: Sink): Ticket {
     const rest = message.method === 'resources/read' ? kept.read(member.principal, message) : null;
     if (rest !== null) {
+      if (audit.stops) throw new GatewayError('audit_unavailable', UNRECORDED);
+      audit.recorder?.answered(member, message, rest);
       sink.result(rest, 'legacy');
       return NO_TICKET;
     }

@@ -57,7 +57,7 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
     }
     case 'admin': {
       const { act, agent, detail } = event as EventMap['admin'];
-      return [{ level: 'info', message: [act, ...(agent === '' ? [] : [`by ${agent}`]), detail].join(' ').trim() }];
+      return [{ level: 'info', message: [act, agent, detail].filter((part) => part !== '').join(' ') }];
     }
     case 'unauthorized': {
       const { reason, remote } = event as EventMap['unauthorized'];

@@ -2,16 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
-import { NOBODY } from '../../src/protocol/envelope.ts';
-import { readMessage } from '../../src/protocol/read.ts';
-import { READS_AT_ONCE } from '../../src/sources/connection.ts';
+import { runCli } from '../cli/run.ts';
 import { connectSse } from '../support/connection.ts';
 import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
-import { auditOf, isAdmin, isCall, isDenial, type Line, pure, readLines, waitForLines } from './records.ts';
+import { auditOf, isAdmin, isCall, isDenial, pure, readLines, waitForLines } from './records.ts';
 
 const ON = '[audit]\nenabled = true\n';
 const items = server('basic', '--resources', 'doc://a', '--templates', 'doc://by/{id}', '--prompts', 'p');
@@ -212,12 +208,31 @@ describe('a denial', () => {
       ['unauthorized', 'http', '127.0.0.1'],
       ['unauthorized', 'http', '127.0.0.1'],
     ]);
-    expect(lines[0]!.detail).toBe('no credential');
+    expect(lines[0]!.detail).toBe('no token');
     expect(JSON.stringify(lines)).not.toContain('wrong-wrong');
   });
 });
 
 describe('an administrative act', () => {
+  it('is what is done to agents, and never their tokens', async () => {
+    const gateway = await startHttp({ config, env: { BEARER_TOKEN: 'a-token' } });
+    const agents = (...args: string[]) => runCli(['agents', ...args], { cwd: gateway.cwd });
+    const act = (name: string) => waitForLines(gateway.cwd, 1, (line) => line.act === name && line.agent === 'ci');
+    const { stdout } = await agents('add', 'ci');
+    await act('agent_added');
+    const token = /tg_[\w-]+/.exec(stdout)![0];
+    const { client } = await gateway.connect({ headers: { authorization: `Bearer ${token}` } });
+    await client.callTool({ name: 'a_echo', arguments: { token } });
+    const [call] = await waitForLines(gateway.cwd, 1, isCall);
+    expect(call).toMatchObject({ agent: 'ci', door: 'http', status: 'ok' });
+    await agents('rotate', 'ci');
+    await act('agent_rotated');
+    await agents('revoke', 'ci');
+    await act('agent_revoked');
+    await gateway.stop();
+    expect(JSON.stringify(readLines(auditOf(gateway.cwd))) + gateway.stderr()).not.toContain(token);
+  });
+
   it('is the start, each configuration, and the end', async () => {
     const gateway = await startHttp({ config });
     const file = join(gateway.cwd, 'tools.toml');
@@ -263,63 +278,5 @@ describe('an administrative act', () => {
     await gateway.stop();
     expect(readLines(other).filter(isCall)).toHaveLength(1);
     expect(readLines(auditOf(gateway.cwd)).map(({ act }) => act)).toEqual(['start', 'stop']);
-  });
-});
-
-describe('in a program', () => {
-  it('names with a password in them are written and counted without it', async () => {
-    const cwd = tempFolder();
-    const command = server('basic', '--resources', 'db://u:hunter2-hunter2@h/x');
-    const value = { servers: [{ namespace: 'a', command }], audit: { enabled: true } };
-    const gateway = createGateway(configFromValue(value, { cwd, env: { DB_PASS: 'hunter2-hunter2' } }));
-    await gateway.tried();
-    const { caller } = openLocalDoor(gateway);
-    const params = { uri: 'a_db://u:hunter2-hunter2@h/x' };
-    const message = readMessage(
-      Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'resources/read', params })),
-    );
-    await new Promise<void>((resolve) => {
-      const done = () => resolve();
-      caller.call(message, {
-        ...NOBODY,
-        ...READS_AT_ONCE,
-        owner: caller,
-        awaySince: null,
-        admit() {},
-        notify() {},
-        ask() {},
-        result: done,
-        error: done,
-        fail: done,
-      });
-    });
-    await gateway.close();
-    expect(gateway.figures.entries()).toMatchObject([{ name: 'db://u:[redacted]@h/x', calls: 1 }]);
-    expect(readLines(auditOf(cwd)).find(isCall)).toMatchObject({
-      request: 'x',
-      tool: 'db://u:[redacted]@h/x',
-      name: 'a_db://u:[redacted]@h/x',
-    });
-  });
-
-  it('middleware that answers or refuses by itself is written down, and a call that it passes on only once', async () => {
-    const cwd = tempFolder();
-    const value = { servers: [{ namespace: 'a', command: items }], audit: { enabled: true } };
-    const gateway = createGateway(configFromValue(value, { cwd, env: {} }));
-    gateway.use(async ({ name }, next) => {
-      if (name === 'a_count') return { content: [] };
-      if (name === 'a_raw') throw new GatewayError('forbidden', 'Not that one.');
-      return next();
-    });
-    await gateway.tried();
-    const door = openLocalDoor(gateway);
-    for (const name of ['a_echo', 'a_count', 'a_raw']) await door.callTool(name, {}).catch(() => {});
-    await gateway.close();
-    const lines = readLines(auditOf(cwd)).filter((line: Line) => !isAdmin(line));
-    expect(lines.map(({ kind, tool, status, door: way }) => [kind, tool, status, way])).toEqual([
-      ['call', 'echo', 'ok', 'local'],
-      ['call', 'count', 'ok', 'local'],
-      ['denial', 'a_raw', 'forbidden', 'local'],
-    ]);
   });
 });

@@ -170,7 +170,7 @@ describe('a running gateway', () => {
     expect(await letIn(gateway, gone)).toBe(401);
     expect(await letIn(gateway, kept)).toBe(200);
     expect(ended.filter((name) => name.startsWith('kept'))).toEqual([]);
-    await waitFor(() => gateway.stderr().includes('agent revoked gone'));
+    await waitFor(() => gateway.stderr().includes('agent_revoked gone'));
   });
 
   it('ends a call that is under way for an agent that is revoked', async () => {

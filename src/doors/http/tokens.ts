@@ -94,10 +94,10 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
     for (const agent of after) {
       const old = earlier.get(agent.name);
       earlier.delete(agent.name);
-      if (old === undefined) tell('agent added', agent.name);
-      else if (JSON.stringify(old.tokens) !== JSON.stringify(agent.tokens)) tell('agent rotated', agent.name);
+      if (old === undefined) tell('agent_added', agent.name);
+      else if (JSON.stringify(old.tokens) !== JSON.stringify(agent.tokens)) tell('agent_rotated', agent.name);
     }
-    for (const name of earlier.keys()) tell('agent revoked', name);
+    for (const name of earlier.keys()) tell('agent_revoked', name);
   }
 
   return {
