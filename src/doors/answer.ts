@@ -13,7 +13,7 @@ import { inputRequired, type Question, unanswerable } from '../protocol/question
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Admission, Ticket } from '../sources/connection.ts';
-import type { Pass } from './pass.ts';
+import { type Pass, TAKEN_BACK } from './pass.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
 export const SLOW = 1024 * 1024;
@@ -45,8 +45,6 @@ const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'capability_missing',
   'revision_unsupported',
 ]);
-
-const TAKEN_BACK = new GatewayError('unauthorized', 'The credential was taken back while the request was under way.');
 
 /** The client that an answer is for. */
 export interface Client {

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/config/identity.ts';
 import { runCli, startCli } from '../cli/run.ts';
-import { initialize, PING, startSession } from '../http/raw.ts';
+import { initialize, openSocket, PING, readReply, startSession } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { connectModernHttp } from '../support/modern.ts';
+import { connectModernHttp, enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -187,6 +187,35 @@ describe('a running gateway', () => {
     await expect(modern).rejects.toThrow('The credential was taken back');
     await expect(legacy).rejects.toThrow('The credential was taken back');
     expect(Date.now() - started).toBeLessThan(5_000);
+  });
+
+  it('does not carry out what comes in slowly, when its agent was revoked meanwhile', async () => {
+    const cwd = folder();
+    const [gone, kept] = [await add(cwd, 'gone'), await add(cwd, 'kept')];
+    const gateway = await startHttp({ cwd });
+    const params = enveloped('{"name":"up_count","arguments":{}}');
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+    const lines = {
+      host: '127.0.0.1',
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'content-length': String(body.length),
+      connection: 'close',
+      ...mirrored('tools/call', params),
+      ...bearer(gone),
+    };
+    const socket = openSocket(gateway.origin);
+    const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`POST /mcp HTTP/1.1\r\n${head.join('')}\r\n${body.slice(0, 20)}`);
+    await runCli(['agents', 'revoke', 'gone'], { cwd });
+    await waitFor(async () => (await letIn(gateway, gone)) === 401);
+    socket.write(body.slice(20));
+    const reply = await readReply(socket);
+    expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="toolgate"']);
+    const session = await startSession(gateway, { headers: bearer(kept) });
+    expect(JSON.stringify(await session.ask('tools/call', { name: 'up_count', arguments: {} }))).toContain(
+      '"text":"1"',
+    );
   });
 
   it('takes the old token for as long as the grace lasts', async () => {

@@ -6,6 +6,7 @@ import { isRequest, type Message, parseParams } from '../../protocol/message.ts'
 import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../protocol/revisions.ts';
 import { readOverHttp } from '../../protocol/trace.ts';
+import { requireGround } from '../pass.ts';
 import { deliver } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
 import { HttpExchange } from './exchange.ts';
@@ -36,6 +37,7 @@ export function createMcpHandler(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
+        requireGround(post.visitor.pass);
         receive(body, post);
       } catch (failure) {
         fail(post.response, failure, post.headers);

@@ -74,6 +74,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     gateway.events.emit('sent_away', { code: known.code });
     const headers = [...admitted];
     if (known instanceof Refusal) headers.push('www-authenticate', known.challenge);
+    else if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
     const modern = isModernHeader(response.req.headers);
     if (known.code === 'method_not_allowed') headers.push('allow', allowed(response.req, modern));
     // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
@@ -247,8 +248,8 @@ function preflight({ methods }: Route, { headers }: IncomingMessage): readonly s
 }
 
 function allowed({ url = '/' }: IncomingMessage, modern: boolean): string {
-  const { methods = [], access } = findRoute(pathOf(url)) ?? {};
-  return modern && access === 'agent' ? 'POST' : methods.join(', ');
+  const { methods = [], path = '' } = findRoute(pathOf(url)) ?? {};
+  return modern && path.startsWith('/mcp') ? 'POST' : methods.join(', ');
 }
 
 function nothingHere(): GatewayError {

@@ -11,7 +11,7 @@ import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch } from '../../protocol/revisions.ts';
 import { readOverHttp } from '../../protocol/trace.ts';
 import type { Exchange } from '../answer.ts';
-import { isOver, outlasts } from '../pass.ts';
+import { isOver, outlasts, requireGround } from '../pass.ts';
 import { deliver, Peer } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
 import { requireJson, requireStreamReader } from './rules.ts';
@@ -58,6 +58,7 @@ export function createSseDoor(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
+        requireGround(post.visitor.pass);
         receive(find(post.request, post.visitor), body, post.request);
         post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
       } catch (failure) {
