@@ -236,7 +236,7 @@ describe('a token of the identity provider', () => {
 
   it('does not come up in the log, whatever became of it', () => {
     const log = gateway.stderr();
-    expect(log).toContain('refused 127.0.0.1: The token has expired');
+    expect(log).toContain('a client at 127.0.0.1 was refused: The token has expired');
     expect(log).not.toMatch(/eyJ|alice|mallory/);
   });
 });
