@@ -218,6 +218,20 @@ describe('a running gateway', () => {
     );
   });
 
+  it('writes down what was done to agents and who was refused, without a token or a hash', async () => {
+    const cwd = folder();
+    const first = await add(cwd, 'first');
+    const gateway = await startHttp({ cwd });
+    const second = await add(cwd, 'second');
+    await waitFor(async () => (await letIn(gateway, second)) === 200);
+    await runCli(['agents', 'revoke', 'first'], { cwd });
+    await waitFor(async () => (await letIn(gateway, first)) === 401);
+    await gateway.stop();
+    const { stdout } = await runCli(['audit', 'query', '--limit', '0', '--json'], { cwd });
+    for (const word of ['agent_added', 'agent_revoked', 'The token is unknown']) expect(stdout).toContain(word);
+    for (const secret of [first, second, sha256(first), sha256(second)]) expect(stdout).not.toContain(secret);
+  });
+
   it('takes the old token for as long as the grace lasts', async () => {
     const cwd = folder();
     const old = await add(cwd, 'ci');
