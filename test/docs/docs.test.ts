@@ -9,11 +9,12 @@ import { serverEntry } from '../support/server.ts';
 import { figureChecks } from './figures.ts';
 import { readAnchors, readLinks, readRows } from './markdown.ts';
 import { root, runPage, toPattern } from './page.ts';
+import { probeChecks } from './probes.ts';
 
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 
 describe('every block does what the page says', () => {
-  it.each(pages)('%s', (page) => runPage(page, figureChecks), 60_000);
+  it.each(pages)('%s', (page) => runPage(page, { ...figureChecks, ...probeChecks }), 60_000);
 });
 
 describe('docs/configuration.md has every key with its default', () => {
