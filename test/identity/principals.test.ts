@@ -86,6 +86,7 @@ describe.each([
     });
     const text = await stolen.text().catch(() => '');
     expect(text).not.toContain('secret-word');
+    await hers.end();
   });
 
   it('a question cannot be answered', async () => {
