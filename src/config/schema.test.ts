@@ -229,6 +229,7 @@ it('accepts an empty configuration and fills in every default', () => {
       port: 8808,
       allowed_origins: [],
       allowed_hosts: [],
+      drain: 20_000,
       session_ttl: 86_400_000,
       max_sessions: 100_000,
       sse: true,

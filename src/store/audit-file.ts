@@ -2,6 +2,7 @@
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Other files in the folder are not ours. */
 export const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
@@ -17,6 +18,8 @@ export interface DayFile {
 const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | (constants.O_NOFOLLOW ?? 0);
 /** How often it is looked whether the file is still there. */
 const LOOK = 50;
+/** How long a file stays as it is that nobody is writing to. */
+const SETTLE = 20;
 const BREAK = Buffer.from('\n');
 
 export function openDayFile(folder: string): DayFile {
@@ -56,7 +59,7 @@ export function openDayFile(folder: string): DayFile {
       ours = await opened.stat();
       if (!ours.isFile()) throw new Error(`${day}.jsonl is not a regular file`);
       looked = performance.now();
-      broken = await endsWithin(opened, ours.size);
+      broken = await endsWithin(opened);
     },
     async append(bytes) {
       const all = broken ? Buffer.concat([BREAK, bytes]) : bytes;
@@ -69,11 +72,16 @@ export function openDayFile(folder: string): DayFile {
   };
 }
 
-/** After a power cut, or when another gateway's disk was full. */
-async function endsWithin(handle: FileHandle, size: number): Promise<boolean> {
-  if (size === 0) return false;
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
-  return bytesRead === 1 && buffer[0] !== 0x0a;
+/** After a power cut, or when another gateway's disk was full; but not while another gateway is just writing. */
+async function endsWithin(handle: FileHandle): Promise<boolean> {
+  for (let before = -1; ; await sleep(SETTLE)) {
+    const { size } = await handle.stat();
+    if (size === 0) return false;
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
+    if (bytesRead === 1 && buffer[0] === 0x0a) return false;
+    if (size === before) return true;
+    before = size;
+  }
 }
 
 function linesIn(bytes: Buffer): number {

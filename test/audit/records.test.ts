@@ -217,7 +217,7 @@ describe('an administrative act', () => {
   it('is what is done to agents, and never their tokens', async () => {
     const gateway = await startHttp({ config, env: { BEARER_TOKEN: 'a-token' } });
     const agents = (...args: string[]) => runCli(['agents', ...args], { cwd: gateway.cwd });
-    const act = (name: string) => waitForLines(gateway.cwd, 1, (line) => line.act === name && line.agent === 'ci');
+    const act = (name: string) => waitForLines(gateway.cwd, 1, (line) => line.act === name && line.detail === 'ci');
     const { stdout } = await agents('add', 'ci');
     await act('agent_added');
     const token = /tg_[\w-]+/.exec(stdout)![0];

@@ -54,7 +54,7 @@ describe('SIGTERM', () => {
     socket.write(`GET /ready HTTP/1.1\r\nhost: ${new URL(gateway.origin).host}\r\n\r\n`);
     await once(socket, 'close');
     expect(text).toContain('slow');
-    expect(text).toMatch(/HTTP\/1\.1 503 [^]*connection: close[^]*\{"status":"draining"\}$/i);
+    expect(text).toMatch(/HTTP\/1\.1 503 [\s\S]*connection: close[\s\S]*\{"status":"draining"\}$/i);
     await waitFor(() => gateway.process.exitCode !== null);
   });
 
