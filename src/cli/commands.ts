@@ -107,7 +107,7 @@ export const commands = {
     options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
   },
   list: {
-    usage: 'toolgate list [servers|tools|resources|prompts|agents]',
+    usage: 'toolgate list [servers|tools|resources|prompts|toolsets|agents]',
     summary: 'what the configured servers offer; * marks what is active',
     details: [
       '--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations; also of agents.',
@@ -118,7 +118,7 @@ export const commands = {
     usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip|import] [NAME] [TOOL …]',
     summary: 'named choices of tools, and which one is equipped at the start',
     details: [
-      'Tools are named as server.tool or as they are exposed, or by patterns such as "git.*".',
+      'Tools are named as server.tool or as they are exposed, or by patterns such as "git.*". toolgate toolset is the same.',
       'import takes the toolsets that hypertool-mcp has saved, from the file that is named or from its usual place.',
     ],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
@@ -173,16 +173,19 @@ export interface Invocation {
   readonly options: Options;
 }
 
+/** What else commands are called. */
+const ALIASES: Readonly<Record<string, CommandName>> = { toolset: 'toolsets', agent: 'agents' };
+
 export function parseCommandLine(argv: readonly string[]): Invocation {
   const first = argv[0] ?? '';
   const named = first !== '' && !first.startsWith('-');
-  if (named && !Object.hasOwn(commands, first)) {
+  if (named && !Object.hasOwn(commands, first) && !Object.hasOwn(ALIASES, first)) {
     throw new GatewayError(
       'usage',
       `There is no command "${first}".${didYouMean(first, Object.keys(commands))} See toolgate --help.`,
     );
   }
-  const command = (named ? first : 'stdio') as CommandName;
+  const command = named ? (ALIASES[first] ?? (first as CommandName)) : 'stdio';
   const allowed: readonly OptionName[] = [...commands[command].options, 'help', 'version'];
   const config = Object.fromEntries(
     allowed.map((name) => {

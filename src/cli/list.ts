@@ -13,6 +13,7 @@ import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { showStats } from './stats.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';
+import { toolsets } from './toolsets.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
   tools: ['tool'],
@@ -22,8 +23,8 @@ const kinds: Readonly<Record<string, readonly Kind[]>> = {
 
 export async function list(args: readonly string[], options: Options): Promise<number> {
   const what = args[0] ?? 'tools';
-  if (what !== 'servers' && what !== 'agents' && !Object.hasOwn(kinds, what)) {
-    const names = ['servers', ...Object.keys(kinds), 'agents'];
+  const names = ['servers', ...Object.keys(kinds), 'toolsets', 'agents'];
+  if (!names.includes(what)) {
     throw new GatewayError(
       'usage',
       `"${what}" cannot be listed.${didYouMean(what, names)} Choose from ${names.join(', ')}.`,
@@ -32,6 +33,7 @@ export async function list(args: readonly string[], options: Options): Promise<n
   if (options.stats === true) return showStats(what, options);
   if (options.url !== undefined) throw new GatewayError('usage', '--url says where to ask for --stats; add that.');
   if (what === 'agents') return agents(['list'], options);
+  if (what === 'toolsets') return toolsets(['list'], options);
   const show = async (gateway: Gateway) => {
     if (what === 'servers') printServers(gateway, options.json === true);
     else printEntries(gateway, kinds[what]!, options);
