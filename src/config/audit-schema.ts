@@ -28,7 +28,7 @@ export const auditSchema = strictMap({
     .describe('Whether calls are written down. Default: `true` for `toolgate serve`, `false` for everything else.'),
   dir: text()
     .optional()
-    .describe('Folder for the files, relative to the folder of this file. Default: `audit` in `data_dir`.'),
+    .describe('Folder for the files, relative to the folder of this file. Default: `logs` in `data_dir`.'),
   retention: days()
     .prefault('30d')
     .describe('Files of days before that are removed. The environment variable LOG_RETENTION_DAYS goes first.'),

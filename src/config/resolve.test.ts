@@ -93,7 +93,7 @@ it('has every default filled in', () => {
     },
     audit: {
       enabled: null,
-      dir: '/etc/app/.toolgate/audit',
+      dir: '/etc/app/.toolgate/logs',
       retention: 30,
       arguments: false,
       results: false,

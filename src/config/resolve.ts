@@ -103,7 +103,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     },
     audit: {
       enabled: audit.enabled ?? null,
-      dir: audit.dir === undefined ? resolve(data, 'audit') : resolve(folder, text(['audit', 'dir'], audit.dir)),
+      dir: audit.dir === undefined ? resolve(data, 'logs') : resolve(folder, text(['audit', 'dir'], audit.dir)),
       retention: (days && readDays(days)) || audit.retention,
       arguments: audit.arguments,
       results: audit.results,

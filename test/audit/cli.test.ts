@@ -68,7 +68,7 @@ describe('tail and query', () => {
   it('say that there is nothing, and pass over damaged lines', async () => {
     const cwd = tempFolder({
       'tools.toml': config,
-      '.toolgate/audit/2026-11-16.jsonl':
+      '.toolgate/logs/2026-11-16.jsonl':
         '{"time":"2026-11-16T00:00:00.000Z","kind":"admin","act":"start","status":"ok"}\n{"ti\n\n7\n',
     });
     const { stdout, stderr } = await runCli(['audit', 'query'], { cwd });
@@ -120,7 +120,7 @@ describe('verify', () => {
       expect.stringMatching(/^✓ \d+ lines in 1 file as they were written\n$/),
     ]);
     const line = '{"time":"2026-11-16T00:00:00.000Z","kind":"admin","act":"start","status":"ok"}\n';
-    const cwd = tempFolder({ 'tools.toml': config, '.toolgate/audit/2026-11-16.jsonl': line });
+    const cwd = tempFolder({ 'tools.toml': config, '.toolgate/logs/2026-11-16.jsonl': line });
     const { code, stdout } = await runCli(['audit', 'verify'], { cwd });
     expect(code).toBe(1);
     expect(stdout).toContain('✗ 2026-11-16.jsonl:1: 1 line is without a seal: added, or cut off');

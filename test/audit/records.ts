@@ -20,7 +20,7 @@ export function readLines(folder: string): Line[] {
 
 /** The audit of a gateway that was started in `cwd`. */
 export function auditOf(cwd: string): string {
-  return join(cwd, '.toolgate', 'audit');
+  return join(cwd, '.toolgate', 'logs');
 }
 
 /** The lines, as soon as there are `count` of those that fit. */

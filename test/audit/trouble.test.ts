@@ -102,7 +102,7 @@ it('shares its folder with another gateway', async () => {
 });
 
 it('removes old files as the environment says', async () => {
-  const files = Object.fromEntries(['2020-01-01', '2020-01-02'].map((day) => [`.toolgate/audit/${day}.jsonl`, '']));
+  const files = Object.fromEntries(['2020-01-01', '2020-01-02'].map((day) => [`.toolgate/logs/${day}.jsonl`, '']));
   const gateway = await startHttp({ config: servers, files, env: { LOG_RETENTION_DAYS: '7' } });
   await waitForLines(gateway.cwd, 1, ({ act }) => act === 'start');
   expect(readLines(auditOf(gateway.cwd))).toHaveLength(1);

@@ -222,7 +222,7 @@ async function hang({ origin }: HttpGateway, count: number) {
 
 /** Waits until the audit has all that is due, or nothing more comes. */
 async function countAudited({ cwd }: HttpGateway, due: number): Promise<number> {
-  const folder = join(cwd, '.toolgate', 'audit');
+  const folder = join(cwd, '.toolgate', 'logs');
   const count = () =>
     readdirSync(folder)
       .filter((file) => file.endsWith('.jsonl'))
