@@ -33,6 +33,8 @@ export interface Exchange {
   whenDrained(goOn: () => void): void;
   /** What its request was let in by, where that may end before it; null or absent where it does not, or is seen to elsewhere. */
   readonly pass?: Pass | null;
+  /** Whether nobody is there at present who would read the answer. Absent: somebody always is. */
+  readonly isGone?: boolean;
 }
 
 /** Errors about the request itself: to a modern client they are protocol errors, with a status of their own over HTTP. */
@@ -263,4 +265,9 @@ export function cancelByMessage(running: readonly Answer[], message: Message): v
 /** The client is gone. */
 export function cancelAll(running: readonly Answer[]): void {
   for (const answer of [...running]) answer.cancel('the client is gone');
+}
+
+/** How many of them somebody waits for. */
+export function countAwaited(running: readonly Answer[]): number {
+  return running.filter(({ exchange }) => exchange.isGone !== true).length;
 }

@@ -1,8 +1,8 @@
 /** What the methods of both eras have in common. */
 import { type Kind, kindWords } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import { TASKS_CAPABILITY } from '../protocol/envelope.ts';
-import { decodeString } from '../protocol/json.ts';
+import { type Audience, NOBODY, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
+import { decodeString, findMember } from '../protocol/json.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
 import { TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
@@ -67,6 +67,12 @@ export function idInUse(id: string): GatewayError {
 
 export function methodUnknown(method: string): GatewayError {
   return new GatewayError('method_unknown', `Toolgate does not know the method "${method}".`);
+}
+
+/** What the client says in `initialize` that it can be asked. */
+export function readClient({ bytes, paramsStart, paramsEnd }: Message): Audience {
+  const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
+  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
 }
 
 /** The `uri` that `resources/subscribe` and its opposite are about. */

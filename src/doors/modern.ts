@@ -21,7 +21,7 @@ import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import type { Ticket } from '../sources/connection.ts';
 import { createMute } from '../sources/guest.ts';
-import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
+import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
 import {
   after,
   idInUse,
@@ -103,6 +103,11 @@ export class ModernPeer implements Client {
 
   get inFlight(): number {
     return this.#running.length;
+  }
+
+  /** Those of them that a client is there for. */
+  get awaited(): number {
+    return countAwaited(this.#running);
   }
 
   /** Takes a request whose envelope has been checked; its answer goes through the exchange. */

@@ -10,8 +10,8 @@ import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway.ts';
-import { type Audience, NOBODY, readCapabilities } from '../protocol/envelope.ts';
-import { findMember, toBytes } from '../protocol/json.ts';
+import { type Audience, NOBODY } from '../protocol/envelope.ts';
+import { toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
@@ -19,7 +19,7 @@ import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions
 import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { withoutTasks } from '../protocol/task.ts';
 import { IDENTITY } from '../version.ts';
-import { Answer, type Client, cancelAll, cancelByMessage, type Exchange, findRunning } from './answer.ts';
+import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
 import {
   after,
   CAPABILITIES,
@@ -27,6 +27,7 @@ import {
   LEGACY_CAPABILITIES,
   listMethods,
   methodUnknown,
+  readClient,
   readCursor,
   readUri,
   refuseOurselves,
@@ -100,6 +101,11 @@ export class Peer implements Client {
 
   get inFlight(): number {
     return this.#running.length;
+  }
+
+  /** Those of them that a client is there for. */
+  get awaited(): number {
+    return countAwaited(this.#running);
   }
 
   /** Tasks came with the last revision that has sessions. */
@@ -334,12 +340,6 @@ const EMPTY = toBytes({});
 
 /** Who has not said how much to hear of servers' log messages. */
 const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
-
-/** What the client says in `initialize` that it can be asked. */
-function readClient({ bytes, paramsStart, paramsEnd }: Message): Audience {
-  const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
-  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
-}
 
 /** Hands a message to the peer, whichever kind it is. */
 export function deliver(peer: Peer, message: Message, exchange: () => Exchange): void {

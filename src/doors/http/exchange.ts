@@ -42,6 +42,10 @@ export class HttpExchange implements Exchange {
     if (expected > 1) this.startStreaming();
   }
 
+  get isGone(): boolean {
+    return this.stream === null ? this.response.destroyed : !this.stream.isOpen;
+  }
+
   send(message: Buffer): void {
     this.startStreaming().send(message);
   }

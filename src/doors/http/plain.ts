@@ -31,6 +31,9 @@ export function createPlainExchange(
     abandon: end,
     keepAlive() {},
     isFull: false,
+    get isGone() {
+      return response.destroyed;
+    },
     whenDrained: (goOn) => goOn(),
   };
 }

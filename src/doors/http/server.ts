@@ -211,7 +211,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
       isDraining = true;
       server.close();
       const end = Date.now() + ms;
-      while (sessions.inFlight + stateless.inFlight + sse.inFlight > 0 && Date.now() < end) await pause();
+      while (sessions.awaited + stateless.awaited + sse.awaited > 0 && Date.now() < end) await pause();
     },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -117,8 +117,8 @@ export class Session {
 
 export interface Sessions {
   readonly size: number;
-  /** Requests that wait for their answers. */
-  readonly inFlight: number;
+  /** Requests whose clients wait for the answers. */
+  readonly awaited: number;
   open(visitor: Visitor): Session;
   /** A session of somebody else is treated as if it were not there. */
   find(id: string, visitor: Visitor): Session;
@@ -166,9 +166,9 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
     get size() {
       return sessions.size;
     },
-    get inFlight() {
+    get awaited() {
       let sum = 0;
-      for (const { peer } of sessions.values()) sum += peer.inFlight;
+      for (const { peer } of sessions.values()) sum += peer.awaited;
       return sum;
     },
     open(visitor) {

@@ -28,8 +28,8 @@ type Handler = (
 
 export interface SseDoor {
   readonly size: number;
-  /** Requests that wait for their answers. */
-  readonly inFlight: number;
+  /** Requests whose clients wait for the answers. */
+  readonly awaited: number;
   readonly open: Handler;
   readonly post: Handler;
   keepAlive(): void;
@@ -95,9 +95,9 @@ export function createSseDoor(
     get size() {
       return sessions.size;
     },
-    get inFlight() {
+    get awaited() {
       let sum = 0;
-      for (const { peer } of sessions.values()) sum += peer.inFlight;
+      for (const { peer } of sessions.values()) sum += peer.awaited;
       return sum;
     },
     open(request, response, visitor, headers) {
@@ -166,6 +166,9 @@ function exchangeOn(stream: EventStream): Exchange {
     keepAlive() {},
     get isFull() {
       return stream.isFull;
+    },
+    get isGone() {
+      return !stream.isOpen;
     },
     whenDrained: (goOn) => stream.whenDrained(goOn),
   };

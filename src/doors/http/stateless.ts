@@ -29,8 +29,8 @@ export interface Stateless {
     visitor: Visitor,
     headers: readonly string[],
   ): void;
-  /** Requests that wait for their answers. */
-  readonly inFlight: number;
+  /** Requests whose clients wait for the answers. */
+  readonly awaited: number;
   keepAlive(): void;
   /** Ends what is under way for those whose credentials were taken back. */
   turnOut(): void;
@@ -71,9 +71,9 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
   const peers = createModernPeers(gateway);
 
   return {
-    get inFlight() {
+    get awaited() {
       let sum = 0;
-      for (const peer of peers.all) sum += peer.inFlight;
+      for (const peer of peers.all) sum += peer.awaited;
       return sum;
     },
     receive(message, request, response, visitor, headers) {
