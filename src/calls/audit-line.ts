@@ -75,7 +75,7 @@ export function printId({ bytes, idStart, idEnd }: Message, redact: Redact): str
 }
 
 /** Read by hand, because nearly all ids are such numbers and a text of two digits is dear; -1 for anything else. */
-function smallNumber(bytes: Buffer, start: number, end: number): number {
+export function smallNumber(bytes: Buffer, start: number, end: number): number {
   if (end - start > 9 || (bytes[start] === 0x30 && end - start > 1)) return -1;
   let value = 0;
   for (let at = start; at < end; at++) {

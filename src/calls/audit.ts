@@ -22,7 +22,9 @@ import {
   printMs,
   printResult,
   printText,
+  smallNumber,
 } from './audit-line.ts';
+import { PendingCalls } from './audit-pending.ts';
 import type { Call, Recorder } from './call.ts';
 import type { Caller } from './caller.ts';
 import { ERROR, OUTCOMES } from './figures.ts';
@@ -62,6 +64,9 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   let ending = Promise.resolve();
   let callers = new WeakMap<Caller, string>();
   let entries = new WeakMap<Entry, string>();
+  /** How the lines of a caller's calls of tools begin. */
+  let openings = new WeakMap<Caller, string>();
+  const pending = new PendingCalls();
   /** The last one that a line was written about: where a call fails at once its error comes by twice. */
   let lastError: GatewayError | null = null;
 
@@ -75,6 +80,9 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
           ok: problem === null,
           message: problem === null ? 'is written again' : `cannot be written to ${folder}: ${problem}`,
         }),
+      collect: () => {
+        if (log !== null) collect(log);
+      },
       lostLine: (count) => adminLine(log!, 'audit_lost', '', `${count} lines could not be written`),
     });
   }
@@ -96,7 +104,38 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return text;
   };
 
-  const head = (to: AuditLog): string => `{"time":"${to.time()}","id":"${boot}-${++serial}"`;
+  const next = () => ++serial;
+
+  /** Lines stand in the order in which things happened. */
+  const head = (to: AuditLog): string => {
+    collect(to);
+    return `{"time":"${to.time()}","id":"${boot}-${next()}"`;
+  };
+
+  function collect(to: AuditLog): void {
+    if (pending.size > 0) pending.print(to, boot, next);
+  }
+
+  /** Keeps a call for later, where nothing about it is out of the ordinary. */
+  function hold(to: AuditLog, call: Call, outcome: number, ms: number, answer: Parts | null): boolean {
+    const { message, by } = call;
+    if (outcome === ERROR || config.arguments || config.results || to.isFailing) return false;
+    const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
+    if (request < 0) return false;
+    if (pending.size === 0) to.hurry();
+    const bytesOut = answer === null ? 0 : sizeOf(answer);
+    pending.add(to.now(), openingOf(by, message), itemOf(call), request, outcome, ms, message.bytes.length, bytesOut);
+    if (pending.isFull) collect(to);
+    return true;
+  }
+
+  function openingOf(by: Caller, { method }: Message): string {
+    const known = method === 'tools/call' ? openings.get(by) : undefined;
+    if (known !== undefined) return known;
+    const text = `,"kind":"call"${textOf(by)},"method":"${method}"`;
+    if (method === 'tools/call') openings.set(by, text);
+    return text;
+  }
 
   function callLine(
     to: AuditLog,
@@ -163,7 +202,8 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     recorder = {
       called(call, outcome, ms, error, answer) {
         lastError = error;
-        opened.write(callLine(opened, call, outcome, ms, error, answer));
+        if (error !== null || !hold(opened, call, outcome, ms, answer))
+          opened.write(callLine(opened, call, outcome, ms, error, answer));
       },
       answered: (by, message, answer) => opened.write(answeredLine(opened, by, message, answer)),
       refused(by, message, error) {
@@ -192,6 +232,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     // What counts as secret may be more by now.
     callers = new WeakMap();
     entries = new WeakMap();
+    openings = new WeakMap();
     if (wanted && isSame) return;
     ending = stop();
     if (wanted) start(next.dir);

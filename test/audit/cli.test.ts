@@ -75,7 +75,7 @@ describe('tail and query', () => {
     expect(lines(stdout)).toHaveLength(2);
     expect(stderr).toBe('warning: 2 damaged lines were passed over\n');
     const none = await runCli(['audit', 'query', '--kind', 'call'], { cwd });
-    expect(none.stdout).toMatch(/^Nothing like that is written down in .*audit\.\n$/);
+    expect(none.stdout).toMatch(/^Nothing like that is written down in .*logs\.\n$/);
   });
 
   it.each([

@@ -1,0 +1,61 @@
+/**
+ * Calls that are to be written down, as bare numbers and texts that are there anyway. Lines are made of them many at a time:
+ * a call that comes alone would otherwise pay for code that is not in the processor's memory any more, several times over.
+ */
+import type { AuditLog } from '../store/audit.ts';
+import { printMs } from './audit-line.ts';
+import { OUTCOMES } from './figures.ts';
+
+/** How many wait at most; then they are printed at once. */
+const MOST = 256;
+const FIELDS = 6;
+
+export class PendingCalls {
+  readonly numbers = new Float64Array(MOST * FIELDS);
+  readonly callers: string[] = new Array<string>(MOST).fill('');
+  readonly items: string[] = new Array<string>(MOST).fill('');
+  size = 0;
+
+  get isFull(): boolean {
+    return this.size === MOST;
+  }
+
+  /** `caller` and `item` are pieces of the line, in ASCII. */
+  add(
+    time: number,
+    caller: string,
+    item: string,
+    request: number,
+    outcome: number,
+    ms: number,
+    bytesIn: number,
+    bytesOut: number,
+  ): void {
+    const { numbers, size } = this;
+    const at = size * FIELDS;
+    numbers[at] = time;
+    numbers[at + 1] = request;
+    numbers[at + 2] = outcome;
+    numbers[at + 3] = ms;
+    numbers[at + 4] = bytesIn;
+    numbers[at + 5] = bytesOut;
+    this.callers[size] = caller;
+    this.items[size] = item;
+    this.size++;
+  }
+
+  /** Prints all of them; `next` gives each line its number. */
+  print(log: AuditLog, boot: string, next: () => number): void {
+    const { numbers, callers, items, size } = this;
+    this.size = 0;
+    for (let i = 0; i < size; i++) {
+      const at = i * FIELDS;
+      log.add(
+        `{"time":"${log.timeAt(numbers[at]!)}","id":"${boot}-${next()}","request":${numbers[at + 1]!}${callers[i]!}` +
+          `${items[i]!}${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${numbers[at + 4]!},"bytes_out":${numbers[at + 5]!}}`,
+      );
+    }
+  }
+}
+
+const STATUSES = OUTCOMES.map((outcome) => `,"status":"${outcome}","ms":`);
