@@ -4,7 +4,7 @@ import { holdPolicies } from '../soak/policies.ts';
 import { createRandom } from '../soak/random.ts';
 
 it('keeps agents to their policies while a server hangs', { timeout: 120_000 }, async () => {
-  const plan = { agents: 12, hanging: 100, phase: 1_500, pace: 50 };
+  const plan = { agents: 12, hanging: 100, rounds: 1, phase: 1_500, pace: 50 };
   const { calls, denials, leaks, audited } = await holdPolicies(plan, createRandom());
   expect(leaks).toEqual([]);
   expect(calls).toBeGreaterThan(50);

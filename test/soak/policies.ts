@@ -17,8 +17,8 @@ export interface PolicyReport {
   /** Milliseconds, before and while the server hangs. */
   readonly p99: { readonly before: number; readonly during: number };
   readonly p50: { readonly before: number; readonly during: number };
-  /** What became of the calls of the server that hangs. */
-  readonly hanging: { readonly asked: number; readonly waiting: number; readonly refused: number };
+  /** Calls of the server that hangs, and how many of them were refused at once. */
+  readonly hanging: { readonly asked: number; readonly refused: number };
   /** Lines of the audit about these calls and denials, and how many there should be. */
   readonly audited: { readonly found: number; readonly due: number };
 }
@@ -26,7 +26,8 @@ export interface PolicyReport {
 export interface PolicyPlan {
   readonly agents: number;
   readonly hanging: number;
-  /** Milliseconds of each of the two phases. */
+  /** How often the server hangs, and milliseconds of each phase with and without that. */
+  readonly rounds: number;
   readonly phase: number;
   /** Milliseconds between two requests of one agent. */
   readonly pace: number;
@@ -183,23 +184,33 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
   }
 
   await phase();
-  const before = await phase();
-  const stuck = await hang(gateway, plan.hanging);
-  const during = await phase();
-  const hanging = { asked: plan.hanging, waiting: plan.hanging - stuck.refused(), refused: stuck.refused() };
-  const ended = stuck.end();
+  const calm: number[][] = [];
+  const hung: number[][] = [];
+  let refused = 0;
+  // By turns, so that whatever else the machine does hits both alike.
+  for (let round = 0; round < plan.rounds; round++) {
+    calm.push(await phase());
+    const stuck = await hang(gateway, plan.hanging);
+    hung.push(await phase());
+    refused += stuck.refused();
+    stuck.end();
+    await sleep(200);
+  }
   for (const { client } of clients) client.close();
   const due = counts.calls + counts.denials;
-  const audited = { found: await countAudited(gateway, due), due };
-  await ended;
-  const quantile = (times: number[], share: number) => times[Math.floor(times.length * share)] ?? 0;
+  const quantile = (share: number) => (times: number[]) => times[Math.floor(times.length * share)] ?? 0;
+  const middle = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
+  const compare = (share: number) => ({
+    before: middle(calm.map(quantile(share))),
+    during: middle(hung.map(quantile(share))),
+  });
   return {
     ...counts,
     leaks,
-    p99: { before: quantile(before, 0.99), during: quantile(during, 0.99) },
-    p50: { before: quantile(before, 0.5), during: quantile(during, 0.5) },
-    hanging,
-    audited,
+    p99: compare(0.99),
+    p50: compare(0.5),
+    hanging: { asked: plan.hanging * plan.rounds, refused },
+    audited: { found: await countAudited(gateway, due), due },
   };
 }
 
@@ -214,7 +225,7 @@ async function hang({ origin }: HttpGateway, count: number) {
   await sleep(1_000);
   return {
     refused: () => refused,
-    async end() {
+    end() {
       for (const client of clients) client.close();
     },
   };
