@@ -52,10 +52,20 @@ export class PendingCalls {
       const at = i * FIELDS;
       log.add(
         `{"time":"${log.timeAt(numbers[at]!)}","id":"${boot}-${next()}","request":${numbers[at + 1]!}${callers[i]!}` +
-          `${items[i]!}${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${numbers[at + 4]!},"bytes_out":${numbers[at + 5]!}}`,
+          `${items[i]!}${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${printSize(numbers[at + 4]!)},"bytes_out":${printSize(numbers[at + 5]!)}}`,
       );
     }
   }
 }
 
 const STATUSES = OUTCOMES.map((outcome) => `,"status":"${outcome}","ms":`);
+
+// Sizes come again and again, and printing a number is dear.
+const sizes: string[] = [];
+const MOST_SIZES = 4_096;
+
+function printSize(size: number): string {
+  if (size >= MOST_SIZES) return String(size);
+  sizes[size] ??= String(size);
+  return sizes[size];
+}
