@@ -60,7 +60,7 @@ export async function build() {
 }
 
 /** What the bundle takes in; everything else in node_modules is installed with the package. */
-const bundled = ['zod', 'smol-toml'];
+const bundled = ['zod', 'smol-toml', 'ajv', 'fast-deep-equal', 'fast-uri', 'json-schema-traverse'];
 
 /**
  * A few files instead of a hundred, without what is not used: that is most of the time a start takes. Types stay apart.
@@ -82,10 +82,39 @@ async function bundle(folder) {
     // Less to read at each start. Names stay, so that a stack still says something.
     minify: { mangle: false },
   });
+  await bundleWorker(join(folder, 'worker'));
   for (const name of bundled) {
     mkdirSync(join(folder, 'licenses'), { recursive: true });
     copyFileSync(join(root, 'node_modules', name, 'LICENSE'), join(folder, 'licenses', `${name}.txt`));
   }
+}
+
+/**
+ * What runs in the workers of Node, and what their tools may import from us: a folder that is whole without any package, so
+ * that nothing else of ours has to be within their reach.
+ */
+async function bundleWorker(folder) {
+  const { rolldown } = await import('rolldown');
+  const source = (path) => join(root, 'src/workers', path);
+  const made = await rolldown({
+    input: {
+      host: source('host/main.ts'),
+      lifeline: source('host/lifeline.ts'),
+      toolgate: source('provided/toolgate.ts'),
+      zod: source('provided/zod.ts'),
+      'zod-mini': source('provided/zod-mini.ts'),
+    },
+    platform: 'node',
+    logLevel: 'warn',
+  });
+  await made.write({
+    dir: folder,
+    format: 'esm',
+    // Modules by their own name, because their package.json may be out of reach.
+    entryFileNames: '[name].mjs',
+    chunkFileNames: 'chunks/[name]-[hash].mjs',
+    minify: { mangle: false },
+  });
 }
 
 /** Runs a program to its end and gives its exit code. A signal to us ends it too, and then us. */

@@ -5,6 +5,7 @@
 
 import { agentLimits } from './access/agent-limits.ts';
 import { isHidden } from './access/find.ts';
+import { isInhabited, NO_CONTROLS, namespaced } from './access/namespaced.ts';
 import { hasTimes, permissionAt, permitted } from './access/permission.ts';
 import { basePatterns } from './access/selection.ts';
 import { buildView } from './access/view.ts';
@@ -27,9 +28,9 @@ import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
 import { traceCall } from './calls/tracing.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
-import { BUILT_IN } from './catalog/entry.ts';
+import { BUILT_IN, type Owner } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
-import type { Config } from './config/config.ts';
+import type { Config, ServerConfig } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
 import { createControlCalls } from './controls/running.ts';
@@ -59,7 +60,11 @@ export interface Gateway {
   readonly shelf: Shelf;
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
+  /** Serves these beside the servers of the configuration, instead of those that were given before. */
+  serve(more: readonly ServerConfig[]): FleetReport;
   join(options: CallerOptions): Caller;
+  /** Whether there is a namespace of that name with something in it that the agent may use. */
+  knows(agent: string, namespace: string): boolean;
   /** Calls that wait for an answer of a client without a session. */
   readonly parked: ParkedCalls;
   readonly tasks: TaskDesk;
@@ -77,7 +82,7 @@ export interface Gateway {
   /** Somebody wants to hear the log messages of servers from this level on. */
   setLogLevel(level: LogLevel): void;
   statuses(): WatchedServer[];
-  /** Every server has been tried once. */
+  /** Every server that is there now has been tried once. */
   tried(): Promise<void>;
   /** Every server has been tried once and every required one is there. */
   isReady(): boolean;
@@ -96,12 +101,15 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { redact, learn } = createRedactor(initial.secrets());
   const events = createEvents(redact);
   let config = initial;
+  let more: readonly ServerConfig[] = [];
   const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
-  const views = createViews((permission, selection) =>
-    buildView(permitted(catalog, permission), selection, controls, permission),
-  );
+  let namespaces: ReadonlySet<string> = new Set();
+  const views = createViews((permission, selection, namespace) => {
+    const own = namespace === null ? controls : NO_CONTROLS;
+    return buildView(namespaced(permitted(catalog, permission), namespace, config), selection, own, permission);
+  });
   let swapTimer: NodeJS.Timeout | undefined;
   let allTried = false;
   let closed = false;
@@ -141,7 +149,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     recorder: () => audit.recorder,
     figures,
     defaults,
-    servers: (member) => fleet.statuses().filter(({ key }) => sees(member, key)),
+    servers: (member) => fleet.statuses().filter((status) => sees(member, status)),
   });
 
   const routing = createRouting({
@@ -188,11 +196,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     figures,
     permissionOf: ({ agent, options }) =>
       options.operator === true ? null : permissionAt(config.policy, agent, Date.now()),
-    viewOf: (permission, selection) => views.of(permission, selection),
+    viewOf: views.of,
     introduce: (member) =>
       introduce(
-        fleet.contributions().filter(({ key }) => sees(member, key)),
+        fleet.contributions().filter((one) => sees(member, one)),
         config,
+        member.namespace,
       ),
     freshen: (kind) => fleet.freshen(kind),
     call: (member, message, sink) =>
@@ -206,9 +215,17 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   };
 
   /** Whether there is anything of the server that the caller may use. */
-  function sees(member: Member, key: string): boolean {
-    const { permission, catalog } = member.view();
-    return permission === null || catalog.sources.has(key);
+  function sees(member: Member, { key, namespace }: Pick<Owner, 'key' | 'namespace'>): boolean {
+    if (member.namespace !== null && member.namespace !== namespace) return false;
+    const { permission } = member.view();
+    return permission === null || permitted(catalog, permission).sources.has(key);
+  }
+
+  /** Whether there is a namespace of which the agent may know. */
+  function knows(agent: string, namespace: string): boolean {
+    if (!namespaces.has(namespace)) return false;
+    const permission = permissionAt(config.policy, agent, Date.now());
+    return permission === null || isInhabited(permitted(catalog, permission), namespace);
   }
 
   function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
@@ -228,7 +245,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     swapTimer = undefined;
     if (closed) return;
     const before = catalog;
-    catalog = buildCatalog(before.version + 1, fleet.contributions(), controls.names, config);
+    const contributions = fleet.contributions();
+    namespaces = new Set(contributions.map(({ namespace }) => namespace).filter((name) => name !== ''));
+    catalog = buildCatalog(before.version + 1, contributions, controls.names, config);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
     for (const member of members) member.look();
@@ -245,8 +264,15 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     defaults.rebase();
     for (const member of members) member.rebase(base);
     minutes.reset();
-    const report = fleet.apply(next.servers);
+    const report = fleet.apply([...next.servers, ...more]);
     lanes.apply(next);
+    swap();
+    return report;
+  }
+
+  function serve(servers: readonly ServerConfig[]): FleetReport {
+    more = servers;
+    const report = fleet.apply([...config.servers, ...more]);
     swap();
     return report;
   }
@@ -275,6 +301,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       return fleet.isKnown ? null : opening.brief;
     },
     apply,
+    serve,
     async equip(name) {
       await defaults.equip(name);
       tellEquipped(events, '', name);
@@ -290,6 +317,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       if (allTried) member.look();
       return member;
     },
+    knows,
     parked,
     tasks,
     use: stack.use,
@@ -301,7 +329,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       measure({ figures, servers: fleet.statuses().map(lanes.watch), catalog, callers: members, audit: audit.figures }),
     setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses().map(lanes.watch),
-    tried: () => tried,
+    tried: () => Promise.all([tried, fleet.tried()]).then(swap),
     isReady: () => allTried && fleet.statuses().every((status) => !status.required || status.present),
     async close() {
       closed = true;

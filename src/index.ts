@@ -35,6 +35,7 @@ export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/lo
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
 export type { EventMap, EventName, Events, Listener } from './events.ts';
+export { type FollowingFolders, followFolders } from './folders.ts';
 export { type Following, followConfig } from './follow.ts';
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.ts';
 export type { TraceContext } from './protocol/trace.ts';
@@ -58,3 +59,18 @@ export { openTelemetry } from './telemetry/open.ts';
 export type { Telemetry } from './telemetry/start.ts';
 export { createOtelTracer } from './telemetry/tracer.ts';
 export { VERSION } from './version.ts';
+export {
+  defineTool,
+  type JsonSchema,
+  type LogLevel,
+  type StandardSchema,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolLog,
+  type ToolResult,
+} from './workers/define-tool.ts';
+export { type CreatedNamespace, createNamespace, deleteNamespace } from './workers/namespace-folders.ts';
+export { type FolderPlace, type Scan, scanNamespaces, toolsFolder } from './workers/namespaces.ts';
+export { type Prepared, prepareNamespace } from './workers/prepare.ts';
+export type { Namespace } from './workers/scan-folder.ts';
+export { LANGUAGES, type Language } from './workers/tool-files.ts';

@@ -1,4 +1,5 @@
 /** From the name a caller says to the entry that is meant, or to an error that helps. */
+import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { didYouMean } from '../catalog/similar.ts';
@@ -28,19 +29,21 @@ export function findPrompt(view: View, name: string): Entry {
 }
 
 function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry {
-  const { claims, entries } = view.catalog;
-  // An exposed name means its owner alone, be that inactive or away.
-  const isName = claims[kind].has(alias);
-  const meant = isName ? [] : aliased(view.catalog, kind, alias).filter(({ name }) => entries[kind].has(name));
-  const active = meant.flatMap(({ name }) => view.entries[kind].get(name) ?? []);
-  const [entry, ...more] = active.length > 0 ? active : meant;
-  if (more.length > 0) throw ambiguous(kind, alias, [entry!, ...more]);
-  if (active.length === 0) throw missing(view, kind, alias, entry?.name);
-  return entry!;
+  const { catalog, entries } = view;
+  // A name means its owner alone, be that inactive or away.
+  const isName = catalog.claims[kind].has(alias);
+  const meant = (isName ? [] : aliased(catalog, kind, alias))
+    .map((entry) => nameIn(catalog, entry))
+    .filter((name) => catalog.entries[kind].has(name));
+  const active = meant.filter((name) => entries[kind].has(name));
+  const [name, ...more] = active.length > 0 ? active : meant;
+  if (more.length > 0) throw ambiguous(kind, alias, [name!, ...more]);
+  if (active.length === 0) throw missing(view, kind, alias, name);
+  return entries[kind].get(name!)!;
 }
 
-function ambiguous(kind: Kind, alias: string, entries: readonly Entry[]): GatewayError {
-  const names = entries.map(({ name }) => `"${name}"`).join(', ');
+function ambiguous(kind: Kind, alias: string, meant: readonly string[]): GatewayError {
+  const names = meant.map((name) => `"${name}"`).join(', ');
   return new GatewayError('item_unknown', `Several ${kind}s are called "${alias}". Use one of these names: ${names}.`);
 }
 
@@ -54,12 +57,15 @@ export function findResource(view: View, uri: string): FoundResource {
   if (view.catalog.entries.resource.has(uri)) throw missing(view, 'resource', uri);
 
   const template = bestTemplate(view, uri);
-  if (template !== null) return { entry: template, upstreamName: jsonText(withoutPrefix(template, uri)) };
+  if (template !== null) {
+    const [name, entry] = template;
+    return { entry, upstreamName: jsonText(withoutPrefix(name, entry, uri)) };
+  }
 
   const bare = bareOwners(view, uri);
   if (bare.length === 1) return { entry: bare[0]!, upstreamName: jsonText(uri) };
   if (bare.length > 1) {
-    const names = bare.map((entry) => `"${entry.name}"`).join(', ');
+    const names = bare.map((entry) => `"${nameIn(view.catalog, entry)}"`).join(', ');
     throw new GatewayError('params_invalid', `Several servers have "${uri}". Read one of these instead: ${names}.`);
   }
   throw missing(view, 'resource', uri);
@@ -80,15 +86,16 @@ function jsonText(uri: string): string {
   return Buffer.from(JSON.stringify(uri)).toString('latin1');
 }
 
-function withoutPrefix(template: Entry, uri: string): string {
-  return uri.slice(template.name.length - template.item.name.length);
+/** `name` is what the caller knows the template by. */
+function withoutPrefix(name: string, template: Entry, uri: string): string {
+  return uri.slice(name.length - template.item.name.length);
 }
 
-function bestTemplate(view: View, uri: string): Entry | null {
-  let best: Entry | null = null;
-  for (const entry of view.entries.template.values()) {
-    if (!matchesTemplate(entry.name, uri) || isClosed(view, entry, withoutPrefix(entry, uri))) continue;
-    if (best === null || literalLength(entry.name) > literalLength(best.name)) best = entry;
+function bestTemplate(view: View, uri: string): readonly [string, Entry] | null {
+  let best: readonly [string, Entry] | null = null;
+  for (const [name, entry] of view.entries.template) {
+    if (!matchesTemplate(name, uri) || isClosed(view, entry, withoutPrefix(name, entry, uri))) continue;
+    if (best === null || literalLength(name) > literalLength(best[0])) best = [name, entry];
   }
   return best;
 }
@@ -104,9 +111,9 @@ function bareOwners(view: View, uri: string): Entry[] {
     if (matchesTemplate(entry.item.name, uri) && !isClosed(view, entry, uri)) owners.set(entry.sourceId, entry);
   }
   const inactive = new Set<number>();
-  for (const entry of view.catalog.entries.resource.values()) {
+  for (const [name, entry] of view.catalog.entries.resource) {
     if (entry.item.name !== uri) continue;
-    if (view.entries.resource.has(entry.name)) owners.set(entry.sourceId, entry);
+    if (view.entries.resource.has(name)) owners.set(entry.sourceId, entry);
     else inactive.add(entry.sourceId);
   }
   // What was switched off by name stays off, also where an active template would cover it.
@@ -132,16 +139,16 @@ function inactiveName(view: View, kind: Kind, name: string): string | null {
   const { catalog } = view;
   if (catalog.entries[kind].has(name)) return name;
   if (kind !== 'resource') return null;
-  const resources = [...catalog.entries.resource.values()];
-  const templates = [...catalog.entries.template.values()].filter((entry) => !view.entries.template.has(entry.name));
+  const resources = [...catalog.entries.resource];
+  const templates = [...catalog.entries.template].filter(([known]) => !view.entries.template.has(known));
   return (
-    resources.find((entry) => entry.item.name === name)?.name ??
-    templates.find((entry) => coversOpenly(view, entry, name))?.name ??
+    resources.find(([, entry]) => entry.item.name === name)?.[0] ??
+    templates.find(([known, entry]) => coversOpenly(view, known, entry, name))?.[0] ??
     null
   );
 }
 
-function coversOpenly(view: View, template: Entry, uri: string): boolean {
-  if (matchesTemplate(template.name, uri)) return !isClosed(view, template, withoutPrefix(template, uri));
+function coversOpenly(view: View, name: string, template: Entry, uri: string): boolean {
+  if (matchesTemplate(name, uri)) return !isClosed(view, template, withoutPrefix(name, template, uri));
   return matchesTemplate(template.item.name, uri) && !isClosed(view, template, uri);
 }

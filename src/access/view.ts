@@ -10,7 +10,7 @@ import { NO_TRAITS } from '../protocol/definition.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { annotate } from './notes.ts';
 import { type Permission, permits } from './permission.ts';
-import { activeEntries, type Selection } from './selection.ts';
+import { isActive, type Selection } from './selection.ts';
 
 export interface View {
   readonly catalog: Catalog;
@@ -45,10 +45,11 @@ export function buildView(
 ): View {
   const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
   for (const kind of KINDS) {
-    const active = activeEntries(selection, catalog.entries[kind].values()).map((entry) => annotate(entry, selection));
     const own = kind === 'tool' ? controls.entries(catalog, selection).filter((one) => permits(permission, one)) : [];
-    const all = [...own, ...active];
-    entries[kind] = new Map(all.map((entry) => [entry.name, entry]));
+    const all = new Map(own.map((entry) => [entry.name, entry]));
+    for (const [name, entry] of catalog.entries[kind])
+      if (isActive(selection, entry)) all.set(name, annotate(entry, selection));
+    entries[kind] = all;
   }
   const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };
   const fingerprints = new Map<Kind, string>();
@@ -66,7 +67,7 @@ export function buildView(
     controls,
     permission,
     list: (kind: Kind, era: Era) =>
-      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind].values(), era, null)),
+      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind], era, null)),
     page(kind: Kind, era: Era, size: number, cursor: string | null) {
       const names = [...entries[kind].keys()];
       const start = cursor === null ? 0 : names.indexOf(Buffer.from(cursor, 'base64url').toString()) + 1;
@@ -75,14 +76,17 @@ export function buildView(
       const last = start + size < names.length ? Buffer.from(shown.at(-1)!).toString('base64url') : null;
       return printList(
         kind,
-        shown.map((name) => entries[kind].get(name)!),
+        shown.map((name) => [name, entries[kind].get(name)!] as const),
         era,
         last,
       );
     },
-    fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind].values())),
+    fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind])),
   });
 }
+
+/** Under the names that the caller knows. */
+type Named = Iterable<readonly [string, Entry]>;
 
 function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
   const known = made.get(kind);
@@ -92,13 +96,13 @@ function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
   return value;
 }
 
-function printList(kind: Kind, entries: Iterable<Entry>, era: Era, nextCursor: string | null): Buffer {
+function printList(kind: Kind, entries: Named, era: Era, nextCursor: string | null): Buffer {
   const parts: Buffer[] = [Buffer.from(`{"${kindWords[kind].list}":[`)];
   let first = true;
-  for (const entry of entries) {
+  for (const [name, { item }] of entries) {
     if (!first) parts.push(COMMA);
     first = false;
-    parts.push(definitionOf(entry, era));
+    parts.push(definitionOf({ name, item }, era));
   }
   parts.push(nextCursor === null ? CLOSE : Buffer.from(`],"nextCursor":"${nextCursor}"}`));
   return Buffer.concat(parts);
@@ -107,8 +111,8 @@ function printList(kind: Kind, entries: Iterable<Entry>, era: Era, nextCursor: s
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']}');
 
-function hashEntries(entries: Iterable<Entry>): string {
+function hashEntries(entries: Named): string {
   const hash = createHash('sha1');
-  for (const entry of entries) hash.update(hashOf(entry));
+  for (const [name, { item }] of entries) hash.update(hashOf({ name, item }));
   return hash.digest('base64');
 }

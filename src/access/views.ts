@@ -1,4 +1,4 @@
-/** Views of one catalog, made once for all callers with the same permission and the same selection. */
+/** Views of one catalog, made once for all callers with the same permission and the same selection, in the same namespace. */
 import type { Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import type { View } from './view.ts';
@@ -6,20 +6,22 @@ import type { View } from './view.ts';
 const MOST = 500;
 
 export interface Views {
-  of(permission: Permission | null, selection: Selection): View;
+  /** `namespace` is null for all of them. */
+  of(permission: Permission | null, selection: Selection, namespace: string | null): View;
   /** Another catalog is in force, or other controls. */
   forget(): void;
 }
 
-export function createViews(build: (permission: Permission | null, selection: Selection) => View): Views {
+export function createViews(build: Views['of']): Views {
   const made = new Map<string, View>();
   return {
-    of(permission, selection) {
-      const key = permission === null ? selection.key : `${permission.key} ${selection.key}`;
+    of(permission, selection, namespace) {
+      const chosen = permission === null ? selection.key : `${permission.key} ${selection.key}`;
+      const key = namespace === null ? chosen : `${namespace} ${chosen}`;
       const known = made.get(key);
       if (known !== undefined) return known;
       if (made.size >= MOST) made.delete(made.keys().next().value!);
-      const view = build(permission, selection);
+      const view = build(permission, selection, namespace);
       made.set(key, view);
       return view;
     },

@@ -170,6 +170,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   function denialLine(to: AuditLog, by: Caller, message: Message, { code }: GatewayError): string {
     return (
       `${head(to)},"request":${printId(message, redact)},"kind":"denial"${textOf(by)},"method":"${message.method}"` +
+      `${by.namespace === null ? '' : `,"namespace":${printText(by.namespace, redact)}`}` +
       `${printAsked(message, redact)},"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
       `${config.arguments ? printArguments(message, config.maxValue, redact) : ''}}`
     );

@@ -1,5 +1,6 @@
 /** One call: from the caller's message to the server that its name belongs to. */
 import { findPrompt, findResource, findTool } from '../access/find.ts';
+import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Item, Offer } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
@@ -100,9 +101,11 @@ export class Call extends Relay implements Request, Ticket {
     return tokenOf(this.message);
   }
 
-  /** Whether the caller said the exposed name itself, and not one that was found to fit. */
+  /** Whether the caller said the name itself under which it sees the item, and not one that was found to fit. */
   get exact(): boolean {
-    return decodeString(this.message.bytes, this.start, this.end) === this.entry.name;
+    const { entry, by } = this;
+    const said = decodeString(this.message.bytes, this.start, this.end);
+    return said === (by.namespace === null ? entry.name : nameIn(by.view().catalog, entry));
   }
 
   encode(id: number, era: Era): Wire {

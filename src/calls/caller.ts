@@ -29,6 +29,8 @@ export interface CallerOptions {
   readonly operator?: boolean;
   /** The only tools the caller is to see, whatever it switches: its address says so. */
   readonly toolset?: Toolset;
+  /** The only namespace the caller is to see, under the names that its servers give, and all of it: its address says so. */
+  readonly namespace?: string;
   /** A list that the caller sees has changed. */
   changed(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */
@@ -45,6 +47,8 @@ export interface Caller {
   readonly isOperator: boolean;
   readonly door: Way;
   readonly revision: string | null;
+  /** The one that it sees; null where it sees all of them. */
+  readonly namespace: string | null;
   /** Where its calls are counted. */
   readonly usage: Usage;
   view(): View;

@@ -26,7 +26,7 @@ export interface Home {
   readonly figures: FigureDesk;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
-  viewOf(permission: Permission | null, selection: Selection): View;
+  viewOf(permission: Permission | null, selection: Selection, namespace: string | null): View;
   introduce(member: Member): string;
   freshen(kind: Kind): void;
   call(member: Member, message: Message, sink: Sink): Ticket;
@@ -41,6 +41,7 @@ export class Member implements Caller {
   readonly principal: string;
   readonly door: Way;
   readonly revision: string | null;
+  readonly namespace: string | null;
   readonly options: CallerOptions;
   readonly guest: Guest;
   readonly usage: Usage;
@@ -60,11 +61,12 @@ export class Member implements Caller {
     this.principal = options.principal ?? options.agent;
     this.door = options.door ?? 'local';
     this.revision = options.revision ?? null;
+    this.namespace = options.namespace ?? null;
     this.options = options;
     this.guest = options.guest ?? createMute();
     this.usage = home.figures.usageOf(options.agent);
-    if (options.selection === 'all') this.selection = startSelection(null);
-    if (options.toolset !== undefined) this.selection = fixedSelection(home.base, options.toolset);
+    if (options.selection === 'all' || this.namespace !== null) this.selection = startSelection(null);
+    if (options.toolset !== undefined) this.selection = fixedSelection(this.#fixed(home.base), options.toolset);
   }
 
   /** Whether what it switches is everybody's. */
@@ -81,7 +83,7 @@ export class Member implements Caller {
     if (this.current === null || isStale) {
       const permission = this.home.permissionOf(this);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      this.current = this.home.viewOf(permission, this.chosen);
+      this.current = this.home.viewOf(permission, this.chosen, this.namespace);
     }
     return this.current;
   }
@@ -130,8 +132,14 @@ export class Member implements Caller {
   /** Other patterns are in force. */
   rebase(base: Base): void {
     const { selection, toolset } = this.options;
-    if (toolset !== undefined) this.selection = fixedSelection(base, toolset);
+    if (toolset !== undefined) this.selection = fixedSelection(this.#fixed(base), toolset);
+    else if (this.namespace !== null) return;
     else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);
+  }
+
+  /** Patterns are over exposed names, and say nothing about what is inside a namespace. */
+  #fixed(base: Base): Base {
+    return this.namespace === null ? base : startSelection(null).base;
   }
 
   /** Tells of the lists that changed since the last time. */

@@ -19,6 +19,8 @@ export interface Catalog {
   readonly problems: readonly Problem[];
   /** Whether a template must not be used for this URI of its server, though it would fit. Null where all may be. */
   readonly isClosed: ((template: Entry, uri: string) => boolean) | null;
+  /** What an entry is called here. Null where that is its exposed name. */
+  readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 
 /** Whose a name is, also while its owner is away; null for Toolgate's own. */
@@ -74,6 +76,7 @@ export function buildCatalog(
     sources: new Set(contributions.flatMap(({ key, namespace }) => [key, namespace]).filter((name) => name !== '')),
     problems: Object.freeze(problems),
     isClosed: null,
+    nameOf: null,
   });
 }
 
@@ -111,6 +114,11 @@ function collision(item: Item, key: string, wanted: string, name: string | null,
   return name === null
     ? `${what}the server lists that name twice`
     : `${what}the server has that name for "${owner.item.name}"`;
+}
+
+/** The name under which an entry is to be found in the catalog. */
+export function nameIn({ nameOf }: Catalog, entry: Entry): string {
+  return nameOf?.(entry) ?? entry.name;
 }
 
 export const EMPTY_CATALOG: Catalog = buildCatalog(0, [], []);

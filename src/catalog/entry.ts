@@ -18,13 +18,13 @@ export interface Entry {
 }
 
 /** The definition under the exposed name. Made when it is asked for: a list is printed once, and ten thousand copies are felt. */
-export function definitionOf({ name, item }: Entry, era: Era): Buffer {
+export function definitionOf({ name, item }: Pick<Entry, 'name' | 'item'>, era: Era): Buffer {
   const definition = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
   return definitionFor(definition, item.traits, era);
 }
 
 /** Equal for equal definitions under the same name: tells whether a list really changed. */
-export function hashOf({ name, item }: Entry): string {
+export function hashOf({ name, item }: Pick<Entry, 'name' | 'item'>): string {
   return `${item.hash} ${JSON.stringify(name)}`;
 }
 

@@ -5,11 +5,17 @@ import { type Naming, prefixOf } from './names.ts';
 /** Room for what one server says; models read all of it, in every conversation. */
 const MOST = 8_000;
 
-export function introduce(contributions: readonly Contribution[], naming: Naming): string {
+/** `inside` is the namespace in which names have no prefix; null for none. */
+export function introduce(
+  contributions: readonly Contribution[],
+  naming: Naming,
+  inside: string | null = null,
+): string {
   return contributions
     .filter(({ offer }) => offer.instructions.trim() !== '')
     .map(
-      ({ key, namespace, offer }) => `${heading(key, prefixOf(namespace, naming))}\n\n${shorten(offer.instructions)}`,
+      ({ key, namespace, offer }) =>
+        `${heading(key, namespace === inside ? '' : prefixOf(namespace, naming))}\n\n${shorten(offer.instructions)}`,
     )
     .join('\n\n');
 }

@@ -13,6 +13,7 @@ export interface Options {
   readonly port?: string;
   readonly 'equip-toolset'?: string;
   readonly description?: string;
+  readonly language?: string;
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly user?: boolean;
@@ -64,6 +65,7 @@ const optionTexts: Readonly<
   port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
   'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
   description: { type: 'string', value: 'TEXT', text: 'what it is for' },
+  language: { type: 'string', value: 'LANGUAGE', text: 'typescript (default) or python' },
   add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to put into the toolset; may be repeated' },
   remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to take out of it; may be repeated' },
   user: { type: 'boolean', text: 'save it for all your projects' },
@@ -107,7 +109,7 @@ export const commands = {
     options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
   },
   list: {
-    usage: 'toolgate list [servers|tools|resources|prompts|toolsets|agents]',
+    usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',
     summary: 'what the configured servers offer; * marks what is active',
     details: [
       '--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations; also of agents.',
@@ -122,6 +124,15 @@ export const commands = {
       'import takes the toolsets that hypertool-mcp has saved, from the file that is named or from its usual place.',
     ],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
+  },
+  namespaces: {
+    usage: 'toolgate namespaces [list|create|sync|delete] [NAME]',
+    summary: 'folders of TypeScript and Python files that are served as tools',
+    details: [
+      'They are in tools/ of the data folder. create makes one with a first tool; a running gateway serves it at once.',
+      'sync prepares what their tools depend on. delete removes the folder with everything in it. toolgate namespace is the same.',
+    ],
+    options: ['language', 'description', 'yes', 'json', 'config'],
   },
   agents: {
     usage: 'toolgate agents [list|add|rotate|revoke] [NAME]',
@@ -174,7 +185,11 @@ export interface Invocation {
 }
 
 /** What else commands are called. */
-const ALIASES: Readonly<Record<string, CommandName>> = { toolset: 'toolsets', agent: 'agents' };
+const ALIASES: Readonly<Record<string, CommandName>> = {
+  toolset: 'toolsets',
+  namespace: 'namespaces',
+  agent: 'agents',
+};
 
 export function parseCommandLine(argv: readonly string[]): Invocation {
   const first = argv[0] ?? '';

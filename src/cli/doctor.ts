@@ -2,6 +2,8 @@
 import {
   type Config,
   createGateway,
+  type FollowingFolders,
+  followFolders,
   type Gateway,
   GatewayError,
   idleRules,
@@ -31,9 +33,11 @@ export async function doctor(options: Options): Promise<number> {
 
 async function examine(options: Options): Promise<Finding[]> {
   let gateway: Gateway | null = null;
+  let folders: FollowingFolders | null = null;
   try {
     const config = await loadConfig(loadOptions(options));
     gateway = createGateway(config, { audit: false });
+    folders = await followFolders(gateway);
     await withSpinner('trying every server', gateway.tried());
     const { redact } = gateway;
     const findings: Finding[] = [
@@ -49,6 +53,7 @@ async function examine(options: Options): Promise<Finding[]> {
     if (!(error instanceof GatewayError)) throw error;
     return [{ level: 'broken', about: 'configuration', message: error.message }];
   } finally {
+    folders?.close();
     await gateway?.close();
   }
 }
@@ -88,7 +93,7 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Find
 }
 
 function serverFindings(gateway: Gateway): Finding[] {
-  if (gateway.config.servers.length === 0) {
+  if (gateway.statuses().length === 0) {
     return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
   }
   return gateway.statuses().map(({ key, present, state, detail, revision, required, stderr }): Finding => {

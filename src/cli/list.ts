@@ -10,6 +10,7 @@ import {
 } from '../index.ts';
 import { agents } from './agents.ts';
 import type { Options } from './commands.ts';
+import { namespaces } from './namespaces.ts';
 import { withGateway } from './session.ts';
 import { showStats } from './stats.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';
@@ -23,7 +24,7 @@ const kinds: Readonly<Record<string, readonly Kind[]>> = {
 
 export async function list(args: readonly string[], options: Options): Promise<number> {
   const what = args[0] ?? 'tools';
-  const names = ['servers', ...Object.keys(kinds), 'toolsets', 'agents'];
+  const names = ['servers', ...Object.keys(kinds), 'toolsets', 'namespaces', 'agents'];
   if (!names.includes(what)) {
     throw new GatewayError(
       'usage',
@@ -33,6 +34,7 @@ export async function list(args: readonly string[], options: Options): Promise<n
   if (options.stats === true) return showStats(what, options);
   if (options.url !== undefined) throw new GatewayError('usage', '--url says where to ask for --stats; add that.');
   if (what === 'agents') return agents(['list'], options);
+  if (what === 'namespaces') return namespaces(['list'], options);
   if (what === 'toolsets') return toolsets(['list'], options);
   const show = async (gateway: Gateway) => {
     if (what === 'servers') printServers(gateway, options.json === true);

@@ -42,6 +42,8 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./list.ts')).list(args, options);
     case 'toolsets':
       return (await import('./toolsets.ts')).toolsets(args, options);
+    case 'namespaces':
+      return (await import('./namespaces.ts')).namespaces(args, options);
     case 'agents':
       return (await import('./agents.ts')).agents(args, options);
     case 'call':

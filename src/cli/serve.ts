@@ -1,5 +1,13 @@
 /** `toolgate serve`. */
-import { type Config, followConfig, type Gateway, GatewayError, type HttpDoor, openHttpDoor } from '../index.ts';
+import {
+  type Config,
+  followConfig,
+  followFolders,
+  type Gateway,
+  GatewayError,
+  type HttpDoor,
+  openHttpDoor,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';
@@ -20,11 +28,15 @@ export async function serve(options: Options): Promise<number> {
     if (http.trustAgentHeader)
       process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
     const following = followConfig(gateway, loadOptions(options));
+    // Folders may take a while: their dependencies are installed first.
+    const tried = gateway.tried();
+    const folders = await followFolders(gateway);
     const stop = untilSignal();
     process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
-    await Promise.race([stop, gateway.tried().then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
+    await Promise.race([stop, tried.then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
     await stop;
     following.close();
+    folders.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
     return 0;
@@ -88,8 +100,8 @@ function servedText(gateway: Gateway): string {
   const rows = gateway
     .statuses()
     .map(({ key, state, present, detail }) => [
-      `  ${present ? paint('green', '✓') : paint('red', '✗')} ${key}`,
-      present ? counts(key) || 'nothing' : plain(`${state}: ${detail}`),
+      `  ${present ? paint('green', '✓') : state === 'starting' ? '…' : paint('red', '✗')} ${key}`,
+      present ? counts(key) || 'nothing' : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
   return rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
 }

@@ -1,5 +1,5 @@
 /** A gateway for the length of one command. */
-import { createGateway, type Gateway, type LoadOptions, loadConfig } from '../index.ts';
+import { createGateway, followFolders, type Gateway, type LoadOptions, loadConfig } from '../index.ts';
 import type { Options } from './commands.ts';
 import { readLogLevel, startLog } from './log.ts';
 import { withSpinner } from './terminal.ts';
@@ -30,10 +30,12 @@ export async function withGateway(
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(130));
   });
+  const folders = await followFolders(gateway);
   try {
     await Promise.race([interrupted, withSpinner('starting servers', gateway.tried())]);
     return await Promise.race([interrupted, work(gateway)]);
   } finally {
+    folders.close();
     await gateway.close();
   }
 }

@@ -1,5 +1,5 @@
 /** `toolgate stdio`. */
-import { followConfig, openStdioDoor } from '../index.ts';
+import { followConfig, followFolders, openStdioDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { followCalls } from './telemetry.ts';
@@ -8,9 +8,11 @@ export async function stdio(options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn');
   const telemetry = await followCalls(gateway);
   const following = followConfig(gateway, loadOptions(options));
+  const folders = await followFolders(gateway);
   const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
   await Promise.race([door.ended, untilSignal()]);
   following.close();
+  folders.close();
   door.close();
   await gateway.close();
   await telemetry.close();

@@ -21,6 +21,18 @@ export type Launch =
       readonly headers: Readonly<Record<string, string>>;
       /** Streamable HTTP, or HTTP+SSE of the first revision; absent where that is to be found out. */
       readonly transport?: 'http' | 'sse';
+    }
+  | {
+      readonly kind: 'folder';
+      /** The folder of tool files, and those of which language in it are meant. */
+      readonly folder: string;
+      readonly language: 'python' | 'typescript';
+      readonly namespace: string;
+      readonly dataDir: string;
+      /** What its tools find in their environment, beside PATH, HOME and LANG. */
+      readonly env: Readonly<Record<string, string>>;
+      /** Changes with what is in the folder. */
+      readonly version: string;
     };
 
 export interface ServerConfig {
@@ -76,6 +88,8 @@ export interface HttpConfig {
   readonly maxSessions: number;
   /** Whether HTTP+SSE of the first revision is offered too. */
   readonly sse: boolean;
+  /** Whether clients have to name the namespace that they are to see. */
+  readonly requireNamespace: boolean;
   /** The address of `/mcp` as clients know it; null where it is that of `host` and `port`. */
   readonly publicUrl: string | null;
   /** Agents that may see what is about the whole gateway. */
@@ -159,6 +173,8 @@ export interface Config {
   /** Who may use what; null where everybody may use everything. */
   readonly policy: PolicyConfig | null;
   readonly dataDir: string;
+  /** Whether folders of tools are watched. */
+  readonly watchFolders: boolean;
   readonly http: HttpConfig;
   readonly agents: readonly AgentConfig[];
   readonly limits: LimitsConfig;

@@ -66,6 +66,7 @@ it('has every default filled in', () => {
     startWait: 5000,
     policy: null,
     dataDir: '/etc/app/.toolgate',
+    watchFolders: true,
     http: {
       host: '127.0.0.1',
       port: 8808,
@@ -75,6 +76,7 @@ it('has every default filled in', () => {
       sessionTtl: 86_400_000,
       maxSessions: 100_000,
       sse: true,
+      requireNamespace: false,
       publicUrl: null,
       admins: ['default'],
       trustAgentHeader: false,

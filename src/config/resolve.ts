@@ -79,6 +79,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     startWait: settings.start_wait,
     policy: resolvePolicy(settings, issues),
     dataDir: data,
+    watchFolders: settings.watch_folders,
     http: {
       host: text(['http', 'host'], http.host),
       port: port ? Number(port) : http.port,
@@ -88,6 +89,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       sessionTtl: http.session_ttl,
       maxSessions: http.max_sessions,
       sse: sse ? sse === 'true' : http.sse,
+      requireNamespace: http.require_namespace,
       ...identity.http,
     },
     agents: identity.agents,

@@ -224,6 +224,7 @@ it('accepts an empty configuration and fills in every default', () => {
     start_wait: 5000,
     health_interval: 30_000,
     data_dir: '.toolgate',
+    watch_folders: true,
     http: {
       host: '127.0.0.1',
       port: 8808,
@@ -233,6 +234,7 @@ it('accepts an empty configuration and fills in every default', () => {
       session_ttl: 86_400_000,
       max_sessions: 100_000,
       sse: true,
+      require_namespace: false,
       admins: ['default'],
       trust_agent_header: false,
     },

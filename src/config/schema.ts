@@ -35,6 +35,11 @@ const httpSchema = strictMap({
     .describe(
       'Offers HTTP+SSE of the first revision too, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP goes first.',
     ),
+  require_namespace: flag()
+    .prefault(false)
+    .describe(
+      'Every client has to name the namespace that it is to see, in the header `X-Namespace` or by its address.',
+    ),
   ...identityShape,
 });
 
@@ -110,6 +115,9 @@ export const settingsSchema = strictMap({
     .describe(
       'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
     ),
+  watch_folders: flag()
+    .prefault(true)
+    .describe('Whether folders of tools are watched: a change is served at once. `false`: as they are at the start.'),
   ...policyShape,
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   agents: agentsSchema

@@ -4,8 +4,7 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
-import type { Toolset } from '../access/toolset.ts';
-import type { Caller, Way } from '../calls/caller.ts';
+import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
@@ -32,16 +31,10 @@ import {
   refuseOurselves,
   requireTasks,
 } from './methods.ts';
+import { type Newcomer, present } from './newcomer.ts';
 import { isOver } from './pass.ts';
 
-export interface ModernOptions {
-  readonly agent: string;
-  /** Default: the agent. */
-  readonly principal?: string;
-  readonly door?: Way;
-  readonly selection: 'own' | 'default';
-  /** The only tools that its clients are to see; null where they have the choice. */
-  readonly toolset?: Toolset | null;
+export interface ModernOptions extends Newcomer {
   /** Whether all requests come from one client, whose ids are then unique. */
   readonly alone: boolean;
 }
@@ -84,17 +77,13 @@ export class ModernPeer implements Client {
   readonly #wishes = new WeakMap<Answer, Wishes>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { agent, principal = agent, door, selection, toolset, alone } = options;
+    const { agent, principal = agent, alone } = options;
     this.#gateway = gateway;
     this.#alone = alone;
     this.principal = principal;
     this.#caller = gateway.join({
-      agent,
-      principal,
-      ...(door !== undefined && { door }),
+      ...present(options),
       revision: MODERN_REVISION,
-      selection,
-      ...(toolset != null && { toolset }),
       changed: (kind) => this.#changed(kind),
       updated: (uri) => this.#updated(uri),
       guest: { ...createMute(), abilities: null },

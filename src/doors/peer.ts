@@ -4,8 +4,7 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
-import type { Toolset } from '../access/toolset.ts';
-import type { Caller, Way } from '../calls/caller.ts';
+import type { Caller } from '../calls/caller.ts';
 import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
@@ -33,16 +32,10 @@ import {
   refuseOurselves,
   refuseWith,
 } from './methods.ts';
+import { type Newcomer, present } from './newcomer.ts';
 import { askAll } from './rounds.ts';
 
-export interface PeerOptions {
-  readonly agent: string;
-  /** Default: the agent. */
-  readonly principal?: string;
-  readonly door?: Way;
-  readonly selection: 'own' | 'default';
-  /** The only tools that the client is to see; null where it has the choice. */
-  readonly toolset?: Toolset | null;
+export interface PeerOptions extends Newcomer {
   /** A notification that belongs to no request. */
   notify(message: Buffer): void;
   /** The client says that it is initialized. */
@@ -286,15 +279,11 @@ export class Peer implements Client {
     const { protocolVersion } = parseParams(message);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = negotiate(protocolVersion);
-    const { agent, door, selection, toolset, notify } = this.#options;
+    const { notify } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
-      agent,
-      principal: this.principal,
-      ...(door !== undefined && { door }),
+      ...present(this.#options),
       revision: this.#revision,
-      selection,
-      ...(toolset != null && { toolset }),
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
       guest: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },

@@ -77,7 +77,7 @@ export async function openServer(
   const believed = await verdicts.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
   let failure: unknown = null;
-  for (let way: Way = { probe: mayProbe && !believed && !sse, sse }; ; ) {
+  for (let way: Way = { probe: mayProbe && !believed && !sse && launch.kind !== 'folder', sse }; ; ) {
     try {
       const opened = await attempt(config, way, context, keeper);
       if (way.probe && !opened.greeting.isModernToo) void verdicts.setLegacy(launchHash);
@@ -96,7 +96,6 @@ export async function openServer(
 
 async function attempt(config: ServerConfig, way: Way, context: Surroundings, keeper: Keeper): Promise<Opened> {
   const { startTimeout } = config;
-  const deadline = Date.now() + startTimeout;
   let connection: Connection | null = null;
   let greeting: Greeting | null = null;
   let died: string | null = null;
@@ -130,6 +129,8 @@ async function attempt(config: ServerConfig, way: Way, context: Surroundings, ke
     connection = await connect(config, way, context, keeper, events);
     keeper.connected(connection);
     check();
+    // Getting there may have taken a while: a folder may have to be given its dependencies first.
+    const deadline = Date.now() + startTimeout;
     greeting = await greet(connection, { timeout: startTimeout, probe: way.probe, guest: keeper.guest });
     const listed = await listOffer(connection, greeting, deadline, keeper.lists ? greeting.kinds : []);
     check();
@@ -145,14 +146,18 @@ async function attempt(config: ServerConfig, way: Way, context: Surroundings, ke
 }
 
 async function connect(
-  { launch, key }: ServerConfig,
+  { launch, key, startTimeout }: ServerConfig,
   { sse }: Way,
   { limits, redact }: Surroundings,
-  { stderr, guest }: Keeper,
+  { stderr, guest, isClosed }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const options = { source: key, maxMessage: limits.message, guest, redact };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
+  if (launch.kind === 'folder') {
+    const { openFolder } = await import('./folder.ts');
+    return openFolder(launch, { ...options, startTimeout, stderr, isClosed }, events);
+  }
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
   if (sse) return (await import('./sse.ts')).openSse(launch, options, events);
   return (await import('./http.ts')).openHttp(launch, options, events);

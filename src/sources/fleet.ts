@@ -32,7 +32,7 @@ export interface FleetReport {
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;
-  readonly kind: 'stdio' | 'http';
+  readonly kind: 'stdio' | 'http' | 'folder';
   readonly description: string;
   readonly required: boolean;
   readonly present: boolean;
@@ -102,6 +102,12 @@ export function createFleet(context: SourceContext): Fleet {
     void successor.tried.then(() => {
       if (slot.successor !== successor || closed || !slots.includes(slot)) return;
       const old = slot.source;
+      // A broken edit of a folder takes nothing away: the last version that was good stays.
+      if (config.launch.kind === 'folder' && !successor.present && old.present) {
+        slot.successor = null;
+        void successor.close();
+        return;
+      }
       for (const [guest, uris] of old.wanted)
         for (const uri of uris)
           void successor

@@ -11,7 +11,8 @@ import { GatewayError, messageOf } from '../errors.ts';
 import { childEnvironment } from './environment.ts';
 import { hasGroups, watchdogPipe } from './watchdog.ts';
 
-export type StdioLaunch = Extract<Launch, { kind: 'stdio' }>;
+/** `isBare`: with nothing of our own environment but what is declared. */
+export type StdioLaunch = Extract<Launch, { kind: 'stdio' }> & { readonly isBare?: boolean };
 export type ServerProcess = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Says the number of its group, which is its own, to the watchdog, and turns into the program; the pipe stays behind. */
@@ -20,7 +21,7 @@ const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
 /** Throws a GatewayError that says why where the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
   const { cwd } = launch;
-  const env = childEnvironment(launch.env, launch.withheld);
+  const env = launch.isBare === true ? { ...launch.env } : childEnvironment(launch.env, launch.withheld);
   const watchdog = watchdogPipe();
   try {
     if (watchdog === null) {

@@ -57,7 +57,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout };
   const wishes = createWishes(line);
   const note = (message: string) => events.emit('note', { source: config.key, message });
-  const leases = createLeases(initial.key, initial.launch.kind, async (lost) => {
+  const leases = createLeases(initial.key, initial.launch.kind === 'http' ? 'http' : 'stdio', async (lost) => {
     const opened = await openAnother({ lost });
     await wishes.brief({ ...opened, timeout: config.timeout });
     return opened.connection;

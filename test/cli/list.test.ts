@@ -88,8 +88,8 @@ describe('toolgate list', () => {
   it.each([
     ['tool', 'Did you mean "tools"'],
     ['promts', 'Did you mean "prompts"'],
-    ['zebras', 'Choose from servers, tools, resources, prompts, toolsets, agents.'],
-    ['constructor', 'Choose from servers, tools, resources, prompts, toolsets, agents.'],
+    ['zebras', 'Choose from servers, tools, resources, prompts, toolsets, namespaces, agents.'],
+    ['constructor', 'Choose from servers, tools, resources, prompts, toolsets, namespaces, agents.'],
   ])('refuses to list %s with a hint', async (what, hint) => {
     const { code, stdout, stderr } = await runCli(['list', what], { config });
     expect([code, stdout]).toEqual([2, '']);

@@ -18,10 +18,17 @@ describe('npm pack', () => {
     const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root, env });
     const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
     const files = packed!.files.map((file) => file.path);
-    const wanted = ['bin/toolgate.mjs', 'dist/cli/main.js', 'dist/index.js', 'dist/index.d.ts', 'package.json'];
+    const wanted = [
+      'bin/toolgate.mjs',
+      'dist/cli/main.js',
+      'dist/index.js',
+      'dist/index.d.ts',
+      'package.json',
+      'python/start.py',
+    ];
     expect(files).toEqual(expect.arrayContaining([...wanted, 'README.md', 'CHANGELOG.md', 'LICENSE']));
     const others = files.filter(
-      (path) => !/^(bin|dist)\/|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/.test(path),
+      (path) => !/^(bin|dist)\/|^python\/.*\.py$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/.test(path),
     );
     expect(others).toEqual([]);
     expect(files.filter((path) => path.includes('.test.'))).toEqual([]);

@@ -10,6 +10,8 @@
  *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which has to refuse it in a folder `broken`),
  *                           or by connecting, where it is the file of a client
  *     js FILE               written to the file and run
+ *     ts|python FILE        a tool file, written to its folder: what it does is checked where the page uses it
+ *     text layout           a tree of files, for the eye
  *
  * Words of a page's own come with a function of the test. A block of any other kind fails: nothing is left unchecked.
  */
@@ -20,6 +22,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/index.ts';
+import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
@@ -89,8 +92,10 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     if (language === 'js') printed = (await sandbox.shell(`node ${name}`)).output;
     else if (name === undefined || /^(tools|toolgate|filter|\.?mcp)\.\w+$/.test(basename(file)))
       await checkConfig(file, text);
-    // Lines of JSON: what they do is checked where the page uses them.
-    else if (!file.endsWith('.jsonl')) throw new Error(`nobody knows what ${name} is`);
+    else if (basename(file) === 'tooldock.yaml') expect((await readMetadata(text)).problems).toEqual([]);
+    // Lines of JSON, tool files: what they do is checked where the page uses them.
+    else if (!file.endsWith('.jsonl') && !/\/tools\/[^/]+\/[^/]+\.(ts|py)$/.test(file))
+      throw new Error(`nobody knows what ${name} is`);
   }
 
   async function checkConfig(file: string, text: string): Promise<void> {
@@ -119,7 +124,8 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     else if (language === 'sh') await runShell(text, tags);
     else if (language === 'console') await runConsole(text);
     else if (language === 'text' && tags[0] === 'output') expect(printed).toMatch(toPattern(text));
-    else if (['toml', 'yaml', 'json', 'js'].includes(language)) await checkFile(text, tags, language);
+    else if (language === 'text' && tags[0] === 'layout') expect(text).toContain('──');
+    else if (['toml', 'yaml', 'json', 'js', 'ts', 'python'].includes(language)) await checkFile(text, tags, language);
     else throw new Error(`nobody knows how to check a block "${[language, ...tags].join(' ')}"`);
   };
 }

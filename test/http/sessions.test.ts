@@ -168,6 +168,7 @@ describe('the table of sessions', () => {
       via: 'jwt',
       pass: { expires: null, ground: { isGone: false } },
       toolset: null,
+      namespace: null,
     });
     const session = sessions.open(visitor('alice'));
     const answer = (id: string, principal: string) => {

@@ -183,6 +183,7 @@ describe('modern clients', () => {
     via: 'jwt',
     pass: { expires: null, ground: { isGone: false } },
     toolset: null,
+    namespace: null,
   });
 
   it('are forgotten beyond a number, those first who have not come for longest', async () => {

@@ -20,6 +20,11 @@ const rows = readRows(readFileSync(join(root, 'docs/agents.md'), 'utf8'), 'What 
   ([route, method, ...statuses]) => ({ route: plain(route!), method: plain(method!), statuses: statuses.map(Number) }),
 );
 
+/** A toolset, or a namespace. */
+function filled(route: string): string {
+  return route.replace('*', route.startsWith('/ns/') ? 'up' : 'dev');
+}
+
 function plain(cell: string): string {
   return cell.replaceAll('`', '');
 }
@@ -57,9 +62,9 @@ async function openSession(path: string): Promise<string> {
   return opened.headers.get('mcp-session-id')!;
 }
 
-async function openSse(): Promise<{ path: string; close(): void }> {
+async function openSse(from: string): Promise<{ path: string; close(): void }> {
   const abort = new AbortController();
-  const response = await fetch(`${gateway.origin}/sse`, { headers: headers.get('the agent')!, signal: abort.signal });
+  const response = await fetch(gateway.origin + from, { headers: headers.get('the agent')!, signal: abort.signal });
   const { value } = await response.body!.getReader().read();
   const path = /data: (\S+)/.exec(Buffer.from(value!).toString())![1]!;
   return { path, close: () => abort.abort() };
@@ -76,12 +81,12 @@ async function statusOf(method: string, path: string, more: Record<string, strin
 
 async function ask(route: string, method: string, role: Role): Promise<number> {
   const own = headers.get(role)!;
-  if (route.startsWith('/mcp')) {
-    const path = route.replace('*', 'dev');
+  const path = filled(route);
+  if (route.includes('/mcp') && !route.startsWith('/.well-known')) {
     return statusOf(method, path, { ...own, 'mcp-session-id': await openSession(path) });
   }
-  if (route !== '/messages') return statusOf(method, route === 'anything else' ? '/admin' : route, own);
-  const sse = await openSse();
+  if (!route.endsWith('/messages')) return statusOf(method, route === 'anything else' ? '/admin' : path, own);
+  const sse = await openSse(path.replace('/messages', '/sse'));
   try {
     return await statusOf(method, sse.path, own);
   } finally {
@@ -106,7 +111,7 @@ describe('the table of routes in docs/agents.md', () => {
   });
 
   it.each(ROUTES)('says at $path what is possible there', async ({ path, methods, access }) => {
-    const response = await fetch(gateway.origin + path.replace('*', 'dev'), {
+    const response = await fetch(gateway.origin + filled(path), {
       method: 'PATCH',
       headers: access === 'open' ? {} : headers.get('an admin')!,
     });

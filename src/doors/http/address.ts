@@ -1,32 +1,57 @@
-/** What the address of a request says beside where it goes: which toolset its client is to see. */
+/** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace. */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 
 export interface Address {
-  readonly path: string;
   /** For clients that do not hear of changed lists; null where the address leaves that open. */
   readonly toolset: string | null;
+  /** Null for all of them. */
+  readonly namespace: string | null;
 }
 
-const BELOW = '/mcp/t/';
+const TOOLSET = '/mcp/t/';
+const NAMESPACE = /^\/ns\/([^/]*)\//;
 
 export function readAddress({ url = '/', headers }: IncomingMessage): Address {
   // Nearly all of them.
-  if (url === '/mcp' && headers['x-toolset'] === undefined) return PLAIN;
+  if (url === '/mcp' && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined) return PLAIN;
   const query = url.indexOf('?');
   const path = query < 0 ? url : url.slice(0, query);
-  if (path.startsWith(BELOW)) return { path: '/mcp', toolset: decode(path.slice(BELOW.length)) };
-  const asked = query < 0 ? null : new URLSearchParams(url.slice(query + 1)).get('toolset');
-  const named = headers['x-toolset'];
-  return { path, toolset: asked ?? (typeof named === 'string' ? named : null) };
+  return {
+    toolset: toolsetOf(path, query < 0 ? null : url.slice(query + 1), headers),
+    namespace: namespaceOf(path, headers),
+  };
 }
 
-const PLAIN: Address = { path: '/mcp', toolset: null };
+const PLAIN: Address = { toolset: null, namespace: null };
 
-function decode(text: string): string {
+function toolsetOf(path: string, query: string | null, headers: IncomingMessage['headers']): string | null {
+  if (path.startsWith(TOOLSET)) return decode(path.slice(TOOLSET.length), 'toolset');
+  const asked = query === null ? null : new URLSearchParams(query).get('toolset');
+  return asked ?? said(headers['x-toolset']);
+}
+
+function namespaceOf(path: string, headers: IncomingMessage['headers']): string | null {
+  const named = said(headers['x-namespace']) || null;
+  const below = NAMESPACE.exec(path)?.[1];
+  if (below === undefined) return named;
+  const namespace = decode(below, 'namespace');
+  if (named !== null && named !== namespace)
+    throw new GatewayError(
+      'request_invalid',
+      'The address names one namespace and the header X-Namespace another. Leave one of the two out.',
+    );
+  return namespace;
+}
+
+function said(header: string | string[] | undefined): string | null {
+  return typeof header === 'string' ? header : null;
+}
+
+function decode(text: string, what: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new GatewayError('path_unknown', 'The address names no toolset: it cannot be read.');
+    throw new GatewayError('path_unknown', `The address names no ${what}: it cannot be read.`);
   }
 }

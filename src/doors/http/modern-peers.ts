@@ -1,4 +1,4 @@
-/** The modern clients that the door knows, one for each principal and each toolset that an address names. */
+/** The modern clients that the door knows, one for each principal and each toolset or namespace that an address names. */
 import type { Toolset } from '../../access/toolset.ts';
 import type { Gateway } from '../../gateway.ts';
 import { ModernPeer } from '../modern.ts';
@@ -40,18 +40,20 @@ export function createModernPeers(gateway: Gateway, most = MOST): ModernPeers {
     peer.close();
   }
 
-  function join(key: string, { agent, principal, toolset }: Visitor): ModernPeer {
+  function join(key: string, { agent, principal, toolset, namespace }: Visitor): ModernPeer {
     if (peers.size >= most) makeRoom();
-    const peer = new ModernPeer(gateway, { agent, principal, door: 'http', selection: 'own', toolset, alone: false });
+    const shown = { toolset, namespace };
+    const peer = new ModernPeer(gateway, { agent, principal, door: 'http', selection: 'own', ...shown, alone: false });
     peers.set(key, { peer, toolset, wasUsed: false });
     return peer;
   }
 
   return {
     of(visitor) {
-      const { principal, agent, toolset } = visitor;
+      const { principal, agent, toolset, namespace } = visitor;
       // A principal comes as another agent when the configuration says so.
-      const key = toolset === null && principal === agent ? agent : JSON.stringify([principal, agent, toolset?.name]);
+      const isPlain = toolset === null && namespace === null && principal === agent;
+      const key = isPlain ? agent : JSON.stringify([principal, agent, toolset?.name, namespace]);
       const known = peers.get(key);
       if (known === undefined) return join(key, visitor);
       known.wasUsed = true;

@@ -68,6 +68,12 @@ const ready: OpenRoute['handle'] = ({ gateway, isDraining }, _request, response)
 const mcp: GuardedRoute['handle'] = (parts, request, response, headers, visitor) =>
   parts.mcp(request, response, visitor, headers);
 
+const openStream: GuardedRoute['handle'] = ({ sse }, request, response, headers, visitor) =>
+  sse.open(request, response, visitor, headers);
+
+const postMessage: GuardedRoute['handle'] = ({ sse }, request, response, headers, visitor) =>
+  sse.post(request, response, visitor, headers);
+
 const metadata: OpenRoute['handle'] = ({ gateway, resource }, _request, response, headers) => {
   const body = toBytes(resourceMetadata(resource(), gateway.config.http));
   sendReply(response, 200, { head: '', body, tail: '' }, [...headers, 'cache-control', 'max-age=300']);
@@ -84,22 +90,18 @@ const METADATA = {
 const MCP = { methods: ['POST', 'GET', 'DELETE'], access: 'agent', handle: mcp } as const;
 const SSE = { access: 'agent', isThere: ({ sse }: HttpConfig) => sse } as const;
 
-/** `*` at the end of a path stands for anything. */
+const STREAM = { methods: ['GET'], ...SSE, handle: openStream } as const;
+const MESSAGES = { methods: ['POST'], ...SSE, handle: postMessage } as const;
+
+/** `*` stands for anything. */
 export const ROUTES: readonly Route[] = [
   { path: '/mcp', ...MCP },
   { path: '/mcp/t/*', ...MCP },
-  {
-    path: '/sse',
-    methods: ['GET'],
-    ...SSE,
-    handle: ({ sse }, request, response, headers, visitor) => sse.open(request, response, visitor, headers),
-  },
-  {
-    path: '/messages',
-    methods: ['POST'],
-    ...SSE,
-    handle: ({ sse }, request, response, headers, visitor) => sse.post(request, response, visitor, headers),
-  },
+  { path: '/ns/*/mcp', ...MCP },
+  { path: '/sse', ...STREAM },
+  { path: '/ns/*/sse', ...STREAM },
+  { path: '/messages', ...MESSAGES },
+  { path: '/ns/*/messages', ...MESSAGES },
   {
     path: '/metrics',
     methods: ['GET'],
@@ -114,8 +116,13 @@ export const ROUTES: readonly Route[] = [
 ];
 
 const exact = new Map(ROUTES.map((route) => [route.path, route]));
-const open = ROUTES.filter(({ path }) => path.endsWith('*')).map((route) => [route.path.slice(0, -1), route] as const);
+const open = ROUTES.filter(({ path }) => path.includes('*')).map((route) => {
+  const [start = '', end = ''] = route.path.split('*');
+  return { start, end, route };
+});
 
 export function findRoute(path: string): Route | undefined {
-  return exact.get(path) ?? open.find(([start]) => path.startsWith(start))?.[1];
+  const known = exact.get(path);
+  if (known !== undefined) return known;
+  return open.find(({ start, end }) => path.startsWith(start) && path.slice(start.length).endsWith(end))?.route;
 }

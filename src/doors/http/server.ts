@@ -8,11 +8,12 @@ import type { Gateway } from '../../gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
-import { readAddress } from './address.ts';
+import { type Address, readAddress } from './address.ts';
 import { sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { openIdentity } from './identity.ts';
 import { createMcpHandler } from './mcp.ts';
+import { findNamespace } from './namespace.ts';
 import { Refusal } from './refusal.ts';
 import { METADATA_PATH, metadataUrl } from './resource.ts';
 import { findRoute, type Parts, type Route } from './routes.ts';
@@ -135,26 +136,28 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     if (route === undefined || route.access === 'open') throw nothingHere();
     requireRoute(route, request);
     if (route.access === 'admin') identity.requireAdmin(visitor, request);
-    const { toolset } = readAddress(request);
-    if (toolset === null) route.handle(parts, request, response, headers, visitor);
-    else serveWith(route, toolset, request, response, visitor, headers);
+    const address = readAddress(request);
+    if (address.toolset === null && address.namespace === null)
+      route.handle(parts, request, response, headers, visitor);
+    else
+      serveAt(address, request, visitor, (known) => route.handle(parts, request, response, headers, known)).catch(
+        (error: unknown) => fail(response, error, headers),
+      );
   }
 
-  /** For a client whose address names its toolset. */
-  function serveWith(
-    route: Exclude<Route, { access: 'open' }>,
-    name: string,
+  /** For a client whose address says what it is to see. */
+  async function serveAt(
+    { toolset: name, namespace }: Address,
     request: IncomingMessage,
-    response: ServerResponse,
     visitor: Visitor,
-    headers: readonly string[],
-  ): void {
-    const found = gateway.shelf.find(name).then((toolset) => {
-      if (toolset === null)
-        throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
-      route.handle(parts, request, response, headers, { ...visitor, toolset });
-    });
-    found.catch((error: unknown) => fail(response, error, headers));
+    handle: (visitor: Visitor) => void,
+  ): Promise<void> {
+    // A session knows its own.
+    if (namespace !== null && !isInSession(request)) await findNamespace(gateway, visitor.agent, namespace);
+    const toolset = name === null ? null : await gateway.shelf.find(name);
+    if (name !== null && toolset === null)
+      throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
+    handle({ ...visitor, toolset, namespace });
   }
 
   function closeParts(): void {
@@ -231,7 +234,7 @@ const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20))
 const READ_OFF = 64 * 1024 * 1024;
 
 const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-agent-id, traceparent, tracestate';
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-agent-id, traceparent, tracestate';
 
 /** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
 function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {
@@ -249,7 +252,12 @@ function preflight({ methods }: Route, { headers }: IncomingMessage): readonly s
 
 function allowed({ url = '/' }: IncomingMessage, modern: boolean): string {
   const { methods = [], path = '' } = findRoute(pathOf(url)) ?? {};
-  return modern && path.startsWith('/mcp') ? 'POST' : methods.join(', ');
+  return modern && /^\/(ns\/\*\/)?mcp/.test(path) ? 'POST' : methods.join(', ');
+}
+
+/** Whether the request goes on with something that was opened before. */
+function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
+  return headers['mcp-session-id'] !== undefined || pathOf(url).endsWith('/messages');
 }
 
 function nothingHere(): GatewayError {

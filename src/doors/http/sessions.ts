@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { isOver as isPassOver, outlasts } from '../pass.ts';
 import { Peer } from '../peer.ts';
+import { requireNamespace, requireSame } from './namespace.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 import type { Unread } from './unread.ts';
 import type { Visitor } from './visitor.ts';
@@ -23,6 +24,8 @@ export class Session {
   lastUse = Date.now();
   /** As it came with the credential that is good for longest. */
   visitor: Visitor;
+  /** The only one that it sees, from its beginning; null for all. */
+  readonly namespace: string | null;
   /** Streams that the client holds open for what we say unasked; the newest is used. */
   #standing: EventStream[] = [];
   /** Said while no stream was open; each once, because a list that changed twice is still just changed. */
@@ -31,14 +34,16 @@ export class Session {
   readonly #early = new Set<() => void>();
 
   constructor(gateway: Gateway, visitor: Visitor, unread: Unread, budget: Budget) {
-    const { agent, principal, toolset } = visitor;
+    const { agent, principal, toolset, namespace } = visitor;
     this.visitor = visitor;
+    this.namespace = namespace;
     this.peer = new Peer(gateway, {
       agent,
       principal,
       door: 'http',
       selection: 'own',
       toolset,
+      namespace,
       notify: (message) => this.say(message),
       initialized: () => this.#initialized(),
     });
@@ -172,6 +177,7 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
       return sum;
     },
     open(visitor) {
+      requireNamespace(gateway, visitor);
       makeRoom();
       const session = new Session(gateway, visitor, unread, budget);
       sessions.set(session.id, session);
@@ -183,6 +189,7 @@ export function createSessions(gateway: Gateway, unread: Unread): Sessions {
       if (session === undefined || session.peer.principal !== visitor.principal || isOver(session, now)) {
         throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with "initialize".');
       }
+      requireSame(session.namespace, visitor);
       session.lastUse = now;
       if (visitor !== session.visitor && outlasts(visitor.pass, session.visitor.pass)) session.visitor = visitor;
       return session;

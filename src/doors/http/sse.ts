@@ -14,6 +14,7 @@ import type { Exchange } from '../answer.ts';
 import { isOver, outlasts, requireGround } from '../pass.ts';
 import { deliver, Peer } from '../peer.ts';
 import { createBodyReader, Post } from './body.ts';
+import { requireNamespace, requireSame } from './namespace.ts';
 import { requireJson, requireStreamReader } from './rules.ts';
 import { EventStream } from './stream.ts';
 import type { Unread } from './unread.ts';
@@ -44,6 +45,7 @@ interface SseSession {
   readonly exchange: Exchange;
   /** As it came with the credential that is good for longest. */
   visitor: Visitor;
+  readonly namespace: string | null;
 }
 
 export function createSseDoor(
@@ -87,6 +89,7 @@ export function createSseDoor(
     const session = sessions.get(id);
     if (session === undefined || session.peer.principal !== visitor.principal)
       throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with GET /sse.');
+    requireSame(session.namespace, visitor);
     if (outlasts(visitor.pass, session.visitor.pass)) session.visitor = visitor;
     return session;
   }
@@ -102,6 +105,7 @@ export function createSseDoor(
     },
     open(request, response, visitor, headers) {
       requireStreamReader(request.headers);
+      requireNamespace(gateway, visitor);
       if (sessions.size >= gateway.config.http.maxSessions)
         throw new GatewayError(
           'sessions_full',
@@ -109,14 +113,18 @@ export function createSseDoor(
         );
       const stream = new EventStream(unread, 'standing', null);
       stream.attach(response, headers);
-      const session = { peer: joinPeer(gateway, visitor, stream), stream, exchange: exchangeOn(stream), visitor };
+      const { namespace } = visitor;
+      const peer = joinPeer(gateway, visitor, stream);
+      const session: SseSession = { peer, stream, exchange: exchangeOn(stream), visitor, namespace };
       const id = randomBytes(18).toString('base64url');
       sessions.set(id, session);
       response.on('close', () => {
         sessions.delete(id);
         session.peer.close();
       });
-      response.write(`event: endpoint\ndata: /messages?session_id=${id}\n\n`);
+      // Beside the stream, so that what leads to the one leads to the other.
+      const beside = request.url!.replace(/\/sse(\?.*)?$/, '/messages');
+      response.write(`event: endpoint\ndata: ${beside}?session_id=${id}\n\n`);
     },
     post(request, response, visitor, headers) {
       requireJson(request.headers);
@@ -147,13 +155,14 @@ export function createSseDoor(
   };
 }
 
-function joinPeer(gateway: Gateway, { agent, principal, toolset }: Visitor, stream: EventStream): Peer {
+function joinPeer(gateway: Gateway, { agent, principal, toolset, namespace }: Visitor, stream: EventStream): Peer {
   return new Peer(gateway, {
     agent,
     principal,
     door: 'sse',
     selection: 'own',
     toolset,
+    namespace,
     notify: (message) => stream.send(message),
   });
 }

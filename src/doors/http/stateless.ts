@@ -18,6 +18,7 @@ import { errorReply } from '../../protocol/rpc.ts';
 import type { Answer } from '../answer.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
 import { createModernPeers } from './modern-peers.ts';
+import { requireNamespace } from './namespace.ts';
 import type { Unread } from './unread.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -80,6 +81,7 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
       let audience: Audience | null;
       try {
         audience = check(message, request.headers);
+        if (audience !== null) requireNamespace(gateway, visitor);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         const id = isRequest(message) ? idText(message) : null;

@@ -13,4 +13,5 @@ export interface Visitor {
   readonly via: 'nothing' | 'token' | 'jwt' | 'header';
   readonly pass: Pass;
   readonly toolset: Toolset | null;
+  readonly namespace: string | null;
 }

@@ -1,0 +1,161 @@
+"""One call under way, and in which words it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from fastmcp.exceptions import ToolError
+from fastmcp.server.context import set_context
+from pydantic import ValidationError
+
+from .context import WorkerContext
+from .prepared import PreparedTool
+
+if TYPE_CHECKING:
+    from .wire import Connection
+
+
+class Call:
+    """A call under way. It is answered once, and at once where it is given up, whatever its tool makes of that."""
+
+    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task")
+
+    def __init__(
+        self, connection: Connection, id: Any, tool: PreparedTool, arguments: dict[str, Any], request: dict[str, Any]
+    ):
+        self.connection = connection
+        self.id = id
+        self.tool = tool
+        self.arguments = arguments
+        self.wants_progress = request.get("progress") is True
+        self.started = time.perf_counter()
+        limits = [tool.timeout] if tool.timeout else []
+        asked = request.get("timeout_ms")
+        if isinstance(asked, (int, float)) and asked > 0:
+            limits.append(asked / 1000)
+        self.limit = min(limits) if limits else None
+        self.timer = connection.loop.call_later(self.limit, self.expire) if self.limit is not None else None
+        self.task = connection.loop.create_task(self.work())
+
+    async def work(self) -> None:
+        tool = self.tool
+        try:
+            args, kwargs = tool.check(self.arguments)
+        except ValidationError as error:
+            self.refuse("invalid_arguments", *explain_arguments(tool, error))
+            return
+        except Exception as error:
+            self.refuse("invalid_arguments", f"{type(error).__name__}: {error}")
+            return
+        try:
+            worker = self.connection.worker
+            context = WorkerContext(worker.server, self)
+            if tool.injected:
+                async with context:
+                    raw = await tool.run(args, kwargs)
+            else:
+                with set_context(context):
+                    raw = await tool.run(args, kwargs)
+            self.answer(tool.render(raw))
+        except KeyboardInterrupt:
+            raise
+        # Also SystemExit, which would end the loop, and what a tool makes of being cancelled.
+        except BaseException as error:
+            if self.is_open():
+                self.refuse(*explain_failure(error, tool, worker.folder))
+
+    def is_open(self) -> bool:
+        return self.connection.calls.get(self.id) is self
+
+    def end(self) -> bool:
+        """True the first time only."""
+        if not self.is_open():
+            return False
+        del self.connection.calls[self.id]
+        if self.timer is not None:
+            self.timer.cancel()
+        return True
+
+    def answer(self, result: bytes) -> None:
+        connection = self.connection
+        limit = connection.worker.max_line
+        if len(result) > limit:
+            self.refuse("too_large", f"The result has {len(result)} bytes; {limit} are allowed.")
+        elif self.end():
+            connection.answer(self.id, result, (time.perf_counter() - self.started) * 1000)
+
+    def refuse(self, code: str, message: str, details: Any = None) -> None:
+        if self.end():
+            self.connection.refuse(self.id, code, message, details)
+
+    def expire(self) -> None:
+        self.give_up("execution_timeout", f'The tool "{self.tool.name}" did not end within {self.limit:g} s.')
+
+    def give_up(self, code: str, message: str) -> None:
+        self.refuse(code, message)
+        self.task.cancel()
+
+    def abandon(self) -> None:
+        self.end()
+        self.task.cancel()
+
+    def log(self, level: str, logger: str | None, data: Any) -> None:
+        if self.is_open():
+            event = {"op": "log", "id": self.id, "level": level, "logger": logger or self.tool.file, "data": data}
+            self.connection.tell(event)
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self.wants_progress and self.is_open():
+            event = {"op": "progress", "id": self.id, "progress": progress, "total": total, "message": message}
+            self.connection.tell({key: value for key, value in event.items() if value is not None})
+
+
+def explain_arguments(tool: PreparedTool, error: ValidationError) -> tuple[str, Any]:
+    # Without what was given: it may be long, and secret.
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in errors]
+    more = f"; and {len(told) - 5} more" if len(told) > 5 else ""
+    return f'The arguments do not suit "{tool.name}": {"; ".join(told[:5])}{more}.', {"errors": errors}
+
+
+def explain_failure(error: BaseException, tool: PreparedTool, folder: str) -> tuple[str, str, Any]:
+    # A task group wraps even a single error.
+    while len(within := getattr(error, "exceptions", ())) == 1 and isinstance(within[0], BaseException):
+        error = within[0]
+    kind = type(error).__name__
+    message = text_of(error) or kind
+    file, line = place_of(error, folder)
+    details = {"type": kind, "file": file or tool.file, "line": line}
+    if isinstance(error, ToolError):
+        return "internal_error", message, details
+    traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+    if isinstance(error, SystemExit):
+        return "internal_error", f"The tool wanted to end the program (exit {error.code}).", details
+    if isinstance(error, ImportError):
+        return "dependency_error", message, details
+    # In Python 3.10 the one of asyncio is another.
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return "execution_timeout", message, details
+    return "internal_error", message, details
+
+
+def text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def place_of(error: BaseException, folder: str) -> tuple[str | None, int | None]:
+    """The last place in the folder itself: what broke further in was called from there."""
+    within = folder + os.sep
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        name = frame.f_code.co_filename
+        if name.startswith(within):
+            return name[len(within) :], line
+    return None, None

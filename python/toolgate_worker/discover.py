@@ -1,0 +1,150 @@
+"""From a folder to tools. A file that is broken is named with its line and hides nothing but itself."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from types import ModuleType
+from typing import Any, Iterator
+
+from fastmcp.decorators import get_fastmcp_meta
+from fastmcp.tools import Tool
+from fastmcp.tools.function_tool import FunctionTool, ToolMeta
+
+from .prepared import PreparedTool
+
+Failure = dict[str, Any]
+
+
+def discover(folder: str) -> tuple[dict[str, PreparedTool], list[Failure]]:
+    # Last: a file called docker.py is not what "import docker" means.
+    sys.path.append(folder)
+    failed: list[Failure] = []
+    modules: dict[str, ModuleType] = {}
+    for name in tool_files(folder):
+        file = os.path.join(folder, name)
+        try:
+            modules[name] = load(file)
+        except KeyboardInterrupt:
+            raise
+        # Also SystemExit: a file that ends the program ends only its own import.
+        except BaseException as error:
+            traceback.print_exc()
+            failed.append({"file": name, "line": line_in(file, error), "message": explain(error, file)})
+
+    homes = {module.__name__: name for name, module in modules.items()}
+    tools: dict[str, PreparedTool] = {}
+    for name, module in modules.items():
+        for marked in marked_in(module, homes):
+            collect(marked, name, tools, failed)
+    return tools, failed
+
+
+def tool_files(folder: str) -> list[str]:
+    def is_tool_file(name: str) -> bool:
+        if not name.endswith(".py") or name[0] in "_." or name.endswith(".test.py"):
+            return False
+        path = os.path.join(folder, name)
+        # What a link leads to outside of the folder is not in it.
+        return os.path.isfile(path) and os.path.realpath(path).startswith(folder + os.sep)
+
+    return sorted(name for name in os.listdir(folder) if is_tool_file(name))
+
+
+def load(file: str) -> ModuleType:
+    stem = os.path.basename(file)[: -len(".py")]
+    # Under its plain name where others find it by that: imported once, however often it is asked for.
+    if origin_of(stem) == file:
+        return importlib.import_module(stem)
+    name = "toolgate_tools_" + re.sub(r"\W", "_", stem)
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def origin_of(stem: str) -> str | None:
+    try:
+        spec = importlib.util.find_spec(stem)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return spec.origin if spec else None
+
+
+def marked_in(module: ModuleType, homes: dict[str, str]) -> Iterator[Any]:
+    seen: set[int] = set()
+    for name, value in list(vars(module).items()):
+        if name.startswith("_") or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if not isinstance(value, Tool) and not isinstance(meta_of(value), ToolMeta):
+            continue
+        # One that is imported from another tool file belongs to that one.
+        home = getattr(getattr(value, "fn", value), "__module__", None)
+        if home == module.__name__ or home not in homes:
+            yield value
+
+
+def meta_of(value: Any) -> Any:
+    # Anything may stand in a module, also things that answer to every name.
+    if not callable(value) or inspect.isclass(value):
+        return None
+    try:
+        return get_fastmcp_meta(value)
+    except Exception:
+        return None
+
+
+def collect(marked: Any, file: str, tools: dict[str, PreparedTool], failed: list[Failure]) -> None:
+    meta = None if isinstance(marked, Tool) else meta_of(marked)
+    if meta is not None and not meta.enabled:
+        return
+    line = line_of(marked)
+    name = getattr(meta, "name", None) or getattr(marked, "__name__", None) or getattr(marked, "name", "?")
+    try:
+        tool = marked if meta is None else FunctionTool.from_function(marked, metadata=meta)
+        if tool.name in tools:
+            first = tools[tool.name].file
+            raise ValueError(f"{first} has a tool of that name already. Rename one of them.")
+        if tool.auth:
+            raise ValueError("auth= needs a server of FastMCP. Say in a policy of Toolgate who may use the tool.")
+        tools[tool.name] = PreparedTool(tool, file)
+    except Exception as error:
+        failed.append({"file": file, "line": line, "message": f'tool "{name}": {error}'})
+
+
+def line_of(marked: Any) -> int | None:
+    function = inspect.unwrap(getattr(marked, "fn", marked))
+    code = getattr(function, "__code__", None)
+    return code.co_firstlineno if code else None
+
+
+def line_in(file: str, error: BaseException) -> int | None:
+    """The line of that file at which it went wrong, whatever it had called by then."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    return lines[-1] if lines else None
+
+
+def explain(error: BaseException, file: str) -> str:
+    if isinstance(error, SystemExit):
+        return f"it ends the program while it is imported (exit {error.code})"
+    kind = type(error).__name__
+    if isinstance(error, SyntaxError):
+        where = "" if error.filename in (None, file) else f" ({os.path.basename(error.filename)}, line {error.lineno})"
+        return f"{kind}: {error.msg}{where}"
+    text = f"{kind}: {error}" if str(error) else kind
+    if isinstance(error, ModuleNotFoundError):
+        return f"{text}. Add its package to requirements.txt."
+    return text

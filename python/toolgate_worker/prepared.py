@@ -1,0 +1,154 @@
+"""A tool made ready once, so that a call is nothing but: check the arguments, run the function, render the result.
+
+FastMCP makes definitions, validators and results. What its server does around every call is left out: that is most
+of the time a call takes there.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, get_type_hints
+
+import pydantic_core
+from anyio.to_thread import run_sync
+from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.tools import Tool
+from fastmcp.utilities.async_utils import is_coroutine_function
+from fastmcp.utilities.types import get_cached_typeadapter
+
+
+class PreparedTool:
+    __slots__ = ("tool", "file", "name", "timeout", "definition", "injected", "run", "_validate", "_text")
+
+    def __init__(self, tool: Tool, file: str):
+        self.tool = tool
+        self.file = file
+        self.name = tool.name
+        self.timeout = tool.timeout
+        self.definition = define(tool, file)
+        function = getattr(tool, "fn", None)
+        if function is None:
+            raise TypeError("it is not made from a function")
+        # The function without what FastMCP injects: a context, dependencies.
+        plain = without_injected_parameters(function)
+        self.injected = plain is not function
+        self._validate = validator_of(plain)
+        self.run = runner_of(plain, getattr(tool, "run_in_thread", True))
+        # A text as the result of a tool that promises one is the commonest, and always rendered alike.
+        self._text = plain_text(tool)
+
+    def check(self, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the function with. Raises pydantic's ValidationError."""
+        return self._validate(arguments)
+
+    def render(self, raw: Any) -> bytes:
+        """A result as MCP has it, as JSON."""
+        if self._text is not None and type(raw) is str:
+            text = pydantic_core.to_json(raw)
+            before, between, after = self._text
+            return b"".join((before, text, between, text, after) if between else (before, text, after))
+        if type(raw).__name__ == "InputRequiredResult":
+            raise RuntimeError("the tool asks the client for input, which tools in a folder cannot do")
+        made = self.tool.convert_result(raw)
+        result: dict[str, Any] = {"content": made.content}
+        if made.structured_content is not None:
+            result["structuredContent"] = made.structured_content
+        if made.is_error:
+            result["isError"] = True
+        if made.meta is not None:
+            result["_meta"] = made.meta
+        return to_json(result)
+
+
+def to_json(value: Any, fallback: Any = None) -> bytes:
+    return pydantic_core.to_json(value, by_alias=True, exclude_none=True, inf_nan_mode="null", fallback=fallback)
+
+
+def define(tool: Tool, file: str) -> dict[str, Any]:
+    definition = tool.to_mcp_tool().model_dump(mode="json", by_alias=True, exclude_none=True)
+    # Tasks are not run here, whatever the tool could do.
+    definition.pop("execution", None)
+    definition["_meta"] = {**definition.get("_meta", {}), "toolgate/file": file}
+    return definition
+
+
+def validator_of(function: Any) -> Any:
+    """The validator that FastMCP would use, but of a stand-in that only says what it was called with.
+
+    So a bad argument and an error of the same kind in the body of the tool cannot be taken for each other.
+    """
+
+    def called_with(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    signature = inspect.signature(function)
+    hints = hints_of(function)
+    annotations = {
+        name: hints.get(name, parameter.annotation)
+        for name, parameter in signature.parameters.items()
+        if name in hints or parameter.annotation is not inspect.Parameter.empty
+    }
+    called_with.__signature__ = signature.replace(return_annotation=inspect.Signature.empty)
+    called_with.__annotations__ = annotations
+    called_with.__module__ = getattr(function, "__module__", None) or __name__
+    called_with.__name__ = getattr(function, "__name__", "tool")
+    return get_cached_typeadapter(called_with).validate_python
+
+
+def hints_of(function: Any) -> dict[str, Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def runner_of(function: Any, in_thread: bool) -> Any:
+    if is_coroutine_function(function):
+
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return await finished(await function(*args, **kwargs))
+
+    elif in_thread and not inspect.isasyncgenfunction(function):
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            result = function(*args, **kwargs)
+            return list(result) if inspect.isgenerator(result) else result
+
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return await finished(await run_sync(call, args, kwargs, abandon_on_cancel=True))
+
+    else:
+
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return await finished(function(*args, **kwargs))
+
+    return run
+
+
+async def finished(result: Any) -> Any:
+    if type(result) is str:
+        return result
+    if inspect.isawaitable(result):
+        result = await result
+    if inspect.isasyncgen(result):
+        return [item async for item in result]
+    return list(result) if inspect.isgenerator(result) else result
+
+
+def plain_text(tool: Tool) -> tuple[bytes, bytes, bytes] | None:
+    """How a text is rendered around it, asked of FastMCP with one that cannot occur in the rest."""
+    if getattr(tool, "return_type", None) is not str:
+        return None
+    made = tool.convert_result("\N{SNOWMAN}")
+    result: dict[str, Any] = {"content": made.content}
+    if made.structured_content is not None:
+        result["structuredContent"] = made.structured_content
+    if made.meta is not None:
+        result["_meta"] = made.meta
+    parts = to_json(result).split('"\N{SNOWMAN}"'.encode())
+    if len(parts) == 2:
+        return parts[0], b"", parts[1]
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None

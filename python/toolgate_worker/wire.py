@@ -1,0 +1,249 @@
+"""The contract: a JSON object a line, requests in and answers and events out. One connection at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from typing import Any
+
+from fastmcp import FastMCP
+
+from .call import Call
+from .prepared import PreparedTool, to_json
+
+Failure = dict[str, Any]
+
+# Where a line is not read as a whole, its id is found by its place.
+ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
+HEAD = 256
+# To write what comes at the same time at once, but not to hold much of it.
+BATCH = 64 * 1024
+
+
+class Worker:
+    """What outlives a connection: the tools, and whether to go on."""
+
+    def __init__(
+        self, namespace: str, folder: str, tools: dict[str, PreparedTool], failed: list[Failure], max_line: int
+    ):
+        self.namespace = namespace
+        self.folder = folder
+        self.tools = tools
+        self.failed = failed
+        self.max_line = max_line
+        self.server = FastMCP(namespace)
+        self.definitions = [tool.definition for tool in tools.values()]
+        self.connection: Connection | None = None
+        self._end: asyncio.Event | None = None
+        self._stopping = False
+
+    def connect(self) -> asyncio.Protocol:
+        return Connection(self)
+
+    async def stopped(self) -> None:
+        self._end = asyncio.Event()
+        if self._stopping:
+            self._end.set()
+        await self._end.wait()
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self.connection is not None:
+            self.connection.close()
+        if self._end is not None:
+            self._end.set()
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, worker: Worker):
+        self.worker = worker
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.transport: asyncio.Transport | None = None
+        self.calls: dict[Any, Call] = {}
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.out: list[bytes] = []
+        self.out_size = 0
+        self.ops = {
+            "tools.call": self.call,
+            "tools.list": self.list_tools,
+            "tools.get_schema": self.get_schema,
+            "cancel": self.cancel,
+            "ping": lambda request: self.answer(request.get("id"), b"{}"),
+            "shutdown": self.shutdown,
+        }
+
+    # The transport.
+
+    def connection_made(self, transport: Any) -> None:
+        if self.worker.connection is not None:
+            transport.abort()
+            return
+        self.worker.connection = self
+        self.transport = transport
+        worker = self.worker
+        ready = {"namespace": worker.namespace, "tools": worker.definitions, "failed": worker.failed}
+        self.send(to_json({"op": "ready", **ready}) + b"\n")
+
+    def connection_lost(self, _: Any) -> None:
+        if self.worker.connection is not self:
+            return
+        self.worker.connection = None
+        self.transport = None
+        for call in list(self.calls.values()):
+            call.abandon()
+
+    def pause_writing(self) -> None:
+        # Who does not read answers gets no further calls done.
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.transport is not None:
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            self.keep(data[start:end])
+            line = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+            size = self.size
+            self.parts = []
+            self.size = 0
+            self.receive(line, size)
+            start = end + 1
+        if start < len(data):
+            self.keep(data[start:] if start else data)
+
+    def keep(self, part: bytes) -> None:
+        self.size += len(part)
+        if self.size <= self.worker.max_line:
+            self.parts.append(part)
+        elif len(self.parts) != 1 or len(self.parts[0]) > HEAD:
+            # Too long: what is still to come is let go by.
+            self.parts = [b"".join([*self.parts, part])[:HEAD]]
+
+    def send(self, line: bytes) -> None:
+        if self.transport is None:
+            return
+        if not self.out:
+            self.loop.call_soon(self.flush)
+        self.out.append(line)
+        self.out_size += len(line)
+        if self.out_size > BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.transport is not None and self.out:
+            self.transport.write(self.out[0] if len(self.out) == 1 else b"".join(self.out))
+        self.out = []
+        self.out_size = 0
+
+    def close(self) -> None:
+        for call in list(self.calls.values()):
+            call.abandon()
+        self.flush()
+        if self.transport is not None:
+            self.transport.close()
+
+    # Requests.
+
+    def receive(self, line: bytes, size: int) -> None:
+        if size > self.worker.max_line:
+            limit = self.worker.max_line
+            self.refuse(id_of(line), "too_large", f"The request has {size} bytes; {limit} are allowed.")
+            return
+        if not line.strip():
+            return
+        try:
+            request = json.loads(line)
+            op = request.get("op")
+            handler = self.ops[op]
+        except (ValueError, RecursionError) as error:
+            self.refuse(id_of(line), "invalid_arguments", f"The request cannot be read: {error}.")
+        except AttributeError:
+            self.refuse(None, "invalid_arguments", "A request is a JSON object.")
+        except (KeyError, TypeError):
+            self.refuse(request.get("id"), "internal_error", f"There is no op {json.dumps(op)}.")
+        else:
+            handler(request)
+
+    def call(self, request: dict[str, Any]) -> None:
+        id = request.get("id")
+        tool = self.find(request)
+        if tool is None:
+            return
+        arguments = request.get("arguments")
+        if arguments is None:
+            arguments = {}
+        if not isinstance(arguments, dict):
+            self.refuse(id, "invalid_arguments", "The arguments of a tool are a JSON object.")
+        elif not isinstance(id, (str, int)) or id in self.calls:
+            self.refuse(id, "invalid_arguments", "A call has an id that no other call under way has.")
+        else:
+            self.calls[id] = Call(self, id, tool, arguments, request)
+
+    def find(self, request: dict[str, Any]) -> PreparedTool | None:
+        name = request.get("tool")
+        tool = self.worker.tools.get(name) if isinstance(name, str) else None
+        if tool is None:
+            message = f'There is no tool {json.dumps(name)} in "{self.worker.namespace}".'
+            self.refuse(request.get("id"), "tool_not_found", message)
+        return tool
+
+    def list_tools(self, request: dict[str, Any]) -> None:
+        self.answer(request.get("id"), to_json({"tools": self.worker.definitions}))
+
+    def get_schema(self, request: dict[str, Any]) -> None:
+        tool = self.find(request)
+        if tool is not None:
+            self.answer(request.get("id"), to_json(tool.definition))
+
+    def cancel(self, request: dict[str, Any]) -> None:
+        id = request.get("id")
+        call = self.calls.get(id) if isinstance(id, (str, int)) else None
+        if call is not None:
+            call.give_up("cancelled", "The call was cancelled.")
+
+    def shutdown(self, request: dict[str, Any]) -> None:
+        self.answer(request.get("id"), b"{}")
+        self.worker.stop()
+
+    # Answers.
+
+    def answer(self, id: Any, result: bytes, ms: float = 0.0) -> None:
+        self.send(b'{"id":%b,"ok":true,"result":%b,"latency_ms":%.2f}\n' % (to_json(id), result, ms))
+
+    def refuse(self, id: Any, code: str, message: str, details: Any = None) -> None:
+        error = {"code": code, "message": message}
+        if details is not None:
+            error["details"] = details
+        self.send(to_line({"id": id, "ok": False, "error": error}))
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """An event. A tool may report from a loop, in a thread, of its own."""
+        line = to_line(event)
+        if threading.get_ident() == self.thread:
+            self.send(line)
+        else:
+            self.loop.call_soon_threadsafe(self.send, line)
+
+
+def to_line(value: dict[str, Any]) -> bytes:
+    """Whatever it is: messages and log entries are not worth failing for."""
+    try:
+        return to_json(value, fallback=str) + b"\n"
+    except Exception:
+        # Such as half of a surrogate pair, which is no text in UTF-8 but can be escaped.
+        return json.dumps(value, default=str, separators=(",", ":")).encode() + b"\n"
+
+
+def id_of(line: bytes) -> Any:
+    found = ID.match(line)
+    try:
+        return json.loads(found[1]) if found else None
+    except ValueError:
+        return None

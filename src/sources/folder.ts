@@ -1,0 +1,72 @@
+/** Opening a folder of tools: its dependencies first, then a worker for one of its languages. */
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Launch } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import { type Environment, EnvironmentError } from '../workers/environment.ts';
+import { isolate } from '../workers/isolation.ts';
+import { TOOLCHAINS } from '../workers/toolchains.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
+import { openWorker, type WorkerOptions } from './worker.ts';
+
+export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
+
+/** Beyond this a path is no name for a socket. */
+const MOST_PATH = 100;
+/** How often it is looked whether the worker is still wanted, while its dependencies are being installed. */
+const LOOK = 100;
+let serial = 0;
+
+export async function openFolder(
+  launch: FolderLaunch,
+  options: WorkerOptions,
+  events: ConnectionEvents,
+): Promise<Connection> {
+  const { folder, language, namespace, dataDir } = launch;
+  const environment = await prepare(launch, options, events);
+  const socketFolder = socketFolderOf(dataDir, namespace);
+  const socket = join(socketFolder, `${language}-${process.pid}-${++serial}.sock`);
+  const command = [...environment.command, '--namespace', namespace, '--socket', socket, '--folder', folder];
+  const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;
+  const isolated = await isolate(command, { folder, reads: environment.reads, writes: [socketFolder] });
+  return openWorker(
+    {
+      command: isolated.command,
+      env: { PATH, HOME, LANG, ...environment.env, ...launch.env },
+      cwd: folder,
+      namespace,
+      socketFolder,
+      socket,
+      served: `${language} ${folder}`,
+    },
+    options,
+    events,
+  );
+}
+
+async function prepare(launch: FolderLaunch, options: WorkerOptions, events: ConnectionEvents): Promise<Environment> {
+  const { folder, language, namespace, dataDir } = launch;
+  const abort = new AbortController();
+  const looking = setInterval(() => {
+    if (options.isClosed()) abort.abort();
+  }, LOOK);
+  try {
+    const { prepare } = await TOOLCHAINS[language]();
+    const progress = (message: string) => events.note(message);
+    return await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
+  } catch (error) {
+    if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));
+    throw new GatewayError('source_unavailable', `its dependencies are not there: ${messageOf(error)}`);
+  } finally {
+    clearInterval(looking);
+  }
+}
+
+/** In the data folder, unless that is too deep for a socket. */
+function socketFolderOf(dataDir: string, namespace: string): string {
+  const usual = join(dataDir, 'workers', namespace);
+  if (usual.length + 40 < MOST_PATH) return usual;
+  const hash = createHash('sha256').update(usual).digest('hex').slice(0, 12);
+  return join(tmpdir(), `toolgate-${hash}`);
+}

@@ -1,0 +1,52 @@
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import * as z from 'zod';
+import { defineTool, type ToolContext } from './define-tool.ts';
+
+describe('defineTool', () => {
+  it('gives back the very object, and infers the arguments from a schema', () => {
+    const tool = {
+      description: 'x',
+      inputSchema: z.object({ a: z.string(), n: z.number().default(1) }),
+      execute: () => 'x',
+    };
+    expect(defineTool(tool)).toBe(tool);
+    defineTool({
+      description: 'x',
+      inputSchema: z.object({ a: z.string(), n: z.number().default(1) }),
+      outputSchema: z.object({ sum: z.number() }),
+      execute(input, context) {
+        // As they are after parsing: the default is there.
+        expectTypeOf(input).toEqualTypeOf<{ a: string; n: number }>();
+        expectTypeOf(context).toEqualTypeOf<ToolContext>();
+        return { sum: input.n };
+      },
+    });
+  });
+
+  it('takes a plain JSON Schema', () => {
+    defineTool({
+      name: 'x',
+      description: 'x',
+      inputSchema: { type: 'object', properties: { a: { type: 'string' } } },
+      async execute(input, { progress, log, signal }) {
+        expectTypeOf(input).toEqualTypeOf<Record<string, unknown>>();
+        progress(1, 2);
+        log.info('x');
+        log('error', signal.aborted);
+        return input.a;
+      },
+    });
+  });
+
+  it('refuses what does not fit', () => {
+    defineTool({
+      description: 'x',
+      inputSchema: z.object({}),
+      outputSchema: z.object({ sum: z.number() }),
+      // @ts-expect-error: the schema wants a number.
+      execute: () => ({ sum: 'x' }),
+    });
+    // @ts-expect-error: no description.
+    defineTool({ inputSchema: { type: 'object' }, execute: () => 1 });
+  });
+});

@@ -1,0 +1,179 @@
+/** One call under way: it is answered once, by whatever comes first. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { performance } from 'node:perf_hooks';
+import { Context } from './context.ts';
+import { type Fault, fault, thrownFault } from './fault.ts';
+import { resultJson } from './result.ts';
+import { issueDetails, issuesText } from './schema.ts';
+import type { Tool } from './tool.ts';
+
+/** Where a call's messages go. */
+export interface Line {
+  readonly namespace: string;
+  readonly folder: string;
+  readonly maxLine: number;
+  send(json: string): void;
+  /** It has been answered. */
+  ended(running: Running): void;
+}
+
+/** The call that the present code runs for, wherever it got to by timers, events and promises. */
+const current = new AsyncLocalStorage<Running>();
+
+export class Running {
+  readonly id: string | number;
+  readonly tool: Tool;
+  private readonly line: Line;
+  private readonly wantsProgress: boolean;
+  private readonly timeoutMs: number;
+  private readonly start = performance.now();
+  private timer: NodeJS.Timeout | null = null;
+  private abort: AbortController | null = null;
+  private over: Fault | null = null;
+  private isDone = false;
+
+  constructor(line: Line, id: string | number, tool: Tool, wantsProgress: boolean, timeoutMs: number) {
+    this.line = line;
+    this.id = id;
+    this.tool = tool;
+    this.wantsProgress = wantsProgress;
+    this.timeoutMs = timeoutMs;
+    if (timeoutMs > 0) this.timer = setTimeout(expire, timeoutMs, this);
+  }
+
+  get signal(): AbortSignal {
+    this.abort ??= new AbortController();
+    if (this.over !== null && !this.abort.signal.aborted) this.abort.abort(abortReason(this.over));
+    return this.abort.signal;
+  }
+
+  run(given: unknown): void {
+    void current.run(this, execute, this, given);
+  }
+
+  async execute(given: unknown): Promise<void> {
+    const { tool, line } = this;
+    try {
+      let input = given ?? {};
+      if (tool.input !== null) {
+        let checked = tool.input.check(input);
+        if (isPromise(checked)) checked = await checked;
+        if (checked.issues !== undefined) {
+          const text = `The arguments do not fit: ${issuesText(checked.issues)}`;
+          this.fail(fault('invalid_arguments', text, issueDetails(checked.issues)));
+          return;
+        }
+        input = checked.value as object;
+      }
+      let value = tool.self.execute(input, new Context(this, line.namespace));
+      if (isPromise(value)) value = await value;
+      if (isAsyncIterable(value)) value = await lastOf(value);
+      let json = resultJson(value, tool.output);
+      if (typeof json !== 'string') json = await json;
+      this.succeed(json);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** By what its tool threw, here or later. False where it was answered before. */
+  failed(error: unknown): boolean {
+    if (this.isDone) return false;
+    this.fail(thrownFault(error, this.line.folder));
+    // The answer has one line of it; people look for the rest in the log.
+    console.error(`${this.tool.name}:`, error);
+    return true;
+  }
+
+  progress(progress: number, total?: number, message?: string): void {
+    if (this.isDone || !this.wantsProgress || !Number.isFinite(progress)) return;
+    this.line.send(JSON.stringify({ op: 'progress', id: this.id, progress, total, message }));
+  }
+
+  log(level: string, data: unknown): void {
+    if (this.isDone) return;
+    this.line.send(logEvent(this.id, level, this.tool.file, data));
+  }
+
+  /** Answers with the fault, and tells the tool that nobody waits any more. */
+  end(why: Fault): void {
+    if (this.isDone) return;
+    this.over = why;
+    this.fail(why);
+    this.abort?.abort(abortReason(why));
+  }
+
+  expired(): void {
+    const text = `The tool did not finish within ${this.timeoutMs} ms.`;
+    this.end(fault('execution_timeout', text, { timeout_ms: this.timeoutMs }));
+  }
+
+  private succeed(json: string): void {
+    const { maxLine } = this.line;
+    // At most three bytes a character, so most results need not be measured.
+    const size = json.length * 3 <= maxLine ? 0 : Buffer.byteLength(json);
+    if (size > maxLine) {
+      const text = `The result has ${size} bytes; ${maxLine} are allowed. Return less.`;
+      this.fail(fault('too_large', text, { size, limit: maxLine }));
+    } else if (!this.isDone) {
+      const latency = Math.round(performance.now() - this.start);
+      this.answer(`{"id":${JSON.stringify(this.id)},"ok":true,"result":${json},"latency_ms":${latency}}`);
+    }
+  }
+
+  private fail(why: Fault): void {
+    if (!this.isDone) this.answer(faultAnswer(this.id, why));
+  }
+
+  private answer(json: string): void {
+    this.isDone = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.line.send(json);
+    this.line.ended(this);
+  }
+}
+
+export function faultAnswer(id: unknown, why: Fault): string {
+  return JSON.stringify({ id, ok: false, error: why });
+}
+
+export function logEvent(id: string | number | null, level: string, logger: string, data: unknown): string {
+  try {
+    return JSON.stringify({ op: 'log', id, level, logger, data: data === undefined ? null : data });
+  } catch (error) {
+    return JSON.stringify({ op: 'log', id, level, logger, data: `(${(error as Error).message})` });
+  }
+}
+
+/** Something that nobody caught. It fails the call that it belongs to, which might wait for ever; false where there is none. */
+export function failCurrent(error: unknown): boolean {
+  return current.getStore()?.failed(error) ?? false;
+}
+
+function execute(running: Running, given: unknown): Promise<void> {
+  return running.execute(given);
+}
+
+function expire(running: Running): void {
+  running.expired();
+}
+
+function abortReason({ code, message }: Fault): DOMException {
+  return new DOMException(message, code === 'execution_timeout' ? 'TimeoutError' : 'AbortError');
+}
+
+/** Also one of another realm, or of a library of its own. */
+function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof value === 'object' && value !== null && typeof (value as Promise<T>).then === 'function';
+}
+
+/** A tool of the AI SDK may yield how far it is; the last word counts. */
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+async function lastOf(values: AsyncIterable<unknown>): Promise<unknown> {
+  let last: unknown;
+  for await (const value of values) last = value;
+  return last;
+}

@@ -1,0 +1,84 @@
+/** `tooldock.yaml`: what a namespace says about itself. What is wrong in it costs that part of it and nothing else. */
+import * as z from 'zod';
+import { didYouMean } from '../catalog/similar.ts';
+import { text } from '../config/fields.ts';
+import { parseConfig } from '../config/parse.ts';
+import { messageOf } from '../errors.ts';
+import { METADATA_FILE } from './tool-files.ts';
+
+export interface Metadata {
+  readonly description: string;
+  readonly version: string;
+  readonly author: string;
+  /** Names of the secrets that its tools need. */
+  readonly secrets: readonly string[];
+  /** Environment variables of its workers. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export const NO_METADATA: Metadata = { description: '', version: '', author: '', secrets: [], env: {} };
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** They would change what starts a worker, not what its tools do. */
+const OURS = /^(LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PATH|HOME|ENV|BASH_ENV)$/;
+
+const name = z
+  .string({ error: 'needs names of environment variables' })
+  .regex(VARIABLE, { error: 'needs names of environment variables: letters, digits and "_"' })
+  .refine((one) => !OURS.test(one), { error: (issue) => `cannot set ${String(issue.input)}, which is for Toolgate` });
+
+// `version: 1.0` and `PORT: 8080` are numbers in YAML, and meant as text.
+const scalar = z.union([text(), z.number(), z.boolean()], { error: 'needs a text' }).transform(String);
+
+const parts = {
+  description: text('needs a text'),
+  version: scalar,
+  author: text('needs a text'),
+  secrets: z.array(name, { error: 'needs a list of names' }).max(200, { error: 'has more than 200 names' }),
+  env: z.record(name, scalar, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'needs a map of texts' : undefined),
+  }),
+} as const satisfies Record<keyof Metadata, z.ZodType>;
+
+const KEYS = Object.keys(parts) as (keyof Metadata)[];
+
+export interface ReadMetadata {
+  readonly metadata: Metadata;
+  readonly problems: readonly string[];
+}
+
+export async function readMetadata(bytes: string): Promise<ReadMetadata> {
+  let value: unknown;
+  let lineOf: (path: (string | number)[]) => number | undefined;
+  try {
+    ({ value, lineOf } = await parseConfig(bytes, METADATA_FILE));
+  } catch (error) {
+    return { metadata: NO_METADATA, problems: [messageOf(error)] };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { metadata: NO_METADATA, problems: [`${METADATA_FILE}: needs a map with ${KEYS.join(', ')}.`] };
+  const problems: string[] = [];
+  const good: Partial<Record<keyof Metadata, unknown>> = {};
+  for (const [key, given] of Object.entries(value)) {
+    const line = lineOf([key]);
+    const place = line === undefined ? METADATA_FILE : `${METADATA_FILE}:${line}`;
+    const known = KEYS.find((one) => one === key);
+    if (known === undefined) {
+      problems.push(
+        `${place}: unknown key ${JSON.stringify(key)}.${didYouMean(key, KEYS) || ` Known: ${KEYS.join(', ')}.`}`,
+      );
+      continue;
+    }
+    // A key without a value.
+    if (given === null) continue;
+    const { data, error } = parts[known].safeParse(given);
+    if (error === undefined) good[known] = data;
+    else problems.push(`${place}: "${key}" ${firstReason(error.issues[0]!)}.`);
+  }
+  return { metadata: { ...NO_METADATA, ...(good as Partial<Metadata>) }, problems };
+}
+
+/** What is wrong with the name of a variable is inside of what is wrong with its map. */
+function firstReason(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+}

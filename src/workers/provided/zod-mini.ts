@@ -1,0 +1,2 @@
+/** As zod.ts, for `zod/mini`. */
+export * from 'zod/mini';

@@ -1,0 +1,39 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { tempFolder } from '../../test/support/temp.ts';
+import { readRequirements } from './requirements.ts';
+
+it('reads requirements.txt with the files that it names, each once', async () => {
+  const folder = tempFolder({
+    'requirements.txt':
+      '# comment\nhttpx==1.*  # why\n-r more/one.txt\n--constraint=limits.txt\n-r https://example.com/x.txt\n',
+    'more/one.txt': '-r two.txt\n--index-url https://example.com\\\n/simple\nrich\n-e ./own\n',
+    'more/two.txt': '-r one.txt\npydantic; \\\n  python_version > "3"\n',
+    'limits.txt': 'rich<20\n',
+    'other.txt': 'not this\n',
+  });
+  const found = await readRequirements(folder);
+  expect([...found!.files.keys()]).toEqual(['requirements.txt', 'more/one.txt', 'more/two.txt', 'limits.txt']);
+  expect(found!.count).toBe(5);
+});
+
+it('is none where there is no file, or it asks for nothing', async () => {
+  expect(await readRequirements(tempFolder())).toBeNull();
+  expect(await readRequirements(tempFolder({ 'requirements.txt': '\n# nothing\n' }))).toBeNull();
+});
+
+it('says of a file that is not there, or not in the folder, where it is named', async () => {
+  const missing = tempFolder({ 'requirements.txt': 'rich\n-r base.txt\n', 'base.txt': '\n-c gone.txt\n' });
+  await expect(readRequirements(missing)).rejects.toThrow(
+    'base.txt, line 2: there is no file "gone.txt" at that place.',
+  );
+
+  const outside = tempFolder({ 'secrets.txt': 'token=x\n' });
+  const up = tempFolder({ 'requirements.txt': `-r ${outside}/secrets.txt\n` });
+  const words = 'requirements.txt, line 1: "secrets.txt" is outside of the folder. Copy it into the folder.';
+  await expect(readRequirements(up)).rejects.toThrow(words);
+  const linked = tempFolder({ 'requirements.txt': '-r secrets.txt\n' });
+  symlinkSync(join(outside, 'secrets.txt'), join(linked, 'secrets.txt'));
+  await expect(readRequirements(linked)).rejects.toThrow(words);
+});

@@ -1,0 +1,193 @@
+/** Folders of tools behind the gateway: dropped, called, edited, broken, deleted; with real workers of both languages. */
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { basePython, noPython } from '../support/python.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const config = `controls = []\n${serversToml({ up: server('basic') })}`;
+
+const tool = (name: string, body: string, more = '') => `export const ${name} = {
+  description: 'Tool ${name}',
+  inputSchema: { type: 'object', properties: { ms: { type: 'number' }, text: { type: 'string' } } },
+  ${more}
+  async execute(input: { ms: number; text: string }, ctx: any) { ${body} },
+};
+`;
+
+/** `venvs` are environments that are there already. */
+async function start(files: Record<string, string> = {}, venvs: string | null = null): Promise<HttpGateway> {
+  const cwd = tempFolder(
+    Object.fromEntries(Object.entries(files).map(([name, text]) => [`.toolgate/tools/${name}`, text])),
+  );
+  if (venvs !== null) symlinkSync(venvs, join(cwd, '.toolgate/venvs'));
+  // As the environment was made with them.
+  const installer = Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)));
+  return startHttp({ config, cwd, args: ['--log-level', 'info'], env: { ...installer, TOOLGATE_UV: 'off' } });
+}
+
+const put = (gateway: HttpGateway, name: string, text: string) => {
+  const file = join(gateway.cwd, '.toolgate/tools', name);
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(file, text);
+};
+
+type Client = Awaited<ReturnType<HttpGateway['connect']>>['client'];
+
+const names = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name);
+const call = async (client: Client, name: string, args: Record<string, unknown> = {}) => {
+  const { content, isError } = await client.callTool({ name, arguments: args });
+  return { text: (content as { text: string }[])[0]?.text ?? '', isError: isError === true };
+};
+
+describe('a folder of TypeScript', () => {
+  it('is served when it is dropped, changed when it is edited, and gone when it is deleted', async () => {
+    const gateway = await start();
+    const { client, notifications } = await gateway.connect();
+    expect(await names(client)).not.toContain('greet_hello');
+    put(gateway, 'greet/hello.ts', tool('hello', 'return `Hello ${input.text}`;'));
+    const dropped = performance.now();
+    await waitFor(async () => (await names(client)).includes('greet_hello') || null, 10_000);
+    console.log(`dropped to served: ${Math.round(performance.now() - dropped)} ms`);
+    expect(await call(client, 'greet_hello', { text: 'Ann' })).toEqual({ text: 'Hello Ann', isError: false });
+    expect(JSON.stringify(notifications)).toContain('notifications/tools/list_changed');
+
+    put(gateway, 'greet/hello.ts', tool('hello', 'return `Bye ${input.text}`;') + tool('more', 'return "more";'));
+    await waitFor(async () => (await names(client)).includes('greet_more') || null, 10_000);
+    expect(await call(client, 'greet_hello', { text: 'Ann' })).toEqual({ text: 'Bye Ann', isError: false });
+
+    rmSync(join(gateway.cwd, '.toolgate/tools/greet'), { recursive: true });
+    await waitFor(async () => !(await names(client)).includes('greet_hello') || null, 10_000);
+    expect((await call(client, 'greet_hello')).text).toContain('There is no tool');
+    expect((await call(client, 'up_echo')).isError).toBe(false);
+  });
+
+  it('keeps its last good version when an edit breaks it, and says where', async () => {
+    const gateway = await start({ 'a/one.ts': tool('one', 'return "1";'), 'a/two.ts': tool('two', 'return "2";') });
+    const { client } = await gateway.connect();
+    await waitFor(async () => (await names(client)).includes('a_two') || null, 10_000);
+    put(gateway, 'a/two.ts', `${tool('two', 'return "2";')}\nexport const = 3;\n`);
+    await waitFor(() => gateway.stderr().includes('two.ts:8') || null, 10_000);
+    expect(gateway.stderr()).toContain('keeps its last good version');
+    expect(await names(client)).toEqual(expect.arrayContaining(['a_one', 'a_two']));
+    expect((await call(client, 'a_two')).text).toBe('2');
+    put(gateway, 'a/two.ts', tool('two', 'return "3";'));
+    await waitFor(async () => (await call(client, 'a_two')).text === '3' || null, 10_000);
+  });
+
+  it('that is broken from the start serves what is not', async () => {
+    const gateway = await start({ 'a/good.ts': tool('good', 'return "yes";'), 'a/bad.ts': 'export const x = ;\n' });
+    const { client } = await gateway.connect();
+    await waitFor(async () => (await names(client)).includes('a_good') || null, 10_000);
+    expect((await call(client, 'a_good')).text).toBe('yes');
+    expect(gateway.stderr()).toContain('bad.ts:1');
+    // What was broken before does not hold up the rest.
+    put(gateway, 'a/good.ts', tool('good', 'return "better";'));
+    await waitFor(async () => (await call(client, 'a_good')).text === 'better' || null, 10_000);
+  });
+
+  it('reports progress, is cancelled, and has its own environment only', async () => {
+    const gateway = await start({
+      'a/tools.ts':
+        tool('steps', 'for (let i = 1; i <= 3; i++) ctx.progress(i, 3); return "done";') +
+        tool('env', 'return JSON.stringify(process.env);') +
+        tool('wait', 'await new Promise((r) => ctx.signal.addEventListener("abort", r)); return "over";'),
+      'a/tooldock.yaml': 'env:\n  COLOUR: blue\n',
+    });
+    const { client } = await gateway.connect();
+    await waitFor(async () => (await names(client)).includes('a_wait') || null, 10_000);
+    const seen: number[] = [];
+    await client.callTool({ name: 'a_steps' }, undefined, { onprogress: ({ progress }) => seen.push(progress) });
+    expect(seen).toEqual([1, 2, 3]);
+    const env = JSON.parse((await call(client, 'a_env')).text) as Record<string, string>;
+    expect(env.COLOUR).toBe('blue');
+    expect(Object.keys(env).filter((name) => /TOKEN|TOOLGATE|npm_/.test(name))).toEqual([]);
+    const abort = new AbortController();
+    const waiting = client.callTool({ name: 'a_wait' }, undefined, { signal: abort.signal });
+    await sleep(200);
+    abort.abort();
+    await expect(waiting).rejects.toThrow();
+    expect((await call(client, 'a_env')).isError).toBe(false);
+  });
+
+  it('that dies comes back, and takes nothing else with it', async () => {
+    const gateway = await start({
+      'a/die.ts':
+        tool(
+          'die',
+          'setTimeout(() => process.kill(process.pid, "SIGKILL"), 10); await new Promise(() => {}); return "";',
+        ) + tool('born', 'return String(performance.timeOrigin);'),
+      'b/ok.ts': tool('ok', 'return "ok";'),
+    });
+    const { client } = await gateway.connect();
+    await waitFor(
+      async () => (await names(client)).includes('a_born') && (await names(client)).includes('b_ok'),
+      10_000,
+    );
+    const before = (await call(client, 'a_born')).text;
+    expect((await call(client, 'a_die')).text).toContain('Try again');
+    expect((await call(client, 'b_ok')).text).toBe('ok');
+    const after = await waitFor(async () => {
+      const { text, isError } = await call(client, 'a_born');
+      return !isError && text !== before ? text : null;
+    }, 10_000);
+    expect(after).not.toBe(before);
+  });
+
+  it('is served alone under its bare names', async () => {
+    const gateway = await start({ 'a/one.ts': tool('one', 'return "1";') });
+    await waitFor(() => gateway.stderr().includes('"a","message":"up') || null, 10_000);
+    const { client } = await gateway.connect({ path: '/ns/a/mcp' });
+    expect(await names(client)).toEqual(['one']);
+    expect((await call(client, 'one')).text).toBe('1');
+  });
+});
+
+describe.skipIf(noPython !== undefined)('a folder of Python', () => {
+  const HELLO = `from fastmcp import Context
+from fastmcp.tools import tool
+
+
+@tool
+async def hello(name: str, ctx: Context) -> str:
+    """Greets."""
+    await ctx.report_progress(1, 2)
+    await ctx.info("greeting")
+    return f"Hello {name}"
+`;
+
+  it('is served beside TypeScript, under one namespace, and keeps its last good version', async () => {
+    const { command } = await basePython();
+    const gateway = await start(
+      { 'mix/hello.py': HELLO, 'mix/bye.ts': tool('bye', 'return "Bye";') },
+      venvsOf(command[0]!),
+    );
+    const { client } = await gateway.connect();
+    await waitFor(
+      async () => (await names(client)).filter((name) => name.startsWith('mix_')).length === 2 || null,
+      25_000,
+    );
+    const seen: number[] = [];
+    const { content } = await client.callTool({ name: 'mix_hello', arguments: { name: 'Ann' } }, undefined, {
+      onprogress: ({ progress }) => seen.push(progress),
+    });
+    expect(content).toEqual([{ type: 'text', text: 'Hello Ann' }]);
+    expect(seen).toEqual([1]);
+    expect((await call(client, 'mix_hello', {})).text).toContain('invalid_arguments');
+    put(gateway, 'mix/hello.py', `${HELLO}\nimport nonsense_that_is_not_there\n`);
+    await waitFor(() => gateway.stderr().includes('nonsense_that_is_not_there') || null, 15_000);
+    expect((await call(client, 'mix_hello', { name: 'Bob' })).text).toBe('Hello Bob');
+    expect((await call(client, 'mix_bye')).text).toBe('Bye');
+    put(gateway, 'mix/hello.py', HELLO.replace('Hello {name}', 'Hi {name}'));
+    await waitFor(async () => (await call(client, 'mix_hello', { name: 'Bob' })).text === 'Hi Bob' || null, 15_000);
+  });
+});
+
+/** The folder of environments that an interpreter is in. */
+function venvsOf(python: string): string {
+  return python.slice(0, python.indexOf('/venvs/') + '/venvs'.length);
+}

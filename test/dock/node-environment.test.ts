@@ -1,0 +1,145 @@
+/** npm packages of a namespace: installed once for each state of its package.json, from the registry. */
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { EnvironmentError, type EnvironmentRequest } from '../../src/workers/environment.ts';
+import { forgetNodeFailures, prepareNode } from '../../src/workers/node-environment.ts';
+import { alive } from '../support/processes.ts';
+import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
+import { startWorker, textOf } from './worker.ts';
+
+const manifest = (dependencies: Record<string, string>, more: object = {}) =>
+  JSON.stringify({ private: true, dependencies, ...more });
+
+const usesMs = `
+  import ms from 'ms';
+  export const parse = { description: 'x', inputSchema: { type: 'object' }, execute: ({ text }) => String(ms(text)) };`;
+
+function request(files: Files): EnvironmentRequest & { said: string[] } {
+  const said: string[] = [];
+  // Another that waits for the same says so, too.
+  const progress = (message: string) => message.startsWith('installing') && said.push(message);
+  return { namespace: 'demo', folder: tempFolder(files), dataDir: tempFolder(), progress, signal: null, said };
+}
+
+/** Where the packages are, of each state of package.json. */
+function environments({ dataDir }: EnvironmentRequest): string[] {
+  const root = join(dataDir, 'venvs/demo.node');
+  const ready = readdirSync(root).filter((key) => existsSync(join(root, key, 'ready.json')));
+  return ready.map((key) => join(root, key, JSON.parse(readFileSync(join(root, key, 'ready.json'), 'utf8')).folder));
+}
+
+/** The failure of an environment that cannot be made. */
+async function failure(of: Promise<unknown>): Promise<EnvironmentError> {
+  const error = await of.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(EnvironmentError);
+  return error as EnvironmentError;
+}
+
+describe('packages', () => {
+  it('are installed and found by the tools', { timeout: 90_000 }, async () => {
+    const worker = await startWorker({ 'a.ts': usesMs, 'package.json': manifest({ ms: '2.1.3' }) });
+    expect(worker.failed).toEqual([]);
+    expect(textOf(await worker.result('parse', { text: '2 days' }))).toBe('172800000');
+  });
+
+  it('are those of the lock file where there is one', { timeout: 90_000 }, async () => {
+    const lock = {
+      name: 'x',
+      lockfileVersion: 3,
+      requires: true,
+      packages: {
+        '': { name: 'x', dependencies: { ms: '^2.0.0' } },
+        'node_modules/ms': {
+          version: '2.1.2',
+          integrity: 'sha512-sGkPx+VjMtmA6MX27oA4FBFELFCZZ4S4XqeGOXCv68tT+jb3vk/RyaKWP0PTKyWtmLSM0b+adUTEvbs1PEaH2w==',
+        },
+      },
+    };
+    const asked = request({
+      'package.json': manifest({ ms: '^2.0.0' }, { name: 'x' }),
+      'package-lock.json': JSON.stringify(lock),
+    });
+    await prepareNode(asked);
+    const [made] = environments(asked);
+    const installed = join(made!, 'node_modules/ms/package.json');
+    expect(JSON.parse(readFileSync(installed, 'utf8')).version).toBe('2.1.2');
+  });
+
+  it('are installed once, and anew when package.json changes', { timeout: 120_000 }, async () => {
+    const asked = request({ 'a.ts': usesMs, 'package.json': manifest({ ms: '2.1.3' }) });
+    const [first, same] = await Promise.all([prepareNode(asked), prepareNode(asked)]);
+    expect(same).toEqual(first);
+    expect(asked.said).toEqual(['installing 1 package with npm']);
+    expect(await prepareNode(asked)).toEqual(first);
+    expect(asked.said).toHaveLength(1);
+    expect(first!.command.slice(1, 3)).toEqual(['--enable-source-maps', '--max-old-space-size=512']);
+
+    writeFiles(asked.folder, { 'package.json': manifest({ ms: '2.0.0' }) });
+    const next = await prepareNode(asked);
+    expect(next.key).not.toBe(first!.key);
+    expect(asked.said).toHaveLength(2);
+    // The one before stays, for a worker that still runs in it.
+    expect(environments(asked)).toHaveLength(2);
+  });
+
+  it('never run scripts of their own', { timeout: 90_000 }, async () => {
+    const asked = request({
+      'package.json': manifest({ ms: '2.1.3' }, { scripts: { postinstall: 'touch ran', prepare: 'touch ran' } }),
+    });
+    const { reads } = await prepareNode(asked);
+    const [made] = environments(asked);
+    expect(existsSync(join(made!, 'ran'))).toBe(false);
+    expect(reads.every((path) => existsSync(path))).toBe(true);
+  });
+
+  it('need no npm where none are named', async () => {
+    const env = { PATH: '/nowhere' };
+    const asked = request({ 'a.ts': 'export {};', 'package.json': '{"type":"commonjs"}' });
+    await prepareNode(asked, { env });
+    expect(asked.said).toEqual([]);
+    writeFiles(asked.folder, { 'package.json': manifest({ ms: '2.1.3' }) });
+    expect((await failure(prepareNode(asked, { env }))).message).toContain('npm was not found');
+  });
+});
+
+describe('packages that cannot be installed', () => {
+  it('are told with the reason, and not tried again at once', { timeout: 120_000 }, async () => {
+    const asked = request({ 'a.ts': usesMs, 'package.json': manifest({ ms: '99.99.99' }) });
+    const error = await failure(prepareNode(asked));
+    expect(error.message).toMatch(/^npm could not install the packages: .*ms@99\.99\.99/);
+    expect(error.log).toContain('npm error');
+    expect(asked.said).toHaveLength(1);
+    expect((await failure(prepareNode(asked))).message).toBe(error.message);
+    expect(asked.said).toHaveLength(1);
+    await forgetNodeFailures(asked);
+    await failure(prepareNode(asked));
+    expect(asked.said).toHaveLength(2);
+    expect(environments(asked)).toEqual([]);
+  });
+
+  it('are given up in time, with all that npm has started', { timeout: 60_000 }, async () => {
+    const bin = tempFolder({ npm: '#!/bin/sh\nsleep 30 &\necho started $!\nwait\n' });
+    chmodSync(join(bin, 'npm'), 0o755);
+    const env = { PATH: `${bin}:${process.env.PATH}` };
+    const asked = request({ 'package.json': manifest({ ms: '2.1.3' }) });
+    const error = await failure(prepareNode(asked, { env, installTimeout: 500 }));
+    expect(error.message).toContain('npm did not finish within 0.5 s');
+    expect(error.log).toMatch(/^started \d+\n$/);
+    expect(alive(Number(/\d+/.exec(error.log)![0]))).toBe(false);
+
+    const abort = new AbortController();
+    await forgetNodeFailures(asked);
+    const stopped = failure(prepareNode({ ...asked, signal: abort.signal }, { env }));
+    setTimeout(() => abort.abort(), 300);
+    expect((await stopped).message).toContain('was stopped');
+  });
+
+  it('because package.json is broken', async () => {
+    const asked = request({ 'package.json': '{ "dependencies": ' });
+    expect((await failure(prepareNode(asked))).message).toContain('package.json is not valid JSON');
+  });
+});

@@ -1,0 +1,248 @@
+/** Tools that misbehave, and a worker that ends when it has to. */
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { within } from '../support/child.ts';
+import type { Files } from '../support/temp.ts';
+import { attach, nodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
+
+const tool = (name: string, body: string) =>
+  `export const ${name} = { description: 'x', inputSchema: { type: 'object' }, async execute(input, ctx) { ${body} } };\n`;
+
+describe.each(nodes)('on %s', (_, node) => {
+  const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
+
+  describe('the contract', () => {
+    it('answers what it does not know, and goes on', async () => {
+      const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
+      expect(await worker.error('nope')).toMatchObject({ code: 'tool_not_found' });
+      expect(await worker.error('__proto__')).toMatchObject({ code: 'tool_not_found' });
+      expect(await worker.ask('no.op')).toMatchObject({ ok: false, error: { code: 'invalid_arguments' } });
+      worker.socket.write('this is no JSON\n[1]\n\n');
+      expect(await worker.ask('ping')).toMatchObject({ ok: true, result: {} });
+      expect(worker.lines.filter((line) => line.includes('has to be a JSON object'))).toHaveLength(2);
+    });
+
+    it('takes requests in any pieces, and many at once', async () => {
+      const worker = await start({ 'a.ts': tool('echo', 'return input.text;') });
+      const text = 'ü€😀'.repeat(50_000);
+      const request = Buffer.from(
+        `${JSON.stringify({ id: 'long', op: 'tools.call', tool: 'echo', arguments: { text } })}\n`,
+      );
+      const answers = Promise.all(Array.from({ length: 200 }, (_, n) => worker.result('echo', { text: `${n}` })));
+      expect((await answers).map(textOf)).toEqual(Array.from({ length: 200 }, (_, n) => `${n}`));
+      const found = new Promise<string>((resolve) => {
+        worker.socket.on('data', () => {
+          const line = worker.lines.find((one) => one.startsWith('{"id":"long"'));
+          if (line !== undefined) resolve(line);
+        });
+      });
+      for (let at = 0; at < request.length; at += 9_999) {
+        worker.socket.write(request.subarray(at, at + 9_999));
+        await sleep(1);
+      }
+      expect(JSON.parse(await found).result.content[0].text).toBe(text);
+    });
+
+    it('lets a request go by that is too long, and answers it', async () => {
+      const worker = await start({ 'a.ts': tool('echo', 'return input.text;') }, { args: ['--max-line', '100000'] });
+      const long = await worker.call('echo', { text: 'x'.repeat(3_000_000) }, { id: 'a "long" one' });
+      expect(long).toMatchObject({ id: 'a "long" one', ok: false, error: { code: 'too_large' } });
+      expect(textOf(await worker.result('echo', { text: 'short' }))).toBe('short');
+      expect(await worker.error('echo', { text: 'ü'.repeat(49_970) })).toMatchObject({ code: 'too_large' });
+    });
+
+    it('has no more to do than its answers are read', async () => {
+      const worker = await start({
+        'a.ts': `import { appendFileSync } from 'node:fs';
+          ${tool('big', `appendFileSync(import.meta.dirname + '/done', '.'); return 'x'.repeat(1_000_000);`)}`,
+      });
+      const done = () => readFileSync(join(worker.folder, 'done')).length;
+      worker.socket.pause();
+      const calls = Array.from({ length: 300 }, () => worker.call('big', { pad: 'x'.repeat(10_000) }));
+      await sleep(1_500);
+      expect(done()).toBeLessThan(100);
+      worker.socket.resume();
+      expect((await Promise.all(calls)).every(({ ok }) => ok)).toBe(true);
+      expect(done()).toBe(300);
+    });
+
+    it('has one connection at a time, and takes another afterwards', async () => {
+      const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
+      const second = connect(worker.path);
+      await new Promise((resolve) => second.on('close', resolve));
+      expect(textOf(await worker.result('f'))).toBe('x');
+      worker.socket.destroy();
+      await sleep(50);
+      const next = await attach(worker.child, worker.folder, worker.path);
+      expect(textOf(await next.result('f'))).toBe('x');
+    });
+
+    it('shuts down when told to', async () => {
+      const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
+      expect(await worker.ask('shutdown')).toMatchObject({ ok: true });
+      expect(await within(3_000, worker.child.exited)).toEqual({ code: 0, signal: null });
+    });
+  });
+
+  describe('a call', () => {
+    it('is cancelled, and its tool is told', async () => {
+      const worker = await start({
+        'a.ts': `let last = 'nothing';
+        ${tool('wait', `await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)); last = ctx.signal.reason.name; return 'late';`)}
+        ${tool('deaf', 'await new Promise((resolve) => setTimeout(resolve, 200)); last = String(ctx.signal.aborted); return "late";')}
+        ${tool('seen', 'return last;')}`,
+      });
+      const waiting = worker.call('wait', {}, { id: 'w' });
+      await worker.ask('ping');
+      worker.send({ op: 'cancel', id: 'w' });
+      expect(await waiting).toMatchObject({ id: 'w', ok: false, error: { code: 'cancelled' } });
+      expect(textOf(await worker.result('seen'))).toBe('AbortError');
+      const deaf = worker.call('deaf', {}, { id: 'd' });
+      worker.send({ op: 'cancel', id: 'd' });
+      worker.send({ op: 'cancel', id: 'unknown' });
+      expect(await deaf).toMatchObject({ error: { code: 'cancelled' } });
+      await sleep(300);
+      expect(textOf(await worker.result('seen'))).toBe('true');
+      expect(worker.lines.filter((line) => line.startsWith('{"id":"d"'))).toHaveLength(1);
+    });
+
+    it('ends at the shorter of both time limits', async () => {
+      const body = `await new Promise((resolve) => setTimeout(resolve, 5000)); return 'late';`;
+      const worker = await start({
+        'a.ts': tool('slow', body) + tool('own', body).replace('async execute', 'timeoutMs: 50, async execute'),
+      });
+      const slow = await worker.call('slow', {}, { timeout_ms: 60 });
+      expect(slow.error).toMatchObject({ code: 'execution_timeout', message: 'The tool did not finish within 60 ms.' });
+      const own = await worker.call('own', {}, { timeout_ms: 4000 });
+      expect(own.error).toMatchObject({ code: 'execution_timeout', details: { timeout_ms: 50 } });
+    });
+
+    it('is cancelled with its connection', async () => {
+      const worker = await start({
+        'a.ts': `let last = 'nothing';
+        ${tool('wait', `await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)); last = 'aborted';`)}
+        ${tool('seen', 'return last;')}`,
+      });
+      worker.call('wait').catch(() => {});
+      await worker.ask('ping');
+      worker.socket.destroy();
+      await sleep(50);
+      const next = await attach(worker.child, worker.folder, worker.path);
+      expect(textOf(await next.result('seen'))).toBe('aborted');
+    });
+  });
+
+  describe('tool code', () => {
+    it('may print what it likes, and start programs that do', async () => {
+      const worker = await start({
+        'a.ts': `import { execSync, spawnSync } from 'node:child_process';
+        console.log('{"op":"ready","tools":[]}');
+        ${tool(
+          'noisy',
+          `console.log('{"id":"1","ok":true}'); process.stdout.write('{"id":"1"}\\n'); console.error('x');
+          spawnSync('echo', ['from a child'], { stdio: 'inherit' }); return execSync('echo kept').toString();`,
+        )}`,
+      });
+      expect(textOf(await worker.result('noisy'))).toBe('kept\n');
+      expect(worker.lines).toHaveLength(2);
+      await worker.child.stop();
+      expect(worker.child.stdout()).toContain('from a child');
+    });
+
+    it('cannot end the process of the others', async () => {
+      const worker = await start({
+        'a.ts': tool('exit', 'process.exit(3);') + tool('fine', `return 'fine';`),
+        'b.ts': `export {};\nprocess.exit(0);`,
+      });
+      expect(worker.failed).toEqual([{ file: 'b.ts', line: 2, message: expect.stringContaining('process.exit(0)') }]);
+      expect((await worker.error('exit')).message).toContain('process.exit(3) was called');
+      expect(textOf(await worker.result('fine'))).toBe('fine');
+    });
+
+    it('may throw where nobody catches it: the call fails, and the worker lives', async () => {
+      const worker = await start({
+        'a.ts':
+          tool('later', `return new Promise(() => setTimeout(() => { throw new Error('in a timer'); }, 10));`) +
+          tool(
+            'lost',
+            `Promise.reject(new Error('lost')); await new Promise((resolve) => setTimeout(resolve, 30)); return 'x';`,
+          ) +
+          tool('slow', `await new Promise((resolve) => setTimeout(resolve, 100)); return 'fine';`) +
+          tool('left', `setTimeout(() => { throw new Error('after the answer'); }, 20); return 'x';`) +
+          tool('fine', `return 'fine';`),
+      });
+      expect(await worker.error('later')).toMatchObject({
+        code: 'internal_error',
+        message: 'in a timer',
+        details: { file: 'a.ts', line: 1 },
+      });
+      expect(await worker.error('lost')).toMatchObject({ message: 'lost' });
+      // Each error finds its own call among many.
+      const calls = await Promise.all([worker.call('lost'), worker.call('later'), worker.call('slow')]);
+      expect(calls.map(({ ok, error }) => (ok ? 'fine' : (error as { message: string }).message))).toEqual([
+        'lost',
+        'in a timer',
+        'fine',
+      ]);
+      expect(textOf(await worker.result('left'))).toBe('x');
+      const slow = worker.call('slow');
+      await sleep(60);
+      expect(worker.events.at(-1)).toMatchObject({ op: 'log', id: null, level: 'error', logger: 'demo' });
+      expect(worker.events.at(-1)!.data).toBe('An error that nobody caught: after the answer');
+      expect((await slow).ok).toBe(true);
+      expect(textOf(await worker.result('fine'))).toBe('fine');
+    });
+
+    it('that misses a package at run time is told so', async () => {
+      const worker = await start({ 'a.ts': tool('f', `const name = 'not-' + 'there'; return import(name);`) });
+      expect((await worker.error('f')).code).toBe('dependency_error');
+    });
+
+    it('that takes too much memory ends the worker', async () => {
+      const worker = await start(
+        { 'a.ts': tool('f', 'const all = []; for (;;) all.push(new Array(1000).fill({}));') },
+        { options: { memoryMb: 40 } },
+      );
+      worker.call('f').catch(() => {});
+      const exit = await within(20_000, worker.child.exited);
+      expect(exit === undefined ? 'alive' : (exit.signal ?? exit.code)).not.toBe('alive');
+    });
+  });
+
+  describe('the lifeline', () => {
+    it('ends an idle worker', async () => {
+      const worker = await start({ 'a.ts': tool('f', '') });
+      expect(await worker.child.stop('stdin')).toEqual({ code: 0, signal: null });
+    });
+
+    it('ends one in the middle of a loop without end', async () => {
+      const worker = await start({ 'a.ts': tool('f', 'for (;;);') });
+      worker.call('f').catch(() => {});
+      await sleep(200);
+      const since = performance.now();
+      worker.child.process.stdin.end();
+      expect(await within(5_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
+      expect(performance.now() - since).toBeLessThan(3_000);
+    });
+
+    it('ends one that waits for a program', async () => {
+      const worker = await start({
+        'a.ts': `import { execSync } from 'node:child_process';\n${tool('f', `execSync('sleep 8', { stdio: 'ignore' });`)}`,
+      });
+      worker.call('f').catch(() => {});
+      await sleep(300);
+      worker.child.process.stdin.end();
+      expect(await within(5_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
+    });
+
+    it('ends one that is still loading', async () => {
+      const worker = start({ 'a.ts': 'export {};\nfor (;;);' });
+      worker.catch(() => {});
+      // That it ends with its standard input is seen to when the test is over.
+      expect(await within(2_000, worker)).toBeUndefined();
+    });
+  });
+});

@@ -1,0 +1,101 @@
+/** Tools and schemas made with other people's libraries, as they are published. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { nodes, startWorker, type TestWorker, textOf } from './worker.ts';
+
+const files = {
+  'package.json': JSON.stringify({
+    private: true,
+    dependencies: {
+      ai: '6.0.10',
+      zod: '4.1.12',
+      arktype: '2.2.9',
+      valibot: '1.5.0',
+      '@valibot/to-json-schema': '1.8.0',
+    },
+  }),
+  'ai-sdk.ts': `
+    import { tool, jsonSchema } from 'ai';
+    import { z } from 'zod';
+    export const weather = tool({
+      description: 'The weather.',
+      inputSchema: z.object({ city: z.string() }),
+      execute: async ({ city }, { abortSignal, toolCallId }) => ({ city, aborted: abortSignal!.aborted, id: toolCallId }),
+    });
+    export const plain = tool({
+      description: 'By JSON Schema.',
+      inputSchema: jsonSchema<{ n: number }>({ type: 'object', properties: { n: { type: 'number' } }, required: ['n'] }),
+      execute: async ({ n }) => n * 2,
+    });
+    export const steps = tool({
+      description: 'Tells how far it is.',
+      inputSchema: z.object({}),
+      async *execute() { yield { state: 'loading' }; yield { state: 'done' }; },
+    });`,
+  'arktype.ts': `
+    import { type } from 'arktype';
+    export const ark = { description: 'x', inputSchema: type({ age: 'number >= 18' }), execute: ({ age }) => age };`,
+  'valibot.ts': `
+    import * as v from 'valibot';
+    import { toStandardJsonSchema } from '@valibot/to-json-schema';
+    const schema = v.object({ name: v.pipe(v.string(), v.minLength(2)) });
+    export const vali = { description: 'x', inputSchema: toStandardJsonSchema(schema), execute: ({ name }) => name };
+    export const bare = { description: 'x', inputSchema: schema, execute: ({ name }) => name };`,
+  'mini.ts': `
+    import * as z from 'zod/mini';
+    export const mini = { description: 'x', inputSchema: z.object({ a: z.optional(z.string()) }), execute: ({ a }) => a };`,
+  'old-zod.ts': `
+    import { z } from 'zod/v3';
+    export const old = { description: 'x', inputSchema: z.object({ a: z.string() }), execute: ({ a }) => a };`,
+  // As FastMCP for TypeScript and Mastra 1 have them.
+  'shapes.ts': `
+    import { z } from 'zod';
+    export const fast = { name: 'fast-one', description: 'x', parameters: z.object({ a: z.string() }),
+      async execute(args, { log, reportProgress }) { log.info('at it', { step: 1 }); await reportProgress({ progress: 1, total: 2 }); return args.a; } };
+    class Tool { id = 'mastra-one'; description = 'x'; inputSchema = z.object({ a: z.string() }); #b = 'b';
+      async execute(input, context) { return input.a + this.#b; } }
+    export const mastra = new Tool();`,
+};
+
+describe.each(nodes)('on %s', (_, node) => {
+  let worker: TestWorker;
+  beforeAll(async () => {
+    worker = await startWorker(files, { node });
+  }, 180_000);
+
+  it('runs tools of the AI SDK', async () => {
+    const made = await worker.result('weather', { city: 'Rome' }, { id: 'call' });
+    expect(made.structuredContent).toEqual({ city: 'Rome', aborted: false, id: 'call' });
+    expect((await worker.error('weather', {})).code).toBe('invalid_arguments');
+    expect(textOf(await worker.result('plain', { n: 4 }))).toBe('8');
+    expect((await worker.error('plain', { n: 'x' })).message).toContain('n: must be number');
+    expect((await worker.result('steps')).structuredContent).toEqual({ state: 'done' });
+  });
+
+  it('takes schemas of arktype, valibot and zod/mini', async () => {
+    const schemaOf = (name: string) => worker.tools.find((listed) => listed.name === name)!.inputSchema;
+    expect(schemaOf('ark')).toMatchObject({ properties: { age: { type: 'number', minimum: 18 } } });
+    expect(textOf(await worker.result('ark', { age: 20 }))).toBe('20');
+    expect((await worker.error('ark', { age: 3 })).message).toContain('at least 18');
+    expect(schemaOf('vali')).toMatchObject({ properties: { name: { type: 'string', minLength: 2 } } });
+    expect(textOf(await worker.result('vali', { name: 'ab' }))).toBe('ab');
+    expect((await worker.error('vali', { name: 'a' })).message).toMatch(/^The arguments do not fit: name: /);
+    expect(schemaOf('mini')).toMatchObject({ type: 'object', properties: { a: { type: 'string' } } });
+    expect(textOf(await worker.result('mini', { a: 'x' }))).toBe('x');
+  });
+
+  it('says which schemas give no JSON Schema', () => {
+    expect(worker.failed.map(({ file, message }) => [file, message])).toEqual([
+      ['old-zod.ts', expect.stringContaining('is of zod 3, which gives no JSON Schema; use zod 4')],
+      ['valibot.ts', expect.stringContaining('toStandardJsonSchema() of @valibot/to-json-schema')],
+    ]);
+  });
+
+  it('runs tools in the shapes of FastMCP and Mastra', async () => {
+    expect(textOf(await worker.result('fast-one', { a: 'x' }, { progress: true, id: 'f' }))).toBe('x');
+    expect(worker.events.filter(({ id }) => id === 'f')).toEqual([
+      { op: 'log', id: 'f', level: 'info', logger: 'shapes.ts', data: { message: 'at it', data: { step: 1 } } },
+      { op: 'progress', id: 'f', progress: 1, total: 2 },
+    ]);
+    expect(textOf(await worker.result('mastra-one', { a: 'x' }))).toBe('xb');
+  });
+});

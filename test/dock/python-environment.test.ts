@@ -1,0 +1,256 @@
+/** Environments of Python tools: made with uv and pip from the registry, and with an installer that fails as told. */
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { forgetPythonFailures, preparePython } from '../../src/workers/python-environment.ts';
+import { running, waitFor } from '../support/processes.ts';
+import { basePython, findUv, noPython, prepare, startHost } from '../support/python.ts';
+import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
+
+interface Attempt {
+  readonly dataDir?: string;
+  readonly namespace?: string;
+  readonly env?: Record<string, string>;
+  readonly installTimeout?: number;
+  readonly signal?: AbortSignal;
+}
+
+const make = async (files: Files | string, attempt: Attempt = {}) => {
+  const { namespace = 'ns', signal = null, env = {}, installTimeout = 120_000 } = attempt;
+  const dataDir = attempt.dataDir ?? tempFolder();
+  const folder = typeof files === 'string' ? files : tempFolder(files);
+  const said: string[] = [];
+  const request = { namespace, folder, dataDir, signal, progress: (message: string) => said.push(message) };
+  const environment = await preparePython(request, { env: { ...process.env, ...env }, installTimeout });
+  return { environment, said, dataDir };
+};
+
+describe.skipIf(noPython)('the environment of Python tools', () => {
+  let uv: string;
+  beforeAll(async () => {
+    uv = await findUv();
+  }, 180_000);
+
+  it('is the same for all folders that ask for nothing', async () => {
+    const base = await basePython();
+    const other = await prepare(tempFolder({ 'requirements.txt': '# nothing yet\n' }), {
+      env: { ...process.env, TOOLGATE_UV: 'off' },
+    });
+    expect(other).toEqual(base);
+    expect(base.command.slice(0, -1)).toEqual([
+      expect.stringMatching(/\/venvs\/_base\/.*\/bin\/python$/),
+      '-I',
+      '-B',
+      '-u',
+      '-X',
+      'utf8',
+    ]);
+    expect(base.env.PATH?.startsWith(base.env.VIRTUAL_ENV!)).toBe(true);
+    expect(base.reads).toContain(base.env.VIRTUAL_ENV);
+    for (const path of [...base.reads, base.command.at(-1)!]) expect(existsSync(path)).toBe(true);
+  });
+
+  it('has what the folder asks for, also by other files, and the oldest FastMCP that will do', async () => {
+    const files = {
+      'requirements.txt': '-r more/own.txt\n-c more/limits.txt\nfastmcp<4\n',
+      'more/own.txt': 'iniconfig\n',
+      'more/limits.txt': 'iniconfig<2.1\nfastmcp==3.4.0\n',
+      'tools.py': `
+import subprocess
+from importlib.metadata import version
+import iniconfig
+from fastmcp import Context
+from fastmcp.tools import tool
+
+@tool
+def versions() -> dict[str, str]:
+    return {name: version(name) for name in ("iniconfig", "fastmcp")}
+
+@tool
+async def tells(ctx: Context) -> str:
+    await ctx.info("hello")
+    await ctx.report_progress(1, 2)
+    return ctx.request_id
+
+@tool
+def which() -> str:
+    return subprocess.run(["which", "python"], capture_output=True, text=True).stdout.strip()
+`,
+    };
+    const environment = await prepare(tempFolder(files), { env: { ...process.env, TOOLGATE_UV: uv } });
+    const host = await startHost(files, { environment });
+    expect(host.ready.failed).toEqual([]);
+    expect((await host.call('versions')).result?.structuredContent).toEqual({
+      iniconfig: expect.stringMatching(/^2\.0/),
+      fastmcp: '3.4.0',
+    });
+    expect((await host.call('tells', {}, { id: 'me', progress: true })).result?.structuredContent).toEqual({
+      result: 'me',
+    });
+    expect(host.events.map(({ op }) => op)).toEqual(['log', 'progress']);
+    expect((await host.call('which')).result?.structuredContent).toEqual({ result: environment.command[0] });
+    expect((await host.call('versions', { x: 1 })).error?.code).toBe('invalid_arguments');
+  }, 180_000);
+
+  it.each(['uv', 'pip'])(
+    'cannot have a FastMCP that the host does not know, and %s is not asked twice',
+    async (installer) => {
+      const folder = tempFolder({ 'requirements.txt': 'iniconfig\nfastmcp==2.14.5\n' });
+      const attempt = { dataDir: tempFolder(), env: { TOOLGATE_UV: installer === 'uv' ? uv : 'off' } };
+      const words =
+        'requirements.txt asks for a FastMCP that tools in a folder cannot run with; it has to be fastmcp>=3.4,<5. Change that line, or remove it.';
+      await expect(make(folder, attempt)).rejects.toMatchObject({
+        message: words,
+        log: expect.stringContaining('2.14.5'),
+      });
+      const started = performance.now();
+      await expect(make(folder, attempt)).rejects.toThrow(words);
+      expect(performance.now() - started).toBeLessThan(1000);
+    },
+    120_000,
+  );
+
+  it('says which package there is not', async () => {
+    const name = 'a-package-that-nobody-has-made';
+    await expect(make({ 'requirements.txt': `${name}\n` }, { env: { TOOLGATE_UV: uv } })).rejects.toMatchObject({
+      message: expect.stringMatching(new RegExp(`^The packages could not be installed for "ns": .*${name}`)),
+      log: expect.stringContaining(name),
+    });
+  });
+
+  it('is given up after a time, or when told to, and leaves no process', async () => {
+    const dataDir = tempFolder();
+    const late = make({}, { dataDir, env: { TOOLGATE_UV: 'off' }, installTimeout: 600 });
+    await expect(late).rejects.toThrow('The virtual environment could not be made: it took longer than 1 s.');
+    expect(running(dataDir)).toEqual([]);
+
+    const stop = new AbortController();
+    const other = tempFolder();
+    const stopped = make({}, { dataDir: other, env: { TOOLGATE_UV: 'off' }, signal: stop.signal });
+    stopped.catch(() => {});
+    await waitFor(() => running(other).length > 0);
+    stop.abort();
+    await expect(stopped).rejects.toThrow('Making the environment was stopped.');
+    await waitFor(() => running(other).length === 0);
+    expect(
+      readdirSync(join(other, 'venvs', '_base')).flatMap((key) => readdirSync(join(other, 'venvs', '_base', key))),
+    ).toEqual([]);
+  });
+
+  it('is not made without Python, or with an installer that does not run', async () => {
+    await expect(make({}, { env: { PATH: tempFolder() } })).rejects.toThrow('There is no Python 3.10 or newer.');
+    await expect(make({}, { env: { TOOLGATE_UV: '/gone/uv' } })).rejects.toThrow(
+      'TOOLGATE_UV is "/gone/uv", which does not run. Correct it, or set it to "off".',
+    );
+    await expect(make({ 'requirements.txt': '-r gone.txt\n' })).rejects.toThrow(
+      'requirements.txt, line 1: there is no file',
+    );
+  });
+});
+
+/** Takes the place of uv: makes an environment out of another one, in no time, and does on the way what it is told. */
+describe.skipIf(noPython)('an installation', () => {
+  let python: string;
+  beforeAll(async () => {
+    python = (await basePython()).command[0]!;
+  }, 180_000);
+
+  const installer = (onInstall: string): string => {
+    const script = `#!/bin/sh
+for last; do :; done
+case "$1 $2" in
+  venv*) mkdir -p "$last/bin" && printf '#!/bin/sh\\nexec ${python} "$@"\\n' > "$last/bin/python" && chmod +x "$last/bin/python" ;;
+  "pip install") ${onInstall} ;;
+esac
+`;
+    const file = join(tempFolder({ uv: script }), 'uv');
+    chmodSync(file, 0o755);
+    return file;
+  };
+
+  it('is tried again when its failure is forgotten', async () => {
+    const folder = tempFolder({ 'requirements.txt': 'x\n' });
+    const mark = join(tempFolder(), 'fixed');
+    const attempt = {
+      dataDir: tempFolder(),
+      env: { TOOLGATE_UV: installer(`test -e ${mark} || { echo "error: the registry is away"; exit 1; }`) },
+    };
+    const words = 'The packages could not be installed for "ns": the registry is away';
+    await expect(make(folder, attempt)).rejects.toThrow(words);
+    writeFileSync(mark, '');
+    await expect(make(folder, attempt)).rejects.toThrow(words);
+    await forgetPythonFailures(attempt.dataDir, 'ns');
+    const { environment, said } = await make(folder, attempt);
+    expect(said).toEqual([
+      expect.stringMatching(/^making a virtual environment with Python 3\./),
+      'installing 1 package and FastMCP',
+    ]);
+    expect(environment.command[0]).toContain(join(attempt.dataDir, 'venvs', 'ns', environment.key));
+    // One look, and nothing is said.
+    expect((await make(folder, attempt)).said).toEqual([]);
+  });
+
+  it('that finds the disk full says so and leaves nothing behind', async () => {
+    const dataDir = tempFolder();
+    const env = { TOOLGATE_UV: installer('echo "OSError: [Errno 28] No space left on device"; exit 1') };
+    await expect(make({ 'requirements.txt': 'x\n' }, { dataDir, env })).rejects.toThrow(
+      'The packages could not be installed for "ns": the disk is full.',
+    );
+    const [key] = readdirSync(join(dataDir, 'venvs', 'ns'));
+    expect(readdirSync(join(dataDir, 'venvs', 'ns', key!))).toEqual(['failed.json']);
+  });
+
+  it('is told where packages come from, and nothing else of our variables; addresses lose their passwords', async () => {
+    const seen = join(tempFolder(), 'env');
+    const env = {
+      TOOLGATE_UV: installer(`env > ${seen}; echo "error: $PIP_INDEX_URL did not answer"; exit 1`),
+      PIP_INDEX_URL: 'https://me:secret-word@packages.example/simple',
+      PIP_TARGET: '/elsewhere',
+      HTTPS_PROXY: 'http://proxy.example',
+      SECRETS_KEY: 'ours',
+      TOOLGATE_TOKEN: 'ours',
+      AWS_SECRET_ACCESS_KEY: 'ours',
+    };
+    await expect(make({ 'requirements.txt': 'x\n' }, { env })).rejects.toMatchObject({
+      message: 'The packages could not be installed for "ns": https://***@packages.example/simple did not answer',
+      log: expect.not.stringContaining('secret-word'),
+    });
+    const passed = readFileSync(seen, 'utf8');
+    expect(passed).toContain('PIP_INDEX_URL=https://me:secret-word@');
+    expect(passed).toContain('HTTPS_PROXY=');
+    expect(passed).not.toMatch(/ours|PIP_TARGET|^TOOLGATE_/m);
+  });
+
+  it('that is overtaken by a change of requirements is made once more', async () => {
+    const folder = tempFolder({ 'requirements.txt': 'a\n' });
+    const count = join(tempFolder(), 'count');
+    const env = { TOOLGATE_UV: installer(`echo x >> ${count}; echo b > ${folder}/requirements.txt`) };
+    const { environment, dataDir } = await make(folder, { env });
+    expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
+    expect((await make(folder, { env, dataDir })).environment).toEqual(environment);
+    expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
+  });
+
+  it('is a new one for every change of what it is made from, and only the one before is kept', async () => {
+    const dataDir = tempFolder();
+    const folder = tempFolder({ 'requirements.txt': 'a\n-r b.txt\n', 'b.txt': 'b\n' });
+    const env = { TOOLGATE_UV: installer('true') };
+    const keys: string[] = [];
+    const next = async (more: Record<string, string> = {}) => {
+      keys.push((await make(folder, { dataDir, env: { ...env, ...more } })).environment.key);
+    };
+    await next();
+    writeFiles(folder, { 'b.txt': 'b<2\n' });
+    await next();
+    await next({ PIP_INDEX_URL: 'https://packages.example' });
+    rmSync(join(folder, 'requirements.txt'));
+    writeFiles(folder, { 'requirements.txt': 'c\n' });
+    await next();
+    expect(new Set(keys).size).toBe(4);
+    expect(readdirSync(join(dataDir, 'venvs', 'ns')).sort()).toEqual(keys.slice(-2).sort());
+    // Another namespace has its own.
+    const other = await make(folder, { dataDir, env, namespace: 'other' });
+    expect(other.environment.key).toBe(keys.at(-1));
+    expect(other.environment.command[0]).toContain('/venvs/other/');
+  });
+});

@@ -1,0 +1,124 @@
+/** Which Python files are tools, and what is said of those that are broken. */
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Host, noPython, startHost } from '../support/python.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const one = (name: string) => `from fastmcp.tools import tool\n\n@tool\ndef ${name}() -> str:\n    return "${name}"\n`;
+const names = (host: { ready: { tools: { name: string }[] } }) => host.ready.tools.map(({ name }) => name);
+
+describe.skipIf(noPython)('the Python files of a folder', () => {
+  it('are tools where they have some, apart from hidden and private ones and those in folders', async () => {
+    const outside = tempFolder({ 'far.py': one('far') });
+    const folder = tempFolder({
+      'b.py': one('in_b'),
+      'a.py': one('in_a'),
+      '_private.py': one('private'),
+      '.hidden.py': one('hidden'),
+      'some.test.py': one('tested'),
+      'nothing.py': 'x = 1\n',
+      'empty.py': '',
+      'text.txt': one('text'),
+      'old.py~': one('old'),
+      '__pycache__/c.py': one('cached'),
+      '.git/d.py': one('git'),
+      'sub/e.py': one('sub'),
+      'my-tools.py': one('dashed'),
+    });
+    symlinkSync(join(outside, 'far.py'), join(folder, 'far.py'));
+    symlinkSync(join(folder, 'sub', 'e.py'), join(folder, 'near.py'));
+    const host = await startHost(folder);
+    expect(names(host)).toEqual(['in_a', 'in_b', 'dashed', 'sub']);
+    expect(host.ready.failed).toEqual([]);
+    expect(host.ready.tools[2]?._meta).toMatchObject({ 'toolgate/file': 'my-tools.py' });
+  });
+
+  it('may be none', async () => {
+    const host = await startHost({});
+    expect(host.ready).toMatchObject({ tools: [], failed: [] });
+    expect((await host.call('x')).error?.code).toBe('tool_not_found');
+  });
+
+  it('are reported with file and line where they are broken, and hide nothing else', async () => {
+    const host = await startHost({
+      'a_syntax.py': 'x = 1\ndef broken(:\n',
+      'b_missing.py': 'import os\n\nimport a_package_that_is_not_there\n',
+      'c_raises.py': 'def f():\n    raise ValueError("at import")\n\nf()\n',
+      'd_exits.py': 'import sys\nsys.exit(4)\n',
+      'e_sibling.py': 'import c_raises\n',
+      'f_good.py': one('good'),
+      'g_varargs.py': `${one('fine')}\n@tool\ndef bad(*args): pass\n`,
+      'h_auth.py': 'from fastmcp.tools import tool\n@tool(auth=lambda ctx: True)\ndef guarded(): pass\n',
+      'i_bytes.py': new Uint8Array([0x78, 0x20, 0x3d, 0x20, 0x22, 0xff, 0x22, 0x0a]),
+    });
+    expect(names(host)).toEqual(['good', 'fine']);
+    expect(host.ready.failed).toEqual([
+      { file: 'a_syntax.py', line: 2, message: expect.stringMatching(/^SyntaxError: /) },
+      {
+        file: 'b_missing.py',
+        line: 3,
+        message:
+          "ModuleNotFoundError: No module named 'a_package_that_is_not_there'. Add its package to requirements.txt.",
+      },
+      { file: 'c_raises.py', line: 2, message: 'ValueError: at import' },
+      { file: 'd_exits.py', line: 2, message: 'it ends the program while it is imported (exit 4)' },
+      { file: 'e_sibling.py', line: 1, message: 'ValueError: at import' },
+      { file: 'i_bytes.py', line: expect.anything(), message: expect.stringMatching(/^SyntaxError: /) },
+      { file: 'g_varargs.py', line: expect.any(Number), message: expect.stringMatching(/^tool "bad": .*\*args/) },
+      {
+        file: 'h_auth.py',
+        line: 2,
+        message: 'tool "guarded": auth= needs a server of FastMCP. Say in a policy of Toolgate who may use the tool.',
+      },
+    ]);
+    expect((await host.call('good')).ok).toBe(true);
+  });
+
+  it('with tools of the same name: the first wins, the other is reported', async () => {
+    const host = await startHost({ 'a.py': one('same'), 'b.py': `${one('same')}\n${one('more')}` });
+    expect(names(host)).toEqual(['same', 'more']);
+    expect(host.ready.tools[0]?._meta).toMatchObject({ 'toolgate/file': 'a.py' });
+    expect(host.ready.failed).toEqual([
+      { file: 'b.py', line: 3, message: 'tool "same": a.py has a tool of that name already. Rename one of them.' },
+    ]);
+  });
+
+  describe('that need each other, and modules', () => {
+    let host: Host;
+    beforeAll(async () => {
+      host = await startHost({
+        'a.py': `from z import in_z\nfrom _shared import helper, in_shared\nfrom lib.deep import deep\n${one('in_a')}\nalias = in_a\n_hidden = in_z\n`,
+        'z.py': `print("z is imported")\n${one('in_z')}`,
+        '_shared.py': `def helper(): return 1\n${one('in_shared')}`,
+        'lib/deep.py': 'def deep(): return 2\n',
+        'json.py': `import json\n${one('in_json')}\nassert json.dumps({}) == "{}"\n`,
+        'wave.py': `import wave\n${one('in_wave')}\nassert wave.__file__ != __file__\n`,
+        'loop.py': `import asyncio\nasyncio.run(asyncio.sleep(0))\n${one('looped')}`,
+      });
+    });
+
+    const toolsOf = (file: string) =>
+      names({
+        ready: {
+          tools: host.ready.tools.filter(({ _meta }) => (_meta as Record<string, unknown>)['toolgate/file'] === file),
+        },
+      });
+
+    it('may import one another: a tool belongs to the file that defines it', () => {
+      expect(host.ready.failed).toEqual([]);
+      expect(toolsOf('a.py')).toEqual(['in_shared', 'in_a']);
+      expect(toolsOf('z.py')).toEqual(['in_z']);
+      expect(host.child.stderr().match(/z is imported/g)).toHaveLength(1);
+    });
+
+    it('may have the name of a module that they import', () => {
+      expect(toolsOf('json.py')).toEqual(['in_json']);
+      expect(toolsOf('wave.py')).toEqual(['in_wave']);
+    });
+
+    it('may run a loop of their own while they are imported', () => {
+      expect(toolsOf('loop.py')).toEqual(['looped']);
+    });
+  });
+});

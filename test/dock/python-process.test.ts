@@ -1,0 +1,246 @@
+/** The host for Python tools as a process: calls at the same time, calls given up, noise, size, and how it ends. */
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { within } from '../support/child.ts';
+import { alive, waitFor } from '../support/processes.ts';
+import { type Host, noPython, startHost } from '../support/python.ts';
+
+const tools = `
+import asyncio, atexit, os, subprocess, sys, time
+from fastmcp import Context
+from fastmcp.tools import tool
+
+print("noise while importing")
+os.system("echo noise of a child")
+os.write(1, b"noise past Python\\n")
+
+@tool
+async def echo(text: str) -> str:
+    return text
+
+@tool
+def echo_in_thread(text: str) -> str:
+    return text
+
+@tool
+async def waits(ms: int) -> str:
+    await asyncio.sleep(ms / 1000)
+    return "waited"
+
+@tool
+def blocks(ms: int) -> str:
+    time.sleep(ms / 1000)
+    return "blocked"
+
+@tool
+async def cleans_up(file: str) -> str:
+    try:
+        await asyncio.sleep(30)
+    finally:
+        open(file, "w").write("cleaned")
+
+@tool
+async def stubborn() -> str:
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            pass
+
+@tool(timeout=0.1)
+async def hasty() -> str:
+    await asyncio.sleep(30)
+
+@tool(timeout=0.1)
+def hasty_in_thread() -> str:
+    time.sleep(3)
+
+@tool
+def noisy() -> str:
+    print("noise of a tool")
+    subprocess.run(["sh", "-c", "echo noise of its child; echo more >&2"])
+    return sys.stdin.read() + "quiet"
+
+@tool
+def large(n: int) -> str:
+    return "x" * n
+
+@tool
+async def tells_late(ctx: Context) -> str:
+    try:
+        await asyncio.sleep(30)
+    finally:
+        await ctx.info("too late")
+
+@tool
+def at_end(file: str) -> str:
+    atexit.register(lambda: open(file, "w").write("ended"))
+    return "registered"
+`;
+
+describe.skipIf(noPython)('the process of Python tools', () => {
+  const start = (args: string[] = []) => startHost({ 'all.py': tools }, { args });
+  let host: Host;
+  beforeAll(async () => {
+    host = await start();
+  }, 180_000);
+
+  it('does a thousand calls at the same time', async () => {
+    const started = performance.now();
+    const calls = Array.from({ length: 1000 }, (_, index) =>
+      index % 2 === 0
+        ? host.call('waits', { ms: 200 })
+        : host.call(index % 4 === 1 ? 'echo' : 'echo_in_thread', { text: `${index}` }),
+    );
+    const answers = await Promise.all(calls);
+    expect(answers.every(({ ok }) => ok)).toBe(true);
+    expect(answers[5]?.result).toMatchObject({ structuredContent: { result: '5' } });
+    // One after the other they would take 100 s.
+    expect(performance.now() - started).toBeLessThan(10_000);
+    const answer = await host.call('echo', { text: 'still there' });
+    expect(answer.ok).toBe(true);
+  });
+
+  it('is not held up by a tool that blocks its thread', async () => {
+    const blocking = host.call('blocks', { ms: 700 });
+    const { latency_ms } = await host.call('echo', { text: 'x' });
+    expect(latency_ms).toBeLessThan(400);
+    expect((await blocking).result).toMatchObject({ structuredContent: { result: 'blocked' } });
+  });
+
+  it('answers a cancelled call at once, whatever its tool makes of it', async () => {
+    const file = `${host.folder}/cleaned`;
+    const calls = [
+      host.call('cleans_up', { file }, { id: 'a' }),
+      host.call('blocks', { ms: 20_000 }, { id: 'b' }),
+      host.call('stubborn', {}, { id: 'c' }),
+      host.call('tells_late', {}, { id: 'd' }),
+    ];
+    await host.ask({ op: 'ping' });
+    await sleep(50);
+    for (const id of ['a', 'b', 'c', 'd', 'unknown']) host.write(`${JSON.stringify({ op: 'cancel', id })}\n`);
+    for (const answer of await Promise.all(calls))
+      expect(answer.error).toEqual({ code: 'cancelled', message: 'The call was cancelled.' });
+    await waitFor(() => existsSync(file));
+    expect(host.events).toEqual([]);
+    // A number that was used may be used again.
+    expect((await host.call('echo', { text: 'x' }, { id: 'a' })).ok).toBe(true);
+  });
+
+  it("keeps to the time of the tool, or to the caller's where that is shorter", async () => {
+    const timeout = (name: string) => ({
+      code: 'execution_timeout',
+      message: `The tool "${name}" did not end within 0.1 s.`,
+    });
+    expect((await host.call('hasty')).error).toEqual(timeout('hasty'));
+    expect((await host.call('hasty_in_thread')).error).toEqual(timeout('hasty_in_thread'));
+    expect((await host.call('waits', { ms: 30_000 }, { timeout_ms: 100 })).error).toEqual(timeout('waits'));
+    expect((await host.call('hasty', {}, { timeout_ms: 20_000 })).error).toEqual(timeout('hasty'));
+    expect((await host.call('waits', { ms: 10 }, { timeout_ms: 5000 })).ok).toBe(true);
+  });
+
+  it('lets nothing of what is printed into the socket', async () => {
+    expect((await host.call('noisy')).result).toMatchObject({ structuredContent: { result: 'quiet' } });
+    await waitFor(() => host.child.stderr().includes('noise of its child'));
+    const stderr = host.child.stderr();
+    for (const noise of ['while importing', 'of a child', 'past Python', 'of a tool', 'of its child'])
+      expect(stderr).toContain(`noise ${noise}`);
+    expect(host.lines.join('\n')).not.toContain('noise');
+    expect(host.child.stdout()).toBe('');
+  });
+
+  it('writes nothing into the folder', async () => {
+    await host.call('echo', { text: 'x' });
+    expect(readdirSync(host.folder).filter((name) => name !== 'cleaned')).toEqual(['all.py']);
+  });
+
+  it('takes and gives many megabytes, up to a limit', async () => {
+    const host = await start(['--max-line', String(24 * 1024 * 1024)]);
+    const text = 'ü'.repeat(4 * 1024 * 1024);
+    const answer = await host.call('echo', { text });
+    expect(answer.result?.structuredContent).toEqual({ result: text });
+    expect((await host.call('large', { n: 11 * 1024 * 1024 })).ok).toBe(true);
+    expect((await host.call('large', { n: 13 * 1024 * 1024 })).error).toMatchObject({ code: 'too_large' });
+    const tooLong = await host.call('echo', { text: 'x'.repeat(25 * 1024 * 1024) }, { id: 'long "one"' });
+    expect(tooLong.error).toEqual({
+      code: 'too_large',
+      message: expect.stringMatching(/^The request has 262\d+ bytes; 25165824 are allowed\.$/),
+    });
+    expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
+  });
+
+  it('answers what it cannot read, and goes on', async () => {
+    const refused = async (text: string, id: string | null) => {
+      host.write(`${text}\n`);
+      return (await host.answerTo(id)).error;
+    };
+    expect(await refused('no json', null)).toMatchObject({ code: 'invalid_arguments' });
+    expect(await refused('[1]', null)).toMatchObject({ message: 'A request is a JSON object.' });
+    expect(await refused('{"id":"q","op":"tools.call", x}', 'q')).toMatchObject({ code: 'invalid_arguments' });
+    expect(await refused(`{"id":"deep","op":${'['.repeat(200_000)}`, 'deep')).toMatchObject({
+      code: 'invalid_arguments',
+    });
+    expect(await refused('{"id":"o","op":"other"}', 'o')).toMatchObject({ message: 'There is no op "other".' });
+    expect(await refused('{"id":"p","op":["x"]}', 'p')).toMatchObject({ code: 'internal_error' });
+    expect(await refused('{"op":"tools.call","tool":"echo"}', null)).toMatchObject({ code: 'invalid_arguments' });
+    const first = host.call('waits', { ms: 300 }, { id: 'twice' });
+    host.write('{"id":"twice","op":"tools.call","tool":"echo","arguments":{"text":"x"}}\n');
+    expect((await first).error).toMatchObject({ code: 'invalid_arguments' });
+    // In pieces, several at once, with an empty line.
+    host.write('\n{"id":"1x","op":"pi');
+    await sleep(20);
+    host.write('ng"}\n{"id":"2x","op":"ping"}\r\n');
+    expect([(await host.answerTo('1x')).ok, (await host.answerTo('2x')).ok]).toEqual([true, true]);
+  });
+
+  it('has one connection at a time, for its owner only, and takes a new one when that is over', async () => {
+    const host = await start();
+    expect(statSync(host.socket).mode & 0o777).toBe(0o600);
+    const second = connect(host.socket);
+    second.on('error', () => {});
+    expect(await within(5000, new Promise((resolve) => second.once('close', () => resolve('closed'))))).toBe('closed');
+    expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
+
+    const file = `${host.folder}/cleaned`;
+    host.write(`${JSON.stringify({ id: 'x', op: 'tools.call', tool: 'cleans_up', arguments: { file } })}\n`);
+    await host.ask({ op: 'ping' });
+    host.connection.destroy();
+    // Nobody waits for its calls any more.
+    await waitFor(() => existsSync(file));
+    const third = connect(host.socket);
+    const first = await new Promise<string>((resolve) => third.once('data', (data) => resolve(data.toString())));
+    expect(first).toMatch(/^\{"op":"ready","namespace":"tests","tools":\[/);
+    third.destroy();
+  });
+
+  it('ends with the other end of its standard input, also in the middle of a tool that blocks', async () => {
+    const host = await start();
+    host.write('{"id":"1","op":"tools.call","tool":"blocks","arguments":{"ms":60000}}\n');
+    await host.ask({ op: 'ping' });
+    host.child.process.stdin.end();
+    expect(await within(2000, host.child.exited)).toEqual({ code: 0, signal: null });
+    expect(alive(host.child.pid)).toBe(false);
+  });
+
+  it('ends when told to, and does first what its tools have asked for', async () => {
+    for (const how of ['shutdown', 'SIGTERM'] as const) {
+      const host = await start();
+      const file = `${host.folder}/ended`;
+      await host.call('at_end', { file });
+      if (how === 'shutdown') expect((await host.ask({ op: 'shutdown' })).ok).toBe(true);
+      else host.child.process.kill('SIGTERM');
+      expect(await within(4000, host.child.exited)).toEqual({ code: 0, signal: null });
+      expect(existsSync(file)).toBe(true);
+    }
+  });
+
+  it('ends when told to within seconds, whatever its tools do', async () => {
+    const host = await start();
+    host.write('{"id":"1","op":"tools.call","tool":"stubborn"}\n');
+    host.write('{"id":"2","op":"tools.call","tool":"blocks","arguments":{"ms":60000}}\n');
+    expect((await host.ask({ op: 'shutdown' })).ok).toBe(true);
+    expect((await within(5000, host.child.exited))?.code).toBe(0);
+  });
+});

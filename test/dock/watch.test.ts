@@ -1,0 +1,166 @@
+/** A folder of tools that is dropped, edited or deleted is seen within a second; what changes nothing is not told. */
+import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import type { Scan } from '../../src/workers/namespaces.ts';
+import { type WatchOptions, watchNamespaces } from '../../src/workers/watch-folders.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { waitFor } from '../support/processes.ts';
+import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
+
+async function start(files: Files = {}, more: Partial<WatchOptions> = {}) {
+  const dataDir = tempFolder(files);
+  const told: Scan[] = [];
+  const watching = await watchNamespaces({ dataDir, ...more, changed: (scan) => told.push(scan) });
+  atEnd(() => watching.close());
+  const names = (scan: Scan | undefined) => scan?.namespaces.map(({ name }) => name);
+  return {
+    dataDir,
+    tools: join(dataDir, 'tools'),
+    told,
+    watching,
+    names: () => names(watching.scan),
+    /** Does it, and gives the milliseconds until it was told of. */
+    async after(change: () => void): Promise<number> {
+      const before = told.length;
+      const began = performance.now();
+      change();
+      await waitFor(() => told.length > before, 5_000);
+      return performance.now() - began;
+    },
+  };
+}
+
+it('sees a folder dropped into tools/, edited and deleted, each within a second', async () => {
+  const { tools, after, told, names } = await start({ 'tools/a/x.py': '1' });
+  expect(names()).toEqual(['a']);
+  const ready = tempFolder({ 'b/x.ts': '', 'b/lib/y.ts': '' });
+  const times = [
+    await after(() => cpSync(join(ready, 'b'), join(tools, 'b'), { recursive: true })),
+    await after(() => writeFileSync(join(tools, 'a/x.py'), '2')),
+    await after(() => writeFileSync(join(tools, 'b/lib/y.ts'), '2')),
+    await after(() => writeFileSync(join(tools, 'a/requirements.txt'), 'httpx')),
+    await after(() => rmSync(join(tools, 'b'), { recursive: true })),
+  ];
+  expect(told.map((scan) => scan.namespaces.map(({ name }) => name))).toEqual([
+    ['a', 'b'],
+    ['a', 'b'],
+    ['a', 'b'],
+    ['a', 'b'],
+    ['a'],
+  ]);
+  expect(Math.max(...times)).toBeLessThan(1_000);
+});
+
+it('sees tools/ itself made later, taken away with all above it, and made again', async () => {
+  const dataDir = join(tempFolder(), 'not/there/yet');
+  const told: Scan[] = [];
+  const watching = await watchNamespaces({ dataDir, changed: (scan) => told.push(scan) });
+  atEnd(() => watching.close());
+  for (let round = 1; round <= 3; round++) {
+    writeFiles(dataDir, { 'tools/a/x.py': `${round}` });
+    await waitFor(() => watching.scan.namespaces.length === 1, 3_000);
+    writeFiles(dataDir, { 'tools/a/x.py': `${round} again` });
+    const before = told.length;
+    await waitFor(() => told.length > before, 3_000);
+    rmSync(join(dataDir, '../..'), { recursive: true });
+    await waitFor(() => watching.scan.namespaces.length === 0, 3_000);
+  }
+});
+
+it('sees a namespace replaced by another of the same name, and goes on watching that', async () => {
+  const { tools, after, watching } = await start({ 'tools/a/x.py': '1' });
+  const other = tempFolder({ 'a/x.py': '2' });
+  await after(() => {
+    rmSync(join(tools, 'a'), { recursive: true });
+    cpSync(join(other, 'a'), join(tools, 'a'), { recursive: true });
+  });
+  const { hash } = watching.scan.namespaces[0]!;
+  await after(() => writeFileSync(join(tools, 'a/x.py'), '3'));
+  expect(watching.scan.namespaces[0]!.hash).not.toBe(hash);
+  // Moved aside and back, as deployments do it.
+  await after(() => {
+    renameSync(join(tools, 'a'), join(tools, 'old'));
+    mkdirSync(join(tools, 'a'));
+    copyFileSync(join(tools, 'old/x.py'), join(tools, 'a/x.py'));
+  });
+  await after(() => rmSync(join(tools, 'old'), { recursive: true }));
+  await after(() => writeFileSync(join(tools, 'a/x.py'), '4'));
+});
+
+it('sees what editors do: a new file renamed over the old one', async () => {
+  const { tools, after } = await start({ 'tools/a/x.py': '1' });
+  for (const content of ['2', '3']) {
+    await after(() => {
+      writeFileSync(join(tools, 'a/.x.py.swp'), content);
+      writeFileSync(join(tools, 'a/4913'), '');
+      rmSync(join(tools, 'a/4913'));
+      renameSync(join(tools, 'a/.x.py.swp'), join(tools, 'a/x.py'));
+    });
+  }
+});
+
+it('tells nothing where nothing changed', async () => {
+  const { tools, told, watching } = await start({ 'tools/a/x.py': '1', 'tools/a/lib/y.py': '1' });
+  const { hash } = watching.scan.namespaces[0]!;
+  writeFileSync(join(tools, 'a/x.py'), '1');
+  utimesSync(join(tools, 'a/lib/y.py'), 1, 1);
+  writeFiles(tools, {
+    'a/__pycache__/x.pyc': 'x',
+    'a/.git/index': 'x',
+    'a/notes.md': 'x',
+    'a/node_modules/p/i.js': '',
+  });
+  await sleep(1_500);
+  expect([told.length, watching.scan.namespaces[0]!.hash]).toEqual([0, hash]);
+});
+
+it('makes one piece of news of thousands of events, also where writing does not pause', async () => {
+  const { tools, told, after } = await start({ 'tools/a/x.py': '1' });
+  const took = await after(() => {
+    for (let i = 0; i < 3_000; i++) writeFileSync(join(tools, `a/x${i % 50}.py`), `${i}`);
+  });
+  await sleep(1_000);
+  expect(told.length).toBeLessThan(4);
+  expect(took).toBeLessThan(3_000);
+  const stop = Date.now() + 2_500;
+  const before = told.length;
+  while (Date.now() < stop) {
+    writeFileSync(join(tools, 'a/x.py'), `${Date.now()}`);
+    await sleep(20);
+  }
+  expect(told.length - before).toBeGreaterThanOrEqual(2);
+  expect(told.length - before).toBeLessThan(8);
+});
+
+it('watches folders that stand elsewhere, and others when it is told so', async () => {
+  const [one, two] = [tempFolder({ 'x.py': '1' }), tempFolder({ 'x.py': '1' })];
+  const { after, watching, names, told } = await start({}, { folders: [{ name: 'one', folder: one }] });
+  await after(() => writeFileSync(join(one, 'x.py'), '2'));
+  await watching.setFolders([{ name: 'two', folder: two }]);
+  expect(names()).toEqual(['two']);
+  await after(() => writeFileSync(join(two, 'x.py'), '2'));
+  const count = told.length;
+  writeFileSync(join(one, 'x.py'), '3');
+  await sleep(700);
+  expect(told.length).toBe(count);
+});
+
+it('looks only when it is told to where watching is off', async () => {
+  const { tools, told, watching } = await start({ 'tools/a/x.py': '1' }, { enabled: false });
+  writeFileSync(join(tools, 'a/x.py'), '2');
+  await sleep(1_200);
+  expect(told).toEqual([]);
+  await watching.check();
+  expect(told).toHaveLength(1);
+});
+
+it('tells nothing after its end', async () => {
+  const { tools, told, watching } = await start({ 'tools/a/x.py': '1' });
+  writeFileSync(join(tools, 'a/x.py'), '2');
+  watching.close();
+  await sleep(600);
+  await watching.check();
+  expect(told).toEqual([]);
+});

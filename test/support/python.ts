@@ -1,0 +1,189 @@
+/** Python for tests of tools in Python files: an environment with FastMCP, made once for all runs, and the host in it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Environment, EnvironmentError } from '../../src/workers/environment.ts';
+import { madeOnce } from '../../src/workers/made-once.ts';
+import { type PythonOptions, preparePython } from '../../src/workers/python-environment.ts';
+import { runProgram } from '../../src/workers/run-program.ts';
+import { type Child, childEnv, startChild, within } from './child.ts';
+import { atEnd } from './cleanup.ts';
+import { type Files, tempFolder } from './temp.ts';
+
+const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
+const dataDir = join(kept, 'dock');
+
+/** Why tests with Python are left out here; undefined where they are not. */
+export const noPython: string | undefined = await whyNot();
+
+async function whyNot(): Promise<string | undefined> {
+  try {
+    await basePython();
+    return undefined;
+  } catch (error) {
+    // Where the set-up of the tests could make one, so can we.
+    const missing = join(kept, 'missing.txt');
+    if (existsSync(missing)) return readFileSync(missing, 'utf8');
+    if (error instanceof EnvironmentError && error.message.startsWith('There is no Python')) return error.message;
+    throw error;
+  }
+}
+
+/** What folders without requirements share, made with pip. */
+export function basePython(): Promise<Environment> {
+  return prepare(tempFolder(), { env: { ...process.env, TOOLGATE_UV: 'off' } });
+}
+
+/** An environment that is kept for the next run, so it is made on a new machine only. */
+export function prepare(folder: string, options: PythonOptions = {}): Promise<Environment> {
+  return preparePython({ namespace: 'tests', folder, dataDir, progress: () => {}, signal: null }, options);
+}
+
+/** uv, from the registry. */
+export async function findUv(): Promise<string> {
+  const { command } = await basePython();
+  const folder = await madeOnce({
+    root: dataDir,
+    key: 'uv',
+    signal: null,
+    progress: () => {},
+    isGood: async (made) => existsSync(join(made, 'bin', 'uv')),
+    make: async (made) => {
+      const args = ['-I', '-m', 'pip', 'install', '--quiet', '--target', made, 'uv'];
+      const env = { ...process.env } as Record<string, string>;
+      const { code, log } = await runProgram({
+        command: command[0]!,
+        args,
+        cwd: dirname(made),
+        env,
+        timeout: 120_000,
+        signal: null,
+      });
+      if (code !== 0) throw new EnvironmentError('uv could not be installed', log);
+      return {};
+    },
+  });
+  return join(folder, 'bin', 'uv');
+}
+
+export interface WorkerAnswer {
+  readonly id: string | null;
+  readonly ok: boolean;
+  readonly result?: Record<string, unknown>;
+  readonly error?: { code: string; message: string; details?: Record<string, unknown> };
+  readonly latency_ms?: number;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly [key: string]: unknown;
+}
+
+export interface Ready {
+  readonly op: 'ready';
+  readonly namespace: string;
+  readonly tools: Tool[];
+  readonly failed: { file: string; line: number | null; message: string }[];
+}
+
+export interface Host {
+  readonly child: Child;
+  readonly folder: string;
+  readonly socket: string;
+  readonly ready: Ready;
+  /** Whatever came that answers nothing. */
+  readonly events: Record<string, unknown>[];
+  /** Every line that came. */
+  readonly lines: string[];
+  call(tool: string, args?: unknown, more?: Record<string, unknown>): Promise<WorkerAnswer>;
+  ask(request: Record<string, unknown>): Promise<WorkerAnswer>;
+  /** As it is. */
+  write(text: string): void;
+  answerTo(id: string | null): Promise<WorkerAnswer>;
+  readonly connection: Socket;
+}
+
+/** The host, with these files, or a folder that is there, asked as the gateway would ask it. */
+export async function startHost(
+  files: Files | string,
+  options: { args?: string[]; environment?: Environment } = {},
+): Promise<Host> {
+  const folder = typeof files === 'string' ? files : tempFolder(files);
+  const socket = join(tempFolder(), 's');
+  const { command, env } = options.environment ?? (await basePython());
+  const args = ['--namespace', 'tests', '--socket', socket, '--folder', folder, ...(options.args ?? [])];
+  const child = startChild(command[0]!, [...command.slice(1), ...args], {
+    cwd: folder,
+    env: childEnv({ HOME: folder, ...env }),
+    ending: 'stdin',
+  });
+  const connection = await connectTo(socket, child);
+  const events: Record<string, unknown>[] = [];
+  const lines: string[] = [];
+  const answers = new Map<string | null, WorkerAnswer>();
+  const waiting = new Map<string | null, (answer: WorkerAnswer) => void>();
+  let serial = 0;
+  const ready = await new Promise<Ready>((resolve, reject) => {
+    connection.once('close', () => reject(new Error(`the host ended: ${child.stderr()}`)));
+    createInterface({ input: connection, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
+      lines.push(line);
+      const message = JSON.parse(line) as Record<string, unknown>;
+      if (message.op === 'ready') resolve(message as unknown as Ready);
+      else if (!('ok' in message)) events.push(message);
+      else {
+        const answer = message as unknown as WorkerAnswer;
+        const wanted = waiting.get(answer.id);
+        waiting.delete(answer.id);
+        if (wanted) wanted(answer);
+        else answers.set(answer.id, answer);
+      }
+    });
+  });
+  const answerTo = async (id: string | null): Promise<WorkerAnswer> => {
+    const there = answers.get(id);
+    answers.delete(id);
+    const answer = there ?? (await within(20_000, new Promise<WorkerAnswer>((resolve) => waiting.set(id, resolve))));
+    if (answer === undefined) throw new Error(`no answer to ${id}: ${child.stderr()}`);
+    return answer;
+  };
+  const write = (text: string) => connection.write(text);
+  const ask = (request: Record<string, unknown>) => {
+    const id = String(request.id ?? ++serial);
+    write(`${JSON.stringify({ id, ...request })}\n`);
+    return answerTo(id);
+  };
+  return {
+    child,
+    folder,
+    socket,
+    ready,
+    events,
+    lines,
+    connection,
+    write,
+    ask,
+    answerTo,
+    call: (tool, args = {}, more = {}) => ask({ op: 'tools.call', tool, arguments: args, ...more }),
+  };
+}
+
+/** It listens before it has imported anything, but not before it runs. */
+export async function connectTo(path: string, child: Child): Promise<Socket> {
+  for (let tries = 0; tries < 1000; tries += 1) {
+    const socket = connect(path);
+    const opened = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    });
+    if (opened) {
+      socket.on('error', () => {});
+      atEnd(() => socket.destroy());
+      return socket;
+    }
+    if (child.process.exitCode !== null) break;
+    await sleep(10);
+  }
+  throw new Error(`the host does not listen: ${child.stderr()}`);
+}
