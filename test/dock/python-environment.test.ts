@@ -122,7 +122,7 @@ def which() -> str:
     const dataDir = tempFolder();
     const late = make({}, { dataDir, env: { TOOLGATE_UV: 'off' }, installTimeout: 600 });
     await expect(late).rejects.toThrow('The virtual environment could not be made: it took longer than 1 s.');
-    expect(running(dataDir)).toEqual([]);
+    await waitFor(() => running(dataDir).length === 0);
 
     const stop = new AbortController();
     const other = tempFolder();
