@@ -28,10 +28,10 @@ export async function serve(options: Options): Promise<number> {
     if (http.trustAgentHeader)
       process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
     const following = followConfig(gateway, loadOptions(options));
+    const stop = untilSignal();
     // Folders may take a while: their dependencies are installed first.
     const tried = gateway.tried();
     const folders = await followFolders(gateway);
-    const stop = untilSignal();
     process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
     await Promise.race([stop, tried.then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
     await stop;

@@ -6,13 +6,15 @@ import { followCalls } from './telemetry.ts';
 
 export async function stdio(options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn');
+  const stop = untilSignal();
   const telemetry = await followCalls(gateway);
   const following = followConfig(gateway, loadOptions(options));
-  const folders = await followFolders(gateway);
   const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
-  await Promise.race([door.ended, untilSignal()]);
+  // A client need not wait for the look at them.
+  const folders = followFolders(gateway);
+  await Promise.race([door.ended, stop]);
   following.close();
-  folders.close();
+  (await folders).close();
   door.close();
   await gateway.close();
   await telemetry.close();

@@ -272,6 +272,9 @@ export async function openWorker(
     throw new GatewayError('source_unavailable', `keeps its last good version, because ${worse.join('; ')}`);
   }
   tolerated.set(launch.served, broken);
+  void ended.then(() => {
+    if (tolerated.get(launch.served) === broken) tolerated.delete(launch.served);
+  });
   for (const failure of failures) events.note(failure);
 
   return {
