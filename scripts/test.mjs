@@ -7,7 +7,7 @@ import { ensurePython } from './python.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
-const TIMEOUT = 13 * 60_000;
+const TIMEOUT = 13.75 * 60_000;
 const soak = process.argv.includes('--soak');
 const extra = process.argv.slice(2).filter((argument) => argument !== '--soak');
 const total = { passed: 0, failed: 0, skipped: 0 };

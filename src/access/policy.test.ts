@@ -61,7 +61,7 @@ describe('a random policy', () => {
           }
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: 400 },
     );
   });
 

@@ -12,7 +12,7 @@ import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { type Ask, DOORS, type Door, openAsk } from './asking.ts';
 
-const RUNS = 30;
+const RUNS = 12;
 
 const cwd = tempFolder();
 const mcpServers = Object.fromEntries(
