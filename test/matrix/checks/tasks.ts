@@ -20,7 +20,8 @@ export async function tasks(guest: Guest): Promise<void> {
   const long = await start(60_000);
   expect([brief, long]).toMatchObject([{ status: 'working' }, { status: 'working' }]);
   expect(brief.taskId).not.toBe(long.taskId);
-  expect(await get(brief)).toMatchObject({ taskId: brief.taskId, status: 'working' });
+  expect(await get(long)).toMatchObject({ taskId: long.taskId, status: 'working' });
+  expect(await get(brief)).toMatchObject({ taskId: brief.taskId });
   await waitFor(async () => (await get(brief)).status === 'completed');
   expect((await resultOf(brief)).content).toEqual(content);
   await cancel(long);
