@@ -119,7 +119,7 @@ describe('annotations', () => {
 });
 
 describe('arguments', () => {
-  const policy = policyOf({ tools: ['fs.write'], arguments: { path: ['/work/*', '/tmp/?'], 'options.mode': 'safe' } });
+  const policy = policyOf({ tools: ['fs.write'], arguments: { path: ['/srv/*', '/tmp/?'], 'options.mode': 'safe' } });
   const permission = permissionAt(policy, 'a', 0)!;
 
   function check(params: string, name = 'write'): string | null {
@@ -138,11 +138,11 @@ describe('arguments', () => {
   }
 
   it.each([
-    '{"path":"/work/a","options":{"mode":"safe"}}',
+    '{"path":"/srv/a","options":{"mode":"safe"}}',
     '{"options":{"x":1,"mode":"safe"},"path":"\\/work\\/\\u0061","more":true}',
     '{"path":"/tmp/x","options.mode":"safe"}',
-    '{"path":["/work/a","/work/b"],"options":{"mode":["safe"]}}',
-    '{"path":"/work/a..b","options":{"mode":"safe"}}',
+    '{"path":["/srv/a","/srv/b"],"options":{"mode":["safe"]}}',
+    '{"path":"/srv/a..b","options":{"mode":"safe"}}',
   ])('%s fit', (params) => {
     expect(check(params)).toBeNull();
   });
@@ -150,18 +150,18 @@ describe('arguments', () => {
   it.each([
     '{}',
     '[]',
-    '{"path":"/work/a"}',
+    '{"path":"/srv/a"}',
     '{"path":"/etc/passwd","options":{"mode":"safe"}}',
-    '{"path":"/work/../etc/passwd","options":{"mode":"safe"}}',
-    '{"path":"/work/..","options":{"mode":"safe"}}',
-    '{"path":"/work/a","path":"/etc/passwd","options":{"mode":"safe"}}',
-    '{"path":"/work/a","Path":"/etc/passwd","options":{"mode":"safe"}}',
-    '{"PATH":"/work/a","options":{"mode":"safe"}}',
-    '{"path":["/work/a","/etc/passwd"],"options":{"mode":"safe"}}',
+    '{"path":"/srv/../etc/passwd","options":{"mode":"safe"}}',
+    '{"path":"/srv/..","options":{"mode":"safe"}}',
+    '{"path":"/srv/a","path":"/etc/passwd","options":{"mode":"safe"}}',
+    '{"path":"/srv/a","Path":"/etc/passwd","options":{"mode":"safe"}}',
+    '{"PATH":"/srv/a","options":{"mode":"safe"}}',
+    '{"path":["/srv/a","/etc/passwd"],"options":{"mode":"safe"}}',
     '{"path":[],"options":{"mode":"safe"}}',
-    '{"path":{"a":"/work/a"},"options":{"mode":"safe"}}',
-    '{"path":"/work/a","options":{"mode":"safe","MODE":"wild"}}',
-    '{"path":"/work/a","options":"safe"}',
+    '{"path":{"a":"/srv/a"},"options":{"mode":"safe"}}',
+    '{"path":"/srv/a","options":{"mode":"safe","MODE":"wild"}}',
+    '{"path":"/srv/a","options":"safe"}',
     '{"path":null,"options":{"mode":"safe"}}',
   ])('%s do not', (params) => {
     expect(check(params)).toMatch(
