@@ -11,7 +11,7 @@ export interface FollowingFolders {
   close(): void;
 }
 
-/** How long a tool may take, and a worker to start, unless the folder is named in the configuration. */
+/** How long a tool may take, and a worker to start. */
 const TIMEOUT = 60_000;
 const TOTAL_TIMEOUT = 3_600_000;
 const START_TIMEOUT = 60_000;

@@ -2,7 +2,7 @@
  * A connection to a worker: a process that serves the tool files of one folder, in one language, over a Unix socket. It is
  * asked in words of its own; towards the gateway it looks like any other server.
  */
-import { mkdir, unlink } from 'node:fs/promises';
+import { lstat, mkdir, unlink } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../errors.ts';
@@ -63,7 +63,7 @@ export async function openWorker(
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { source, redact } = options;
-  await mkdir(launch.socketFolder, { recursive: true, mode: 0o700 });
+  await makeOwn(launch.socketFolder);
   await unlink(launch.socket).catch(() => {});
   const [file, ...args] = launch.command as [string, ...string[]];
   const child = spawnServer({ kind: 'stdio', file, args, env: launch.env, cwd: launch.cwd, isBare: true });
@@ -92,9 +92,10 @@ export async function openWorker(
   const pending = createPending(source, {
     abandoned({ id }, why) {
       write(`{"op":"cancel","id":"${id}"}`);
+      if (why !== 'timed out') return;
       // A call that does not let go holds a thread, or all of the worker: then another one takes its place.
-      if (why === 'timed out') setTimeout(() => abandoned.delete(id) && close(STUCK), GRACE.cancel).unref();
-      if (why === 'timed out') abandoned.add(id);
+      abandoned.add(id);
+      setTimeout(() => abandoned.delete(id) && close(STUCK), GRACE.cancel).unref();
     },
     refused: events.refused,
   });
@@ -217,7 +218,7 @@ export async function openWorker(
     }
     if (ready !== null) return;
     const why =
-      reason ?? `was not ready within ${options.startTimeout / 1000} s; raise start_timeout if it needs longer`;
+      reason ?? `was not ready within ${options.startTimeout / 1000} s; look at what its files do when they are loaded`;
     await close();
     throw new GatewayError('source_unavailable', why);
   }
@@ -305,6 +306,17 @@ export async function openWorker(
 }
 
 const STUCK = 'was busy with a call that did not end in time, and is being replaced';
+
+/** Whoever else could write there could answer in the place of the worker. */
+async function makeOwn(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { uid } = await lstat(folder);
+  if (process.getuid !== undefined && uid !== process.getuid())
+    throw new GatewayError(
+      'source_unavailable',
+      `${folder}, where its socket has to be, is somebody else's. Remove it.`,
+    );
+}
 
 /** Null while nobody listens there. */
 function tryConnect(path: string): Promise<Socket | null> {
