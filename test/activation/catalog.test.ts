@@ -70,8 +70,9 @@ describe.each(doors)('the catalog over %s', (door) => {
     await callText(client, 'c_change_tool', { name: 'new_one', description: 'Is\nnewer' });
     await waitFor(() => changes('tools') === 2);
     expect(await lines('tools', 'new_one')).toEqual(['*c_new_one - Is newer']);
-    await callText(client, 'c_add_resource', { name: 'changing://new', description: 'A resource' });
+    // In this order: what is taken away without a word is noticed with the next word.
     await callText(client, 'c_remove_template', { name: 'changing://first/{id}', times: 0 });
+    await callText(client, 'c_add_resource', { name: 'changing://new', description: 'A resource' });
     await waitFor(() => changes('resources') === 1);
     expect(await lines('resources', 'changing://')).toEqual([
       '*c_changing://first - Resource changing://first',
