@@ -3,7 +3,7 @@ import type { Config } from './config/config.ts';
 import { type LoadOptions, loadConfig } from './config/load.ts';
 import { watchConfig } from './config/watch.ts';
 import { GatewayError, messageOf } from './errors.ts';
-import type { Gateway } from './gateway.ts';
+import type { Gateway } from './gateway-types.ts';
 
 export interface Following {
   close(): void;
@@ -27,9 +27,7 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
       return;
     }
     if (closed) return;
-    const { started, replaced, stopped } = gateway.apply(next);
-    const parts = [part('started', started), part('restarted', replaced), part('stopped', stopped), ...next.notices];
-    gateway.events.emit('config', { ok: true, message: ['applied', ...parts.filter((one) => one !== '')].join('; ') });
+    gateway.apply(next);
   }
 
   // One after the other: the last edit is the one that stays.
@@ -46,8 +44,4 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
       process.off('SIGHUP', queue);
     },
   };
-}
-
-function part(verb: string, servers: readonly string[]): string {
-  return servers.length === 0 ? '' : `${verb} ${servers.join(', ')}`;
 }

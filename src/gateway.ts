@@ -10,98 +10,47 @@ import { hasTimes, permissionAt, permitted } from './access/permission.ts';
 import { basePatterns } from './access/selection.ts';
 import { buildView } from './access/view.ts';
 import { createViews } from './access/views.ts';
-import { type AuditFigures, createAudit } from './calls/audit.ts';
-import type { Caller, CallerOptions } from './calls/caller.ts';
+import { createAudit } from './calls/audit.ts';
 import { dispatch, NO_TICKET } from './calls/dispatch.ts';
-import type { Family } from './calls/families.ts';
-import { createFigures, type Figures } from './calls/figures.ts';
-import { createLanes, type WatchedServer } from './calls/limits/lanes.ts';
+import { createFigures } from './calls/figures.ts';
+import { createLanes } from './calls/limits/lanes.ts';
 import { measure } from './calls/measures.ts';
 import { type Home, Member } from './calls/member.ts';
-import { createMiddlewareStack, type Middleware } from './calls/middleware.ts';
+import { createMiddlewareStack } from './calls/middleware.ts';
 import { createMinutes } from './calls/minutes.ts';
 import { createOpening } from './calls/opening.ts';
-import { createParkedCalls, type ParkedCalls } from './calls/parked.ts';
+import { createParkedCalls } from './calls/parked.ts';
 import { createRouting } from './calls/routing.ts';
 import type { Tracer } from './calls/span.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
-import { createTaskDesk, type TaskDesk } from './calls/tasks.ts';
+import { createTaskDesk } from './calls/tasks.ts';
 import { traceCall } from './calls/tracing.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
 import { BUILT_IN, type Owner } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
-import type { Config, ServerConfig } from './config/config.ts';
+import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
 import { createDefaultChoice } from './controls/default-choice.ts';
 import { createControlCalls } from './controls/running.ts';
 import { tellEquipped, tellingShelf } from './controls/telling-shelf.ts';
-import { createEvents, type Events } from './events.ts';
-import type { LogLevel } from './protocol/levels.ts';
+import { createEvents } from './events.ts';
+import type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
 import type { Message } from './protocol/message.ts';
 import { createRedactor } from './secrets/redact.ts';
-import { createFleet, type FleetReport } from './sources/fleet.ts';
+import { createFleet, type FleetReport, isComplete, reportText } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
 import { openOfferStore } from './store/offers.ts';
-import type { Shelf } from './store/shelf.ts';
 import { openVerdictStore } from './store/verdicts.ts';
-
-export interface Gateway {
-  readonly events: Events;
-  readonly config: Config;
-  readonly catalog: Catalog;
-  /** While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on. */
-  readonly opening: Promise<void> | null;
-  /** The same, but for a moment only, and null as soon as something is known of every server. */
-  readonly introducing: Promise<void> | null;
-  /** Equips the toolset for all callers without a choice of their own; null for none. Rejects where there is none of that name. */
-  equip(name: string | null): Promise<void>;
-  /** All toolsets there are. */
-  readonly shelf: Shelf;
-  /** Takes a new configuration into force. What did not change is not restarted. */
-  apply(config: Config): FleetReport;
-  /** Serves these beside the servers of the configuration, instead of those that were given before. */
-  serve(more: readonly ServerConfig[]): FleetReport;
-  join(options: CallerOptions): Caller;
-  /** Whether there is a namespace of that name with something in it that the agent may use. */
-  knows(agent: string, namespace: string): boolean;
-  /** Calls that wait for an answer of a client without a session. */
-  readonly parked: ParkedCalls;
-  readonly tasks: TaskDesk;
-  /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
-  use(middleware: Middleware): () => void;
-  /** Follows every call from now on, instead of whoever did; null for nobody. */
-  trace(tracer: Tracer | null): void;
-  /** How the calls went so far. */
-  readonly figures: Figures;
-  readonly audit: AuditFigures;
-  /** A text without the secrets of the configuration and of the environment. */
-  redact(text: string): string;
-  /** The same, and all else that can be measured, at this moment. */
-  measure(): Family[];
-  /** Somebody wants to hear the log messages of servers from this level on. */
-  setLogLevel(level: LogLevel): void;
-  statuses(): WatchedServer[];
-  /** Every server that is there now has been tried once. */
-  tried(): Promise<void>;
-  /** Every server has been tried once and every required one is there. */
-  isReady(): boolean;
-  close(): Promise<void>;
-}
 
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
-
-export interface GatewayOptions {
-  /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
-  readonly audit?: boolean;
-}
 
 export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
   const { redact, learn } = createRedactor(initial.secrets());
   const events = createEvents(redact);
   let config = initial;
-  let more: readonly ServerConfig[] = [];
+  let beside: Omit<Beside, 'close'> = options.beside ?? { servers: [], namespaces: [] };
   const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
@@ -246,7 +195,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     if (closed) return;
     const before = catalog;
     const contributions = fleet.contributions();
-    namespaces = new Set(contributions.map(({ namespace }) => namespace).filter((name) => name !== ''));
+    const named = [...contributions.map(({ namespace }) => namespace), ...beside.namespaces];
+    namespaces = new Set(named.filter((name) => name !== ''));
     catalog = buildCatalog(before.version + 1, contributions, controls.names, config);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
@@ -264,21 +214,23 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     defaults.rebase();
     for (const member of members) member.rebase(base);
     minutes.reset();
-    const report = fleet.apply([...next.servers, ...more]);
+    const report = fleet.apply([...next.servers, ...beside.servers]);
     lanes.apply(next);
     swap();
+    events.emit('config', { ok: true, message: reportText(report, next.notices) });
     return report;
   }
 
-  function serve(servers: readonly ServerConfig[]): FleetReport {
-    more = servers;
-    const report = fleet.apply([...config.servers, ...more]);
+  function serve(next: Omit<Beside, 'close'>): FleetReport {
+    beside = next;
+    const report = fleet.apply([...config.servers, ...beside.servers]);
+    lanes.apply(config);
     swap();
     return report;
   }
 
   minutes.reset();
-  fleet.apply(config.servers);
+  fleet.apply([...config.servers, ...beside.servers]);
   swap();
   const tried = fleet.tried().then(() => {
     allTried = true;
@@ -330,9 +282,10 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     setLogLevel: (level) => fleet.setLogLevel(level),
     statuses: () => fleet.statuses().map(lanes.watch),
     tried: () => Promise.all([tried, fleet.tried()]).then(swap),
-    isReady: () => allTried && fleet.statuses().every((status) => !status.required || status.present),
+    isReady: () => allTried && isComplete(config, fleet.statuses()),
     async close() {
       closed = true;
+      options.beside?.close();
       clearTimeout(swapTimer);
       minutes.stop();
       parked.close();

@@ -35,9 +35,10 @@ export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/lo
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
 export type { EventMap, EventName, Events, Listener } from './events.ts';
-export { type FollowingFolders, followFolders } from './folders.ts';
+export { type FoundFolder, openGateway, scanFolders } from './folders.ts';
 export { type Following, followConfig } from './follow.ts';
-export { createGateway, type Gateway, type GatewayOptions } from './gateway.ts';
+export { createGateway } from './gateway.ts';
+export type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
 export type { TraceContext } from './protocol/trace.ts';
 export { environmentSecrets } from './secrets/known.ts';
 export { createRedactor, type Redactor } from './secrets/redact.ts';

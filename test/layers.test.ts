@@ -16,7 +16,7 @@ const rooms = [
   ['sources/'],
   ['calls/'],
   ['controls/'],
-  ['gateway.ts', 'follow.ts', 'folders.ts'],
+  ['gateway-types.ts', 'gateway.ts', 'follow.ts', 'folders.ts'],
   ['telemetry/'],
   ['doors/'],
   ['manager/'],

@@ -1,5 +1,13 @@
 /** `toolgate call`. */
-import { type Entry, findTool, GatewayError, type LocalDoor, openLocalDoor, RelayedError } from '../index.ts';
+import {
+  type Entry,
+  findTool,
+  type Gateway,
+  GatewayError,
+  type LocalDoor,
+  openLocalDoor,
+  RelayedError,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { paint, plain } from './terminal.ts';
@@ -11,11 +19,12 @@ export async function call(args: readonly string[], options: Options): Promise<n
       'usage',
       'Which tool? toolgate call NAME [key=value … | JSON]; toolgate list shows the names.',
     );
-  return withGateway(options, async (gateway) => {
+  const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
     return print(await answer(door, name, callArguments), options.json === true);
-  });
+  };
+  return withGateway(options, work, undefined, ({ catalog }) => catalog.entries.tool.has(name));
 }
 
 type Result = { readonly bytes: Buffer; readonly failed: boolean };

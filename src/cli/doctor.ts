@@ -1,15 +1,13 @@
 /** `toolgate doctor`: is everything as it should be, and if not, what is it and what helps? */
 import {
   type Config,
-  createGateway,
-  type FollowingFolders,
-  followFolders,
   type Gateway,
   GatewayError,
   idleRules,
   issuerTrouble,
   loadConfig,
   openAgentStore,
+  openGateway,
 } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
@@ -33,11 +31,9 @@ export async function doctor(options: Options): Promise<number> {
 
 async function examine(options: Options): Promise<Finding[]> {
   let gateway: Gateway | null = null;
-  let folders: FollowingFolders | null = null;
   try {
     const config = await loadConfig(loadOptions(options));
-    gateway = createGateway(config, { audit: false });
-    folders = await followFolders(gateway);
+    gateway = await openGateway(config, { audit: false });
     await withSpinner('trying every server', gateway.tried());
     const { redact } = gateway;
     const findings: Finding[] = [
@@ -53,7 +49,6 @@ async function examine(options: Options): Promise<Finding[]> {
     if (!(error instanceof GatewayError)) throw error;
     return [{ level: 'broken', about: 'configuration', message: error.message }];
   } finally {
-    folders?.close();
     await gateway?.close();
   }
 }

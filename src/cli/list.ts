@@ -52,7 +52,7 @@ function printServers(gateway: Gateway, json: boolean): void {
   }
   const rows = statuses.map((status) => [
     paint('bold', status.key),
-    status.kind,
+    status.isolation === undefined ? status.kind : `${status.kind} (${status.isolation})`,
     paint(status.present ? 'green' : 'red', status.state),
     `since ${localTime(status.since)}`,
     brief(`${status.detail}${restartsOf(status)}`, columns() - 55),

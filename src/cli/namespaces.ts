@@ -1,17 +1,19 @@
 /** `toolgate namespaces`: folders of tools. Nothing is started for it. */
+import { basename, dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import {
   type Config,
   createNamespace,
   deleteNamespace,
   didYouMean,
+  type FoundFolder,
   GatewayError,
   LANGUAGES,
   type Language,
   loadConfig,
   type Namespace,
   prepareNamespace,
-  scanNamespaces,
+  scanFolders,
   toolsFolder,
 } from '../index.ts';
 import type { Options } from './commands.ts';
@@ -37,8 +39,9 @@ export async function namespaces(args: readonly string[], options: Options): Pro
   return run(await loadConfig(loadOptions(options)), names, options);
 }
 
-async function listAll({ dataDir }: Config, names: readonly string[], { json }: Options): Promise<number> {
-  const { namespaces: all, problems } = await scanNamespaces(dataDir);
+async function listAll(config: Config, names: readonly string[], { json }: Options): Promise<number> {
+  const { dataDir } = config;
+  const { folders: all, problems } = await scanFolders(config);
   const shown = pick(all, names);
   const others = names.length > 0 ? [] : problems.filter(({ source }) => all.every(({ name }) => name !== source));
   if (json === true) {
@@ -48,13 +51,13 @@ async function listAll({ dataDir }: Config, names: readonly string[], { json }: 
     process.stdout.write(`There are no namespaces in ${folder}. Make one: toolgate namespaces create NAME\n`);
   } else {
     process.stdout.write(`${table(shown.map(toRow))}\n`);
-    for (const { name, problems: own } of shown) for (const problem of own) warn(`${name}: ${problem}`);
+    for (const { key, problems: own } of shown) for (const problem of own) warn(`${key}: ${problem}`);
   }
   for (const { message } of others) warn(message);
   return 0;
 }
 
-function describe({ name, folder, metadata, parts, problems }: Namespace) {
+function describe({ key: name, folder, metadata, parts, problems }: FoundFolder) {
   const languages = Object.fromEntries(parts.map(({ language, files }) => [language, files]));
   return { name, folder, state: stateOf(parts, problems), ...metadata, languages, problems };
 }
@@ -64,11 +67,11 @@ function stateOf(parts: Namespace['parts'], problems: readonly string[]): 'empty
   return parts.length === 0 ? 'empty' : 'ok';
 }
 
-function toRow({ name, metadata, parts, problems }: Namespace): string[] {
+function toRow({ key, metadata, parts, problems }: FoundFolder): string[] {
   const state = stateOf(parts, problems);
   const files = parts.map(({ language, files: all }) => `${language}: ${all.join(', ')}`).join('; ');
   return [
-    paint('bold', name),
+    paint('bold', key),
     paint(state === 'ok' ? 'green' : 'yellow', state),
     brief(metadata.version, 20),
     brief(files, Math.max(20, columns() - 60)),
@@ -90,11 +93,12 @@ function isLanguage(text: string): text is Language {
   return (LANGUAGES as readonly string[]).includes(text);
 }
 
-async function sync({ dataDir }: Config, names: readonly string[], { json }: Options): Promise<number> {
-  const { namespaces: all } = await scanNamespaces(dataDir);
+async function sync(config: Config, names: readonly string[], { json }: Options): Promise<number> {
+  const { dataDir } = config;
+  const { folders: all } = await scanFolders(config);
   const results = [];
   for (const namespace of pick(all, names)) {
-    const { name } = namespace;
+    const { key: name } = namespace;
     const say = (language: Language, message: string) =>
       process.stderr.write(`${paint('dim', plain(`${name} (${language}): ${message}`), process.stderr)}\n`);
     const prepared = await prepareNamespace(namespace, dataDir, say);
@@ -110,14 +114,19 @@ async function sync({ dataDir }: Config, names: readonly string[], { json }: Opt
   return results.some(({ error }) => error !== null) ? 1 : 0;
 }
 
-async function remove({ dataDir }: Config, [name = '']: readonly string[], options: Options): Promise<number> {
-  const { namespaces: all } = await scanNamespaces(dataDir);
-  const [{ folder }] = pick(all, [name]) as [Namespace];
+async function remove(config: Config, [name = '']: readonly string[], options: Options): Promise<number> {
+  const { dataDir } = config;
+  const { folders: all } = await scanFolders(config);
+  const [{ folder }] = pick(all, [name]) as [FoundFolder];
+  if (dirname(folder) !== toolsFolder(dataDir)) {
+    const text = `The configuration names ${folder}: take its entry "${name}" out of ${config.file ?? 'it'}. The folder is yours to delete.`;
+    throw new GatewayError('usage', text);
+  }
   if (options.yes !== true && !(await confirm(`Delete ${folder} with everything in it?`))) {
     process.stderr.write('Nothing was deleted.\n');
     return 1;
   }
-  const deleted = await deleteNamespace(dataDir, name);
+  const deleted = await deleteNamespace(dataDir, basename(folder));
   if (options.json === true) print({ name, deleted });
   else process.stdout.write(`Deleted "${name}".\n`);
   return 0;
@@ -134,12 +143,12 @@ async function confirm(question: string): Promise<boolean> {
 }
 
 /** Those of these names, or all. */
-function pick(all: readonly Namespace[], names: readonly string[]): Namespace[] {
-  const known = all.map(({ name }) => name);
+function pick(all: readonly FoundFolder[], names: readonly string[]): FoundFolder[] {
+  const known = all.map(({ key }) => key);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new GatewayError('usage', `There is no namespace "${unknown}".${didYouMean(unknown, known)}`);
-  return names.length === 0 ? [...all] : all.filter(({ name }) => names.includes(name));
+  return names.length === 0 ? [...all] : all.filter(({ key }) => names.includes(key));
 }
 
 function print(value: unknown): void {

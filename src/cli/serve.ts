@@ -1,13 +1,6 @@
 /** `toolgate serve`. */
-import {
-  type Config,
-  followConfig,
-  followFolders,
-  type Gateway,
-  GatewayError,
-  type HttpDoor,
-  openHttpDoor,
-} from '../index.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, followConfig, type Gateway, GatewayError, type HttpDoor, openHttpDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';
@@ -29,14 +22,10 @@ export async function serve(options: Options): Promise<number> {
       process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
     const following = followConfig(gateway, loadOptions(options));
     const stop = untilSignal();
-    // Folders may take a while: their dependencies are installed first.
-    const tried = gateway.tried();
-    const folders = await followFolders(gateway);
     process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
-    await Promise.race([stop, tried.then(() => process.stdout.write(`${servedText(gateway)}\n`))]);
+    await Promise.race([stop, showServed(gateway)]);
     await stop;
     following.close();
-    folders.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
     return 0;
@@ -84,7 +73,26 @@ function connectText({ url, isOpen }: HttpDoor, token: boolean, { controls, http
   ].join('\n');
 }
 
-function servedText(gateway: Gateway): string {
+/** What is served, and later what took longer: what folders depend on may have to be installed. */
+async function showServed(gateway: Gateway): Promise<void> {
+  const tried = gateway.tried();
+  await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
+  const late = gateway.statuses().filter(({ state }) => state === 'starting');
+  const rows = servedRows(gateway);
+  process.stdout.write(rows.length === 0 ? 'No servers are configured.\n' : `Serving:\n${table(rows)}\n`);
+  if (late.length === 0) return;
+  await tried;
+  process.stdout.write(
+    `${table(
+      servedRows(
+        gateway,
+        late.map(({ key }) => key),
+      ),
+    )}\n`,
+  );
+}
+
+function servedRows(gateway: Gateway, keys?: readonly string[]): string[][] {
   const counts = (key: string) =>
     (['tool', 'resource', 'template', 'prompt'] as const)
       .map(
@@ -97,11 +105,11 @@ function servedText(gateway: Gateway): string {
       .filter(([, count]) => count > 0)
       .map(([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`)
       .join(', ');
-  const rows = gateway
+  return gateway
     .statuses()
+    .filter(({ key }) => keys === undefined || keys.includes(key))
     .map(({ key, state, present, detail }) => [
       `  ${present ? paint('green', '✓') : state === 'starting' ? '…' : paint('red', '✗')} ${key}`,
       present ? counts(key) || 'nothing' : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
-  return rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`;
 }

@@ -1,5 +1,5 @@
 /** A gateway for the length of one command. */
-import { createGateway, followFolders, type Gateway, type LoadOptions, loadConfig } from '../index.ts';
+import { type Gateway, type LoadOptions, loadConfig, openGateway } from '../index.ts';
 import type { Options } from './commands.ts';
 import { readLogLevel, startLog } from './log.ts';
 import { withSpinner } from './terminal.ts';
@@ -11,7 +11,7 @@ export function loadOptions(options: Options): LoadOptions {
 export async function startGateway(options: Options, defaultLevel: string, audit?: boolean): Promise<Gateway> {
   const level = readLogLevel(options['log-level'] ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
-  const gateway = createGateway(config, audit === undefined ? {} : { audit });
+  const gateway = await openGateway(config, audit === undefined ? {} : { audit });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
@@ -20,22 +20,33 @@ export async function startGateway(options: Options, defaultLevel: string, audit
   return gateway;
 }
 
-/** Runs `work` when every server has been tried, and closes the gateway whatever happens. */
+/**
+ * Runs `work` when every server has been tried, or as soon as what is there `suffices`, and closes the gateway whatever
+ * happens.
+ */
 export async function withGateway(
   options: Options,
   work: (gateway: Gateway) => Promise<number>,
   audit?: boolean,
+  suffices?: (gateway: Gateway) => boolean,
 ): Promise<number> {
   const gateway = await startGateway(options, 'error', audit);
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(130));
   });
-  const folders = await followFolders(gateway);
   try {
-    await Promise.race([interrupted, withSpinner('starting servers', gateway.tried())]);
+    await Promise.race([interrupted, withSpinner('starting servers', untilServed(gateway, suffices))]);
     return await Promise.race([interrupted, work(gateway)]);
   } finally {
-    folders.close();
     await gateway.close();
   }
+}
+
+function untilServed(gateway: Gateway, suffices: (gateway: Gateway) => boolean = () => false): Promise<void> {
+  return new Promise((resolve, reject) => {
+    gateway.events.listen((name) => {
+      if (name === 'catalog' && suffices(gateway)) resolve();
+    });
+    gateway.tried().then(resolve, reject);
+  });
 }

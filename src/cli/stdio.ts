@@ -1,5 +1,5 @@
 /** `toolgate stdio`. */
-import { followConfig, followFolders, openStdioDoor } from '../index.ts';
+import { followConfig, openStdioDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { followCalls } from './telemetry.ts';
@@ -10,11 +10,8 @@ export async function stdio(options: Options): Promise<number> {
   const telemetry = await followCalls(gateway);
   const following = followConfig(gateway, loadOptions(options));
   const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
-  // A client need not wait for the look at them.
-  const folders = followFolders(gateway);
   await Promise.race([door.ended, stop]);
   following.close();
-  (await folders).close();
   door.close();
   await gateway.close();
   await telemetry.close();

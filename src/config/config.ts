@@ -33,7 +33,13 @@ export type Launch =
       readonly env: Readonly<Record<string, string>>;
       /** Changes with what is in the folder. */
       readonly version: string;
+      readonly isolation: Isolation;
+      /** Bytes; null for any number. */
+      readonly memory: number | null;
     };
+
+/** Whether processes of folders are kept apart by bubblewrap: where it works, always or not at all, or never. */
+export type Isolation = 'auto' | 'required' | 'off';
 
 export interface ServerConfig {
   /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */
@@ -62,6 +68,29 @@ export interface ServerConfig {
   readonly limits: CallLimits;
   /** The same for single tools, by its own names for them. */
   readonly tools: readonly ToolLimits[];
+}
+
+/** A folder of tools that the configuration names. What is in it decides how many workers it has. */
+export interface FolderConfig extends Omit<ServerConfig, 'launch' | 'launchHash'> {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Bytes that one worker may have. */
+  readonly memory: number;
+  readonly isolation: Isolation;
+}
+
+/** Folders of tools: what holds for those in the data folder, and the others. */
+export interface FoldersConfig {
+  readonly watch: boolean;
+  /** Milliseconds. */
+  readonly debounce: number;
+  readonly timeout: number;
+  readonly startTimeout: number;
+  readonly concurrency: number;
+  /** Bytes. */
+  readonly memory: number;
+  readonly isolation: Isolation;
+  readonly named: readonly FolderConfig[];
 }
 
 export type Control = 'activate' | 'equip';
@@ -173,8 +202,7 @@ export interface Config {
   /** Who may use what; null where everybody may use everything. */
   readonly policy: PolicyConfig | null;
   readonly dataDir: string;
-  /** Whether folders of tools are watched. */
-  readonly watchFolders: boolean;
+  readonly folders: FoldersConfig;
   readonly http: HttpConfig;
   readonly agents: readonly AgentConfig[];
   readonly limits: LimitsConfig;

@@ -106,7 +106,7 @@ describe('a server of another program', () => {
     [
       'a short timeout',
       { command: 'x', timeout: 60 },
-      { timeout: 300_000 },
+      { command: 'x' },
       ['ignored "timeout", because some programs mean seconds by 60 and some milliseconds. Write "60s" or "60ms".'],
     ],
   ])('is kept: %s', (_, entry, server, said) => {
@@ -123,7 +123,11 @@ describe('a server of another program', () => {
 
   it.each<[what: string, entry: unknown, reason: string]>([
     ['no map', 'x', 'it is not a map.'],
-    ['neither command nor url', {}, 'needs "command" (a program to start) or "url" (an address to connect to).'],
+    [
+      'neither command nor url',
+      {},
+      'needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
+    ],
     [
       'an unknown type',
       { type: 'dxt', path: 'x' },

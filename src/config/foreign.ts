@@ -9,7 +9,7 @@ import { forbiddenKeys, type Issue, issueText, schemaIssues } from './issues.ts'
 import type { Path } from './path.ts';
 import { policyShape } from './policy-schema.ts';
 import { type Entry, type Settings, settingsSchema } from './schema.ts';
-import { keysOf, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
+import { keysWithout, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
 
 export interface Foreign {
   readonly settings: Settings;
@@ -154,8 +154,8 @@ function kindOf(type: unknown): Kind {
 /** The keys that say nothing, because the entry is of the other kind. */
 function uselessKeys(transport: Transport, { command, url }: Record<string, unknown>): readonly string[] {
   const isHttp = transport === undefined ? command === undefined : transport !== 'stdio';
-  if (isHttp) return url === undefined ? [] : ['command', ...keysOf.command];
-  return command === undefined ? [] : ['url', ...keysOf.url];
+  if (isHttp) return url === undefined ? [] : ['command', ...keysWithout('url')];
+  return command === undefined ? [] : ['url', ...keysWithout('command')];
 }
 
 function isEmpty(value: unknown): boolean {

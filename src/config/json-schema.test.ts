@@ -27,8 +27,8 @@ it('describes what is written, not what becomes of it', () => {
   });
   expect(schema.$defs?.Server).toMatchObject({
     additionalProperties: false,
-    oneOf: [{ required: ['command'] }, { required: ['url'] }],
-    properties: { transport: { enum: ['stdio', 'http', 'sse'] }, timeout: { default: '5m' } },
+    oneOf: [{ required: ['command'] }, { required: ['url'] }, { required: ['folder'] }],
+    properties: { transport: { enum: ['stdio', 'http', 'sse'] }, start: { default: 'eager' } },
   });
 });
 
@@ -38,6 +38,7 @@ describe('every key is documented', () => {
     http: schema.properties?.http,
     limits: schema.properties?.limits,
     audit: schema.properties?.audit,
+    folders: schema.properties?.folders,
     'a server': schema.$defs?.Server,
   };
   it.each(Object.keys(maps))('in %s', (name) => {

@@ -16,8 +16,8 @@ export interface Resolved {
   readonly issues: readonly Issue[];
 }
 
-/** `folder` is the one that relative paths start from. */
-export function resolveLaunch({ path, server, shellLine }: Entry, folder: string, env: Environment): Resolved {
+/** Expands texts of the entry at `path`, and collects what cannot be. */
+export function expander(path: Path, env: Environment) {
   const issues: Issue[] = [];
   const add = (key: Path, message: string) => issues.push({ path: [...path, ...key], message });
   const text = (key: Path, written: string): string => {
@@ -28,7 +28,12 @@ export function resolveLaunch({ path, server, shellLine }: Entry, folder: string
   };
   const texts = (key: string, map: Readonly<Record<string, string>> = {}) =>
     Object.fromEntries(Object.entries(map).map(([name, written]) => [name, text([key, name], written)]));
+  return { issues, add, text, texts };
+}
 
+/** `folder` is the one that relative paths start from. */
+export function resolveLaunch({ path, server, shellLine }: Entry, folder: string, env: Environment): Resolved {
+  const { issues, add, text, texts } = expander(path, env);
   if (server.url !== undefined) {
     const url = text(['url'], server.url);
     const headers = texts('headers', server.headers);

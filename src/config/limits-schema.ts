@@ -48,8 +48,10 @@ const countShape = {
 /** Beside the time-outs of a server. */
 export const serverLimitShape = {
   concurrency: count(1, MOST_CALLS)
-    .prefault(256)
-    .describe('How many calls the server works on at one time, of all callers together.'),
+    .optional()
+    .describe(
+      'How many calls the server works on at one time, of all callers together. Default: 256, or `folders.concurrency` beside `folder`.',
+    ),
   queue: count(0, MOST_CALLS)
     .prefault(DEFAULT_QUEUE)
     .describe('How many more calls wait for their turn, each for at most its `timeout`. Beyond it they are refused.'),

@@ -277,7 +277,7 @@ describe('a file of another program', () => {
     ]);
     expect(config.notices).toEqual([
       '.mcp.json: mcpServers.good: ignored "disabledTools".',
-      '.mcp.json: mcpServers.bad: left out: needs "command" (a program to start) or "url" (an address to connect to).',
+      '.mcp.json: mcpServers.bad: left out: needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
       '.mcp.json: mcpServers.unset: left out: headers.Authorization: the environment variable TOKEN is not set. Set it, or give a default: ${TOKEN:-default}.',
       '.mcp.json: mcpServers.toolgate: left out: it would start Toolgate itself again.',
     ]);

@@ -66,7 +66,16 @@ it('has every default filled in', () => {
     startWait: 5000,
     policy: null,
     dataDir: '/etc/app/.toolgate',
-    watchFolders: true,
+    folders: {
+      watch: true,
+      debounce: 300,
+      timeout: 60_000,
+      startTimeout: 60_000,
+      concurrency: 64,
+      memory: 1_073_741_824,
+      isolation: 'auto',
+      named: [],
+    },
     http: {
       host: '127.0.0.1',
       port: 8808,
@@ -256,5 +265,63 @@ describe('the environment', () => {
   it('may lack the variables of a server that is switched off', () => {
     const [server] = configFromValue({ servers: [{ url: '${NONE}', enabled: false }] }, { cwd: '/', env: {} }).servers;
     expect(server).toMatchObject({ enabled: false, launch: { url: '${NONE}' } });
+  });
+});
+
+describe('folders', () => {
+  it('stand apart from the servers, with what is said of all folders where they say nothing', () => {
+    const { servers, folders } = resolved(
+      {
+        folders: { timeout: '2m', concurrency: 8, memory: '256MiB', isolation: 'required', watch: false },
+        servers: {
+          git: { folder: './tools/${NAME}', env: { TOKEN: '${TOKEN}' }, required: true },
+          slow: {
+            folder: '/srv/slow',
+            timeout: '5m',
+            start_timeout: '1m',
+            memory: '1GiB',
+            isolation: 'off',
+            concurrency: 1,
+          },
+          other: { command: 'x' },
+        },
+      },
+      { env: { NAME: 'git', TOKEN: 'abc' } },
+    );
+    expect(servers.map(({ key }) => key)).toEqual(['other']);
+    expect(folders).toMatchObject({ watch: false, debounce: 300 });
+    expect(folders.named).toMatchObject([
+      {
+        key: 'git',
+        namespace: 'git',
+        folder: '/etc/app/tools/git',
+        env: { TOKEN: 'abc' },
+        required: true,
+        timeout: 120_000,
+        startTimeout: 60_000,
+        limits: { concurrency: 8 },
+        memory: 268_435_456,
+        isolation: 'required',
+      },
+      { folder: '/srv/slow', timeout: 300_000, limits: { concurrency: 1 }, memory: 1_073_741_824, isolation: 'off' },
+    ]);
+  });
+
+  it('are told by the environment first', () => {
+    const { folders } = resolved(
+      { folders: { watch: true, timeout: '2m' } },
+      {
+        env: {
+          ENABLE_FS_WATCHER: 'false',
+          FS_WATCHER_DEBOUNCE_MS: '1500',
+          TOOL_CALL_TIMEOUT_SECONDS: '2.5',
+          NAMESPACE_MAX_CONCURRENCY: '3',
+        },
+      },
+    );
+    expect(folders).toMatchObject({ watch: false, debounce: 1500, timeout: 2500, concurrency: 3 });
+    expect(() => resolved({}, { env: { ENABLE_FS_WATCHER: '1', TOOL_CALL_TIMEOUT_SECONDS: 'long' } })).toThrow(
+      /ENABLE_FS_WATCHER is not true or false.*TOOL_CALL_TIMEOUT_SECONDS is not a number up to 2000000/s,
+    );
   });
 });

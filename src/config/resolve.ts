@@ -5,8 +5,9 @@
 
 import { dirname, resolve } from 'node:path';
 import { readDays } from './audit-schema.ts';
-import type { Config, Launch, ServerConfig } from './config.ts';
+import type { Config, FolderConfig, FoldersConfig, ServerConfig } from './config.ts';
 import { type Environment, expand } from './expand.ts';
+import { resolveFolder, resolveFolders, toFolder } from './folders.ts';
 import { resolveIdentity, tokenVariables } from './identity.ts';
 import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
 import { launchHash, resolveLaunch } from './launch.ts';
@@ -18,7 +19,10 @@ import { secretsOf } from './secrets.ts';
 import { startsToolgate } from './self.ts';
 
 const LAZY_IDLE_STOP = 600_000;
+const TIMEOUT = 300_000;
 const TOTAL_TIMEOUT = 3_600_000;
+const START_TIMEOUT = 30_000;
+const CONCURRENCY = 256;
 
 /** Where a configuration came from, and what of it is decided by that. */
 export interface Source extends Origin {
@@ -35,7 +39,15 @@ export interface Source extends Origin {
 
 export function resolveConfig(settings: Settings, entries: readonly Entry[], source: Source): Config {
   const folder = source.file === null ? source.cwd : dirname(source.file);
-  const { servers, notices, issues } = resolveServers(entries, folder, source, settings);
+  const issues: Issue[] = [];
+  const folderDefaults = resolveFolders(settings, source.env, issues);
+  const {
+    servers,
+    named,
+    notices,
+    issues: ofServers,
+  } = resolveServers(entries, folder, source, settings, folderDefaults);
+  issues.push(...ofServers);
   const text = (path: Path, written: string): string => {
     const expansion = expand(written, source.env);
     if ('text' in expansion) return expansion.text;
@@ -79,7 +91,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     startWait: settings.start_wait,
     policy: resolvePolicy(settings, issues),
     dataDir: data,
-    watchFolders: settings.watch_folders,
+    folders: { ...folderDefaults, named },
     http: {
       host: text(['http', 'host'], http.host),
       port: port ? Number(port) : http.port,
@@ -119,47 +131,70 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
   return deepFreeze(config);
 }
 
-function resolveServers(entries: readonly Entry[], folder: string, { name, env, lenient }: Source, settings: Settings) {
+function resolveServers(
+  entries: readonly Entry[],
+  folder: string,
+  { name, env, lenient }: Source,
+  settings: Settings,
+  folders: Omit<FoldersConfig, 'named'>,
+) {
   const servers: ServerConfig[] = [];
+  const named: FolderConfig[] = [];
   const notices: string[] = [];
   const issues: Issue[] = [];
   const taken = new Set<string>();
   const withheld = tokenVariables(settings);
   for (const [i, entry] of entries.entries()) {
     const leaveOut = (reason: string) => notices.push(`${name}: ${pathText(entry.path)}: left out: ${reason}`);
-    const { launch, issues: found } = resolveLaunch(entry, folder, env);
+    const isFolder = entry.server.folder !== undefined;
+    const resolved = isFolder ? resolveFolder(entry, folder, env) : resolveLaunch(entry, folder, env);
+    const { issues: found } = resolved;
+    const launch = 'launch' in resolved ? resolved.launch : null;
     // A server that is switched off may well lack its variables.
-    if (launch === null || (found.length > 0 && entry.server.enabled)) {
+    if ((launch === null && !isFolder) || (found.length > 0 && entry.server.enabled)) {
       if (lenient) leaveOut(found.map(({ path, message }) => issueText({ path: path.slice(2), message })).join(' '));
       else issues.push(...found);
-    } else if (launch.kind === 'stdio' && startsToolgate([launch.file, ...launch.args])) {
+    } else if (launch?.kind === 'stdio' && startsToolgate([launch.file, ...launch.args])) {
       leaveOut('it would start Toolgate itself again.');
     } else {
       const key = freeKey([entry.server.namespace, entry.name, `server-${i + 1}`], taken);
-      const kept = launch.kind === 'stdio' && withheld.length > 0 ? { ...launch, withheld } : launch;
-      servers.push(resolveServer(entry, key, kept, settings));
+      const common = resolveServer(entry, key, settings);
+      if ('folder' in resolved) named.push(toFolder(entry, common, resolved, folders));
+      else {
+        const kept = launch!.kind === 'stdio' && withheld.length > 0 ? { ...launch!, withheld } : launch!;
+        const { share } = entry.server;
+        const hashed = launchHash(share === 'session' ? { ...kept, share } : kept);
+        servers.push({ ...common, launch: kept, launchHash: hashed });
+      }
     }
   }
-  return { servers, notices, issues };
+  return { servers, named, notices, issues };
 }
 
-function resolveServer({ name, server }: Entry, key: string, launch: Launch, settings: Settings): ServerConfig {
+function resolveServer(
+  { name, server }: Entry,
+  key: string,
+  settings: Settings,
+): Omit<ServerConfig, 'launch' | 'launchHash'> {
+  const timeout = server.timeout ?? TIMEOUT;
   return {
     key,
     namespace: server.namespace ?? name ?? '',
-    launch,
-    launchHash: launchHash(server.share === 'session' ? { ...launch, share: server.share } : launch),
     description: server.description,
     enabled: server.enabled,
     required: server.required,
     start: server.start,
     idleStop: server.idle_stop ?? (server.start === 'lazy' ? LAZY_IDLE_STOP : null),
     share: server.share,
-    timeout: server.timeout,
-    totalTimeout: server.total_timeout ?? Math.max(TOTAL_TIMEOUT, server.timeout),
-    startTimeout: server.start_timeout,
+    timeout,
+    totalTimeout: server.total_timeout ?? Math.max(TOTAL_TIMEOUT, timeout),
+    startTimeout: server.start_timeout ?? START_TIMEOUT,
     healthInterval: server.health_interval ?? settings.health_interval,
-    limits: { ...resolveLimits(server), timeout: null, totalTimeout: null },
+    limits: {
+      ...resolveLimits({ ...server, concurrency: server.concurrency ?? CONCURRENCY }),
+      timeout: null,
+      totalTimeout: null,
+    },
     tools: resolveToolLimits(server.tools),
   };
 }

@@ -81,14 +81,16 @@ describe('what the schema says of', () => {
     [
       'a server that cannot be reached',
       { servers: [{ namespace: 'x' }] },
-      ['servers[0]: needs "command" (a program to start) or "url" (an address to connect to).'],
+      [
+        'servers[0]: needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
+      ],
     ],
     [
       'a server with a wrong value and no command',
       { servers: [{ timeout: 'soon' }] },
       [
         `servers[0].timeout: ${DURATION}, found "soon".`,
-        'servers[0]: needs "command" (a program to start) or "url" (an address to connect to).',
+        'servers[0]: needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
       ],
     ],
     [
@@ -114,6 +116,37 @@ describe('what the schema says of', () => {
       'the transport sse beside a command',
       { servers: [{ command: 'x', transport: 'sse' }] },
       ['servers[0].transport: "sse" needs "url". Use "stdio" or leave it out.'],
+    ],
+    [
+      'a folder beside a command',
+      { servers: [{ command: 'x', folder: 'y' }] },
+      ['servers[0].folder: stands beside "command". Keep one of the two.'],
+    ],
+    [
+      'keys that are for others beside a folder',
+      { servers: [{ folder: 'x', args: [], headers: {}, transport: 'stdio' }] },
+      [
+        'servers[0].transport: "stdio" needs "command". Leave it out.',
+        'servers[0].args: has no use beside "folder": it is for servers with "command".',
+        'servers[0].headers: has no use beside "folder": it is for servers with "url".',
+      ],
+    ],
+    [
+      'keys for folders beside an address',
+      { servers: [{ url: 'x', env: {}, memory: '1GiB', isolation: 'off' }] },
+      [
+        'servers[0].env: has no use beside "url": it is for servers with "command" or "folder".',
+        'servers[0].memory: has no use beside "url": it is for servers with "folder".',
+        'servers[0].isolation: has no use beside "url": it is for servers with "folder".',
+      ],
+    ],
+    [
+      'another isolation',
+      { folders: { isolation: 'none' }, servers: [{ folder: 'x', isolation: 'maybe' }] },
+      [
+        'folders.isolation: expected "auto", "required" or "off", found "none".',
+        'servers[0].isolation: expected "auto", "required" or "off", found "maybe".',
+      ],
     ],
     [
       'another transport',
@@ -224,7 +257,15 @@ it('accepts an empty configuration and fills in every default', () => {
     start_wait: 5000,
     health_interval: 30_000,
     data_dir: '.toolgate',
-    watch_folders: true,
+    folders: {
+      watch: true,
+      debounce: 300,
+      timeout: 60_000,
+      start_timeout: 60_000,
+      concurrency: 64,
+      memory: 1_073_741_824,
+      isolation: 'auto',
+    },
     http: {
       host: '127.0.0.1',
       port: 8808,
@@ -258,10 +299,7 @@ it('fills in the defaults of a server', () => {
       enabled: true,
       required: false,
       start: 'eager',
-      timeout: 300_000,
       share: 'project',
-      start_timeout: 30_000,
-      concurrency: 256,
       queue: 256,
     },
   ]);

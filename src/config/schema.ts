@@ -6,6 +6,7 @@
 import * as z from 'zod';
 import { auditSchema } from './audit-schema.ts';
 import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
+import { foldersSchema } from './folders-schema.ts';
 import { agentSchema, agentsSchema, identityShape, jwtSchema } from './identity-schema.ts';
 import { toolLimitKeys } from './limits-schema.ts';
 import type { Path } from './path.ts';
@@ -115,9 +116,7 @@ export const settingsSchema = strictMap({
     .describe(
       'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
     ),
-  watch_folders: flag()
-    .prefault(true)
-    .describe('Whether folders of tools are watched: a change is served at once. `false`: as they are at the start.'),
+  folders: foldersSchema.prefault({}).describe('How folders of tools are served.'),
   ...policyShape,
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   agents: agentsSchema
@@ -178,6 +177,8 @@ export function knownKeys(path: Path): string[] {
     case 'http':
       if (path[1] === 'jwt') return Object.keys(jwtSchema.shape);
       return Object.keys(httpSchema.shape);
+    case 'folders':
+      return Object.keys(foldersSchema.shape);
     case 'limits':
       return Object.keys(limitsSchema.shape);
     case 'audit':

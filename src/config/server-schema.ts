@@ -2,6 +2,7 @@
 
 import * as z from 'zod';
 import { duration, flag, isMap, strictMap, text, textList, textMap } from './fields.ts';
+import { folderShape } from './folders-schema.ts';
 import { limitsByTool, serverLimitShape, toolLimitsSchema } from './limits-schema.ts';
 
 const NAMESPACE = /^[A-Za-z0-9_.-]*$/;
@@ -30,6 +31,12 @@ export const serverShape = {
     .optional()
     .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
   url: text().optional().describe('Address of a server that is reached over HTTP, instead of `command`.'),
+  folder: text()
+    .min(1, { error: 'is empty. Name the folder of tool files' })
+    .optional()
+    .describe(
+      'A folder of TypeScript or Python tool files, relative to the folder of this file, instead of `command`.',
+    ),
   headers: textMap(/^[\w!#$%&'*+.^`|~-]+$/, 'is not a name for an HTTP header')
     .optional()
     .describe('HTTP headers sent with every request to `url`, for example `Authorization = "Bearer ${TOKEN}"`.'),
@@ -57,43 +64,78 @@ export const serverShape = {
       '`project`: all clients share the server. `session`: each has a process or connection of its own for its calls.',
     ),
   timeout: duration(1)
-    .prefault('5m')
+    .optional()
     .describe(
-      'How long one call may go without a sign of life: progress starts the clock anew, and a question to a person stops it.',
+      'How long one call may go without a sign of life: progress starts the clock anew, and a question to a person stops it. ' +
+        'Default: `5m`, or `folders.timeout` beside `folder`.',
     ),
   total_timeout: duration(1)
     .optional()
     .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
-  start_timeout: duration(1).prefault('30s').describe('How long starting the server and listing its tools may take.'),
+  start_timeout: duration(1)
+    .optional()
+    .describe(
+      'How long starting the server and listing its tools may take. Default: `30s`, or `folders.start_timeout` beside `folder`.',
+    ),
   health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
+  ...folderShape,
   ...serverLimitShape,
   tools: limitsByTool(toolLimitsSchema)
     .optional()
     .describe('Limits of single tools, by the name that the server gives them or a pattern over it.'),
 };
 
-const transportOf = { command: 'stdio', url: 'http' } as const;
+/** What a server is: a program, an address or a folder. */
+export const WAYS = ['command', 'url', 'folder'] as const;
+type Way = (typeof WAYS)[number];
 
-/** The keys that mean something only beside `command` or only beside `url`. */
-export const keysOf = { command: ['args', 'env', 'cwd'], url: ['headers'] } as const;
+const transportsOf: Readonly<Record<Way, readonly string[]>> = {
+  command: ['stdio'],
+  url: ['http', 'sse'],
+  folder: [],
+};
+
+/** The keys that mean something only beside some of them. */
+const keysOf = {
+  args: ['command'],
+  env: ['command', 'folder'],
+  cwd: ['command'],
+  headers: ['url'],
+  memory: ['folder'],
+  isolation: ['folder'],
+} as const satisfies Readonly<Record<string, readonly Way[]>>;
+
+/** Those that say nothing beside this one. */
+export function keysWithout(way: Way): string[] {
+  return Object.entries(keysOf).flatMap(([key, ways]) => ((ways as readonly Way[]).includes(way) ? [] : key));
+}
 
 const shape = strictMap(serverShape);
 
 function checkServer(server: z.output<typeof shape>, context: z.core.$RefinementCtx): void {
   const add = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
-  const { command, url, transport } = server;
-  if (command === undefined && url === undefined) {
-    add([], 'needs "command" (a program to start) or "url" (an address to connect to)');
-  } else if (command !== undefined && url !== undefined) {
-    add(['url'], 'stands beside "command". Keep one of the two');
-  } else {
-    const [given, missing] = command !== undefined ? (['command', 'url'] as const) : (['url', 'command'] as const);
-    if (transport !== undefined && (transport === 'stdio') !== (given === 'command')) {
-      add(['transport'], `"${transport}" needs "${missing}". Use "${transportOf[given]}" or leave it out`);
-    }
-    for (const key of keysOf[missing]) {
-      if (server[key] !== undefined) add([key], `has no use beside "${given}": it is for servers with "${missing}"`);
-    }
+  const { transport } = server;
+  const [way, other] = WAYS.filter((key) => server[key] !== undefined);
+  if (way === undefined) {
+    add(
+      [],
+      'needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files)',
+    );
+    return;
+  }
+  if (other !== undefined) {
+    add([other], `stands beside "${way}". Keep one of the two`);
+    return;
+  }
+  const isKnown = Object.values(transportsOf).some((all) => all.includes(transport ?? ''));
+  if (transport !== undefined && isKnown && !transportsOf[way].includes(transport)) {
+    const [fitting] = transportsOf[way];
+    const instead = fitting === undefined ? 'Leave it out' : `Use "${fitting}" or leave it out`;
+    add(['transport'], `"${transport}" needs "${transport === 'stdio' ? 'command' : 'url'}". ${instead}`);
+  }
+  for (const [key, ways] of Object.entries(keysOf) as [keyof typeof keysOf, readonly Way[]][]) {
+    if (server[key] === undefined || ways.includes(way)) continue;
+    add([key], `has no use beside "${way}": it is for servers with ${ways.map((one) => `"${one}"`).join(' or ')}`);
   }
 }
 
@@ -105,8 +147,9 @@ export const serverSchema = shape
   })
   .meta({
     id: 'Server',
-    description: 'An MCP server behind the gateway: a program to start (`command`) or an address (`url`).',
-    oneOf: [{ required: ['command'] }, { required: ['url'] }],
+    description:
+      'An MCP server behind the gateway: a program to start (`command`), an address (`url`) or a folder of tool files (`folder`).',
+    oneOf: WAYS.map((way) => ({ required: [way] })),
   });
 
 export type ServerFile = z.output<typeof serverSchema>;

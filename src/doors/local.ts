@@ -4,7 +4,7 @@ import type { Caller } from '../calls/caller.ts';
 import { parseObject, relayed } from '../calls/relayed.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-types.ts';
 import { ASKS, legacyResult } from '../protocol/bridge.ts';
 import { NOBODY } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';

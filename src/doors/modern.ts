@@ -8,7 +8,7 @@ import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-types.ts';
 import type { Audience } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';

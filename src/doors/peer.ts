@@ -8,7 +8,7 @@ import type { Caller } from '../calls/caller.ts';
 import type { TaskDesk } from '../calls/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-types.ts';
 import { type Audience, NOBODY } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';

@@ -1,7 +1,7 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import type { Writable } from 'node:stream';
 import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-types.ts';
 import { modernErrorObject } from '../protocol/bridge.ts';
 import { claimedRevision, readAudience, requireModern } from '../protocol/envelope.ts';
 import { oneLine } from '../protocol/json.ts';

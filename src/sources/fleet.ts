@@ -5,8 +5,9 @@
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
-import type { ServerConfig } from '../config/config.ts';
+import type { Config, ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
+import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
 import type { Guest } from './guest.ts';
 import type { Source, SourceContext, SourceStatus } from './source.ts';
 import { createSource } from './upstream.ts';
@@ -29,6 +30,13 @@ export interface FleetReport {
   readonly kept: readonly string[];
 }
 
+export function reportText({ started, replaced, stopped }: FleetReport, notices: readonly string[]): string {
+  const parts = Object.entries({ started, restarted: replaced, stopped })
+    .filter(([, servers]) => servers.length > 0)
+    .map(([verb, servers]) => `${verb} ${servers.join(', ')}`);
+  return ['applied', ...parts, ...notices].join('; ');
+}
+
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;
@@ -36,6 +44,17 @@ export interface ServerStatus extends SourceStatus {
   readonly description: string;
   readonly required: boolean;
   readonly present: boolean;
+  /** What keeps the process of a folder apart. */
+  readonly isolation?: IsolationLevel;
+}
+
+/** Whether everything is there that the configuration requires, folders that have not come yet included. */
+export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
+  const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
+  return (
+    statuses.every(({ required, present }) => !required || present) &&
+    wanted.every((key) => statuses.some((status) => status.key === key))
+  );
 }
 
 export interface Fleet {
@@ -230,6 +249,7 @@ export function createFleet(context: SourceContext): Fleet {
         description: config.description,
         required: config.required,
         present: source.present,
+        ...(config.launch.kind === 'folder' && { isolation: levelOf(config.launch.isolation) }),
         ...(successor ?? source).status(),
       })),
     async tried() {

@@ -29,10 +29,10 @@ export async function openFolder(
   const socket = join(socketFolder, `${language}-${process.pid}-${++serial}.sock`);
   const command = [...environment.command, '--namespace', namespace, '--socket', socket, '--folder', folder];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;
-  const isolated = await isolate(command, { folder, reads: environment.reads, writes: [socketFolder] });
+  const needs = { folder, reads: environment.reads, writes: [socketFolder] };
   return openWorker(
     {
-      command: isolated.command,
+      command: await isolate(command, needs, launch.isolation),
       env: { PATH, HOME, LANG, ...environment.env, ...launch.env },
       cwd: folder,
       namespace,

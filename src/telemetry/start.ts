@@ -3,7 +3,7 @@
  * are installed, and everything about exporters, samplers and the like is left to them and to those variables.
  */
 import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-types.ts';
 import { VERSION } from '../version.ts';
 import type { OtelApi } from './api.ts';
 import { observe } from './observe.ts';

@@ -24,15 +24,17 @@ export interface WatchOptions {
   readonly folders?: readonly FolderPlace[];
   /** False: looks only when it is told to. */
   readonly enabled?: boolean;
+  /** Milliseconds that have to go by without a change. */
+  readonly debounce?: number;
   changed(scan: Scan): void;
 }
 
 /** By folder, with what tells it from another of the same name. */
 type Watchers = Map<string, { readonly mark: string; readonly watcher: FSWatcher }>;
 
-/** A pause in the writing; and where none comes, the longest wait for one. */
+/** A pause in the writing; and where none comes, the longest wait for one, as so many of them. */
 const DEBOUNCE = 300;
-const PATIENCE = 900;
+const PATIENCE = 3;
 /** Where the system tells of every folder, and where it does not. */
 const POLL = 10_000;
 const POLL_BLIND = 1_000;
@@ -40,7 +42,7 @@ const MOST_HASHES = 50_000;
 
 /** Resolves after the first look, of which `changed` is not told. It does not keep the process alive. */
 export async function watchNamespaces(options: WatchOptions): Promise<NamespaceWatch> {
-  const { dataDir, enabled = true, changed } = options;
+  const { dataDir, enabled = true, debounce = DEBOUNCE, changed } = options;
   const root = toolsFolder(dataDir);
   const hashes: Hashes = new Map();
   const inside: Watchers = new Map();
@@ -59,7 +61,10 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     const now = Date.now();
     waitingSince ??= now;
     clearTimeout(timer);
-    timer = setTimeout(() => void check(), Math.max(0, Math.min(DEBOUNCE, waitingSince + PATIENCE - now))).unref();
+    timer = setTimeout(
+      () => void check(),
+      Math.max(0, Math.min(debounce, waitingSince + PATIENCE * debounce - now)),
+    ).unref();
   }
 
   /** One look after the other. */

@@ -16,7 +16,7 @@
  * Words of a page's own come with a function of the test. A block of any other kind fails: nothing is left unchecked.
  */
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,6 +25,7 @@ import { loadConfig } from '../../src/index.ts';
 import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
+import { dataDir } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { entryOf, entryOfClaude, toolsOf } from './clients.ts';
 import { type Block, readBlocks } from './markdown.ts';
@@ -40,8 +41,8 @@ export interface Sandbox {
   shell(script: string, cwd?: string): Promise<{ output: string; code: number }>;
 }
 
-/** Checks a block with words of the page's own. */
-export type Check = (text: string, sandbox: Sandbox) => unknown;
+/** Checks a block with words of the page's own; `printed` is what the block before it printed. */
+export type Check = (text: string, sandbox: Sandbox, printed: string) => unknown;
 
 export async function runPage(page: string, checks: Record<string, Check> = {}): Promise<void> {
   const sandbox = await openSandbox();
@@ -120,7 +121,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     const { language, tags } = block;
     const text = sandbox.real(block.text);
     const own = checks[tags[0] ?? language];
-    if (own !== undefined) await own(text, sandbox);
+    if (own !== undefined) await own(text, sandbox, printed);
     else if (language === 'sh') await runShell(text, tags);
     else if (language === 'console') await runConsole(text);
     else if (language === 'text' && tags[0] === 'output') expect(printed).toMatch(toPattern(text));
@@ -163,8 +164,13 @@ async function openSandbox(): Promise<Sandbox> {
     `[ "$1" = -y ] && shift; package=$1; shift; exec "${process.execPath}" "${root}/node_modules/$package/dist/index.js" "$@"`,
   );
   shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
+  // The packages of Python tools are there already, as they were made.
+  mkdirSync(join(home, '.toolgate'));
+  symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
   const port = await freePort();
   const env = childEnv({
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name))),
+    TOOLGATE_UV: 'off',
     HOME: home,
     CORE_PORT: String(port),
     npm_config_prefix: join(home, '.npm-global'),

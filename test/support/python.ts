@@ -14,7 +14,8 @@ import { atEnd } from './cleanup.ts';
 import { type Files, tempFolder } from './temp.ts';
 
 const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
-const dataDir = join(kept, 'dock');
+/** A data folder in which that environment is. */
+export const dataDir = join(kept, 'dock');
 
 /** Why tests with Python are left out here; undefined where they are not. */
 export const noPython: string | undefined = await whyNot();

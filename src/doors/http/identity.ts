@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { JwtConfig } from '../../config/config.ts';
 import { AGENT_NAME } from '../../config/identity-schema.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { isOver, type Pass } from '../pass.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { Refusal } from './refusal.ts';

@@ -1,7 +1,7 @@
 /** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { isRequest, type Message, parseParams } from '../../protocol/message.ts';
 import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../protocol/revisions.ts';

@@ -1,7 +1,7 @@
 /** `/metrics`: how the gateway is doing, in the text format of Prometheus (0.0.4), or as JSON for whoever asks for that. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Family, Labels } from '../../calls/families.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { VERSION } from '../../version.ts';
 import { sendReply } from './exchange.ts';

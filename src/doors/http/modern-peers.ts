@@ -1,6 +1,6 @@
 /** The modern clients that the door knows, one for each principal and each toolset or namespace that an address names. */
 import type { Toolset } from '../../access/toolset.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { ModernPeer } from '../modern.ts';
 import type { Visitor } from './visitor.ts';
 

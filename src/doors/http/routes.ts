@@ -1,7 +1,7 @@
 /** Everything that can be asked for over HTTP: where, how, by whom. Dispatch, `Allow` and CORS follow this one table. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpConfig } from '../../config/config.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gauge } from '../../calls/families.ts';
 import type { HttpConfig } from '../../config/config.ts';
 import { GatewayError, toGatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';

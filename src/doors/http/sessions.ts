@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { isOver as isPassOver, outlasts } from '../pass.ts';
 import { Peer } from '../peer.ts';
 import { requireNamespace, requireSame } from './namespace.ts';

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { claimsRevision, type Message } from '../../protocol/message.ts';
 import { readBatch } from '../../protocol/read.ts';
 import { allowsBatch } from '../../protocol/revisions.ts';

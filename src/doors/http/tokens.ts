@@ -5,7 +5,7 @@
 import { sha256 } from '../../config/identity.ts';
 import { watchConfig } from '../../config/watch.ts';
 import { messageOf } from '../../errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway-types.ts';
 import { type Agent, openAgentStore } from '../../store/agents.ts';
 import type { Pass } from '../pass.ts';
 

@@ -1,0 +1,74 @@
+/** The gateway as doors, the command line and programs use it. */
+import type { AuditFigures } from './calls/audit.ts';
+import type { Caller, CallerOptions } from './calls/caller.ts';
+import type { Family } from './calls/families.ts';
+import type { Figures } from './calls/figures.ts';
+import type { WatchedServer } from './calls/limits/lanes.ts';
+import type { Middleware } from './calls/middleware.ts';
+import type { ParkedCalls } from './calls/parked.ts';
+import type { Tracer } from './calls/span.ts';
+import type { TaskDesk } from './calls/tasks.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import type { Config, ServerConfig } from './config/config.ts';
+import type { Events } from './events.ts';
+import type { LogLevel } from './protocol/levels.ts';
+import type { FleetReport } from './sources/fleet.ts';
+import type { Shelf } from './store/shelf.ts';
+
+export interface Gateway {
+  readonly events: Events;
+  readonly config: Config;
+  readonly catalog: Catalog;
+  /** While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on. */
+  readonly opening: Promise<void> | null;
+  /** The same, but for a moment only, and null as soon as something is known of every server. */
+  readonly introducing: Promise<void> | null;
+  /** Equips the toolset for all callers without a choice of their own; null for none. Rejects where there is none of that name. */
+  equip(name: string | null): Promise<void>;
+  /** All toolsets there are. */
+  readonly shelf: Shelf;
+  /** Takes a new configuration into force. What did not change is not restarted. */
+  apply(config: Config): FleetReport;
+  /** Serves these beside the servers of the configuration, instead of those that were given before. */
+  serve(beside: Omit<Beside, 'close'>): FleetReport;
+  join(options: CallerOptions): Caller;
+  /** Whether there is a namespace of that name with something in it that the agent may use. */
+  knows(agent: string, namespace: string): boolean;
+  /** Calls that wait for an answer of a client without a session. */
+  readonly parked: ParkedCalls;
+  readonly tasks: TaskDesk;
+  /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
+  use(middleware: Middleware): () => void;
+  /** Follows every call from now on, instead of whoever did; null for nobody. */
+  trace(tracer: Tracer | null): void;
+  /** How the calls went so far. */
+  readonly figures: Figures;
+  readonly audit: AuditFigures;
+  /** A text without the secrets of the configuration and of the environment. */
+  redact(text: string): string;
+  /** The same, and all else that can be measured, at this moment. */
+  measure(): Family[];
+  /** Somebody wants to hear the log messages of servers from this level on. */
+  setLogLevel(level: LogLevel): void;
+  statuses(): WatchedServer[];
+  /** Every server that is there now has been tried once. */
+  tried(): Promise<void>;
+  /** Every server has been tried once and every required one is there. */
+  isReady(): boolean;
+  close(): Promise<void>;
+}
+
+/** What is served beside the servers of the configuration. */
+export interface Beside {
+  readonly servers: readonly ServerConfig[];
+  /** Namespaces that there are, with something in them or not. */
+  readonly namespaces: readonly string[];
+  /** Ends with the gateway. */
+  close(): void;
+}
+
+export interface GatewayOptions {
+  readonly beside?: Beside;
+  /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
+  readonly audit?: boolean;
+}

@@ -1,0 +1,151 @@
+/** Folders of tools that the configuration names: served as their entries say, wherever they stand. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
+import { childEnv } from '../support/child.ts';
+import { bin, type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { waitFor } from '../support/processes.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const tool = (name: string, body: string) => `export const ${name} = {
+  description: 'Tool ${name}',
+  inputSchema: { type: 'object' },
+  async execute(input: any, ctx: any) { ${body} },
+};
+`;
+const files = {
+  'loud/shout.ts': tool('shout', 'return `${process.env.FROM_FILE} ${process.env.FROM_ENTRY} ${process.env.LOUD}`;'),
+  'loud/wait.ts': tool('wait', 'await new Promise((done) => setTimeout(done, input.ms)); return "waited";'),
+  'loud/tooldock.yaml': 'description: From the file\nenv:\n  FROM_FILE: file\n  LOUD: file\n',
+  '.toolgate/tools/dropped/a.ts': tool('a', 'return "a";'),
+  '.toolgate/tools/renamed/b.ts': tool('b', 'return "b";'),
+  '.toolgate/tools/off/c.ts': tool('c', 'return "c";'),
+  '.toolgate/tools/empty/notes.md': 'nothing',
+};
+const config = `controls = []
+folders.timeout = "20s"
+[servers.loud]
+folder = "loud"
+env = { FROM_ENTRY = "entry", LOUD = "entry" }
+timeout = "1500ms"
+required = true
+tools.shout = { calls_per_day = 3 }
+[servers.Other]
+folder = ".toolgate/tools/renamed"
+description = "From the entry"
+[servers.off]
+folder = ".toolgate/tools/off"
+enabled = false
+`;
+
+let gateway: HttpGateway;
+beforeAll(async () => {
+  gateway = await startHttp({ config, cwd: tempFolder(files), args: ['--log-level', 'info'] });
+});
+
+const configure = (text: string) => writeFileSync(join(gateway.cwd, 'tools.toml'), text);
+
+type Client = Awaited<ReturnType<HttpGateway['connect']>>['client'];
+const names = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name).sort();
+const text = async (client: Client, name: string, args: Record<string, unknown> = {}) =>
+  ((await client.callTool({ name, arguments: args })).content as { text: string }[])[0]!.text;
+const served = ['Other_b', 'dropped_a', 'loud_shout', 'loud_wait'];
+
+describe('folders of the configuration', () => {
+  it('stand beside those of the data folder, each once, and what is switched off is not served', async () => {
+    const { client } = await gateway.connect();
+    expect(await names(client)).toEqual(served);
+    expect(await text(client, 'Other_b')).toBe('b');
+    expect((await fetch(`${gateway.origin}/ready`)).status).toBe(200);
+  });
+
+  it('have the variables of their metadata, under those of their entry, and its limits', async () => {
+    const { client } = await gateway.connect();
+    for (let i = 0; i < 3; i++) expect(await text(client, 'loud_shout')).toBe('file entry entry');
+    expect(await text(client, 'loud_shout')).toContain('"code":"rate_limited"');
+    expect(await text(client, 'loud_wait', { ms: 20 })).toBe('waited');
+    expect(await text(client, 'loud_wait', { ms: 20_000 })).toContain('"code":"source_timeout"');
+  });
+
+  it('are namespaces of their own, empty ones too', async () => {
+    for (const [namespace, expected] of Object.entries({ loud: ['shout', 'wait'], Other: ['b'], empty: [] })) {
+      const { client } = await gateway.connect({ path: `/ns/${namespace}/mcp` });
+      expect(await names(client)).toEqual(expected);
+    }
+    for (const namespace of ['off', 'renamed', 'loudly'])
+      await expect(gateway.connect({ path: `/ns/${namespace}/mcp` })).rejects.toThrow(/404|no namespace/);
+  });
+
+  it('follow edits of the folder and of the configuration', async () => {
+    const { client } = await gateway.connect();
+    writeFileSync(join(gateway.cwd, 'loud/more.ts'), tool('more', 'return "more";'));
+    await waitFor(async () => (await names(client)).includes('loud_more'), 10_000);
+    mkdirSync(join(gateway.cwd, 'late'));
+    writeFileSync(join(gateway.cwd, 'late/d.ts'), tool('d', 'return "d";'));
+    configure(`${config.replace('enabled = false', '')}[servers.late]\nfolder = "late"\n`);
+    await waitFor(
+      async () => (await names(client)).includes('late_d') && (await names(client)).includes('off_c'),
+      10_000,
+    );
+    configure(config);
+    rmSync(join(gateway.cwd, 'loud/more.ts'));
+    await waitFor(async () => (await names(client)).join() === served.join(), 10_000);
+    expect(await text(client, 'dropped_a')).toBe('a');
+  });
+});
+
+it('are there in the first list on stdio', async () => {
+  const { client } = await startStdio({ config, cwd: tempFolder(files) });
+  expect(await names(client as Client)).toEqual(served);
+});
+
+describe('on the command line', () => {
+  const run = promisify(execFile);
+  const toolgate = (cwd: string, args: string[], env = {}) =>
+    run(process.execPath, [bin, ...args], { cwd, env: childEnv(env) }).then(
+      ({ stdout, stderr }) => ({ stdout, stderr }),
+      ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
+    );
+
+  it('are listed with their files, and told apart from those that can be deleted', async () => {
+    const cwd = tempFolder({ ...files, 'tools.toml': config });
+    const { stdout } = await toolgate(cwd, ['namespaces']);
+    expect(stdout.split('\n').map((line) => line.split(/\s+/, 2).join(' '))).toEqual([
+      'dropped ok',
+      'empty empty',
+      'loud ok',
+      'Other ok',
+      '',
+    ]);
+    expect((await toolgate(cwd, ['namespaces', 'delete', 'loud', '--yes'])).stderr).toContain(
+      'take its entry "loud" out',
+    );
+    expect((await toolgate(cwd, ['namespaces', 'delete', 'Other', '--yes'])).stdout).toBe('Deleted "Other".\n');
+  });
+
+  it('say what keeps their processes apart, and do not start where that is required and cannot be', async () => {
+    const cwd = tempFolder({
+      'loud/a.ts': tool('a', 'return "a";'),
+      'tools.toml': '[servers.loud]\nfolder = "loud"\n',
+    });
+    const list = async (env = {}) =>
+      JSON.parse((await toolgate(cwd, ['list', 'servers', '--json'], env)).stdout) as Record<string, unknown>[];
+    const level = (await bubblewrapTrouble()) === null ? 'bubblewrap' : 'process';
+    expect(await list()).toMatchObject([{ key: 'loud', kind: 'folder', state: 'up', isolation: level }]);
+    writeFileSync(join(cwd, 'tools.toml'), '[servers.loud]\nfolder = "loud"\nisolation = "off"\n');
+    expect(await list()).toMatchObject([{ state: 'up', isolation: 'process' }]);
+    writeFileSync(join(cwd, 'tools.toml'), '[folders]\nisolation = "required"\n[servers.loud]\nfolder = "loud"\n');
+    // Where there is no bubblewrap.
+    const programs = tempFolder();
+    symlinkSync(process.execPath, join(programs, 'node'));
+    const PATH = [programs, dirname(process.execPath)].filter((one) => !one.startsWith('/usr')).join(delimiter);
+    const [without] = await list({ PATH });
+    expect(without).toMatchObject({ state: 'down', isolation: 'process' });
+    expect(without!.detail).toContain(
+      'isolation is "required", and bubblewrap does not work here (it is not installed). Install bubblewrap, or set',
+    );
+  });
+});
