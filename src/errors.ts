@@ -20,6 +20,7 @@ const kinds = {
   item_unknown: { http: 404, rpc: -32602 },
   item_inactive: { http: 403, rpc: -32602 },
   arguments_denied: { http: 403, rpc: -32602 },
+  not_approved: { http: 403, rpc: -32000 },
   arguments_invalid: { http: 422, rpc: -32602 },
   source_unavailable: { http: 503, rpc: -32000 },
   source_timeout: { http: 504, rpc: -32001 },

@@ -13,6 +13,15 @@ export interface EventMap {
   config: { readonly ok: boolean; readonly message: string };
   /** Somebody did what concerns others: agents, toolsets, and the like. */
   admin: { readonly act: string; readonly agent: string; readonly detail: string };
+  /** Somebody waits for an approval, or does no more. */
+  approval: {
+    readonly id: string;
+    readonly state: string;
+    readonly agent: string;
+    readonly tool: string;
+    readonly by: string;
+    readonly reason: string;
+  };
   /** A credential was missing or wrong. */
   unauthorized: { readonly reason: string; readonly remote: string };
   /** The audit cannot be written any more, or can again. */

@@ -1,4 +1,5 @@
 /** The gateway as doors, the command line and programs use it. */
+import type { Approvals } from './calls/approvals.ts';
 import type { AuditFigures } from './calls/audit.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
 import type { Family } from './calls/families.ts';
@@ -37,6 +38,8 @@ export interface Gateway {
   /** Calls that wait for an answer of a client without a session. */
   readonly parked: ParkedCalls;
   readonly tasks: TaskDesk;
+  /** What waits for a person. */
+  readonly approvals: Pick<Approvals, 'list' | 'decide'>;
   /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
   use(middleware: Middleware): () => void;
   /** Follows every call from now on, instead of whoever did; null for nobody. */

@@ -4,15 +4,20 @@
  */
 
 import { agentLimits } from './access/agent-limits.ts';
+import { confirmationFor } from './access/confirm.ts';
 import { isHidden } from './access/find.ts';
 import { isInhabited, NO_CONTROLS, namespaced } from './access/namespaced.ts';
 import { hasTimes, permissionAt, permitted } from './access/permission.ts';
+import { isBarred, rulesFor } from './access/policy.ts';
 import { basePatterns } from './access/selection.ts';
 import { buildView } from './access/view.ts';
 import { createViews } from './access/views.ts';
+import { createApprovals } from './calls/approvals.ts';
 import { createAudit } from './calls/audit.ts';
+import type { Call } from './calls/call.ts';
 import { dispatch, NO_TICKET } from './calls/dispatch.ts';
 import { createFigures } from './calls/figures.ts';
+import { createGrants } from './calls/grants.ts';
 import { createLanes } from './calls/limits/lanes.ts';
 import { measure } from './calls/measures.ts';
 import { type Home, Member } from './calls/member.ts';
@@ -40,7 +45,9 @@ import { createRedactor } from './secrets/redact.ts';
 import { createFleet, type FleetReport, isComplete, reportText } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
+import { openApprovalBoard } from './store/approval-board.ts';
 import { openOfferStore } from './store/offers.ts';
+import { operatorKey } from './store/operator.ts';
 import { openVerdictStore } from './store/verdicts.ts';
 
 /** Bursts of changes make one new catalog. */
@@ -89,6 +96,25 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     agent: (name) => agentLimits(config.policy, name),
     refused: (call, { code }) => figures.refuse(call.by.usage, code),
   });
+  const grants = createGrants((agent) => {
+    for (const member of members) if (member.agent === agent) member.look();
+  });
+  const approvals = createApprovals({
+    events,
+    security: () => config.security,
+    redact,
+    openBoard: (decided) =>
+      openApprovalBoard(config.dataDir, () => operatorKey(process.env), {
+        decided,
+        note: (message) => events.emit('note', { source: 'toolgate', message }),
+      }),
+    refused: (call, { code }) => figures.refuse(call.by.usage, code),
+  });
+  const approve = {
+    hold: approvals.hold,
+    ruleFor: ({ by, entry, message }: Call) =>
+      by.isOperator ? null : confirmationFor(config.security.confirm, by.agent, entry, message),
+  };
   const parked = createParkedCalls();
   const tasks = createTaskDesk((id) => fleet.find(id));
   const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
@@ -98,6 +124,14 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     recorder: () => audit.recorder,
     figures,
     defaults,
+    approving: {
+      approvals,
+      grants,
+      events,
+      security: () => config.security,
+      catalog: () => catalog,
+      isGrantable: (agent, entry) => config.policy !== null && !isBarred(rulesFor(config.policy, agent), entry),
+    },
     servers: (member) => fleet.statuses().filter((status) => sees(member, status)),
   });
 
@@ -112,9 +146,18 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     send(member, call) {
       const { entry } = call;
       if (entry.sourceId !== BUILT_IN)
-        return dispatch(call, fleet.find(entry.sourceId), member.guest, tasks, figures, audit.recorder, lanes);
+        return dispatch(
+          call,
+          fleet.find(entry.sourceId),
+          member.guest,
+          tasks,
+          figures,
+          audit.recorder,
+          lanes,
+          config.security.confirm.length === 0 ? null : approve,
+        );
       own.run(member, call);
-      return NO_TICKET;
+      return call.waits === null ? NO_TICKET : call;
     },
   });
 
@@ -144,7 +187,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     desk,
     figures,
     permissionOf: ({ agent, options }) =>
-      options.operator === true ? null : permissionAt(config.policy, agent, Date.now()),
+      options.operator === true ? null : permissionAt(config.policy, agent, Date.now(), grants.of(agent)),
     viewOf: views.of,
     introduce: (member) =>
       introduce(
@@ -173,7 +216,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   /** Whether there is a namespace of which the agent may know. */
   function knows(agent: string, namespace: string): boolean {
     if (!namespaces.has(namespace)) return false;
-    const permission = permissionAt(config.policy, agent, Date.now());
+    const permission = permissionAt(config.policy, agent, Date.now(), grants.of(agent));
     return permission === null || isInhabited(permitted(catalog, permission), namespace);
   }
 
@@ -272,6 +315,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     knows,
     parked,
     tasks,
+    approvals,
     use: stack.use,
     trace(next) {
       tracer = next;
@@ -289,6 +333,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       clearTimeout(swapTimer);
       minutes.stop();
       parked.close();
+      grants.close();
+      await approvals.close();
       await fleet.close();
       await lanes.close();
       await audit.close();

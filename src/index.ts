@@ -44,6 +44,7 @@ export { environmentSecrets } from './secrets/known.ts';
 export { createRedactor, type Redactor } from './secrets/redact.ts';
 export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 export { type Agent, type AgentStore, agentUnknown, openAgentStore } from './store/agents.ts';
+export { decide as decideApproval, type Petition, readPetitions, type Verdict } from './store/approval-board.ts';
 export {
   type AuditFilter,
   type AuditProblem,
@@ -53,6 +54,7 @@ export {
   verifyAudit,
 } from './store/audit-read.ts';
 export { type AuditUsage, createUsageCount, type UsageCount } from './store/audit-usage.ts';
+export { operatorKey } from './store/operator.ts';
 export type { Shelf, ShelvedToolset } from './store/shelf.ts';
 export { readToolset, TOOLSET_NAME } from './store/toolsets.ts';
 export type { OtelApi } from './telemetry/api.ts';

@@ -121,6 +121,37 @@ function findArgument(bytes: Buffer, start: number, end: number, path: string): 
   return outer === null ? null : findArgument(bytes, outer.start, outer.end, path.slice(dot + 1));
 }
 
+/**
+ * Whether the arguments of the call may be those that the condition speaks of: all of them are there and match. Names that
+ * stand there twice, and paths that lead up, may mean anything and so match.
+ */
+export function touches(condition: Condition, { bytes, argumentsStart, argumentsEnd }: Message): boolean {
+  return Object.entries(condition.arguments ?? {}).every(([path, patterns]) => {
+    if (argumentsStart < 0) return false;
+    const found = findAll(bytes, argumentsStart, argumentsEnd, path);
+    return found.length > 1 || (found[0] !== undefined && mayFit(bytes, found[0], patterns));
+  });
+}
+
+/** Whatever could be meant by the name, in any case of its letters. */
+function findAll(bytes: Buffer, start: number, end: number, path: string): Span[] {
+  const members = readMembers(bytes, start, end) ?? [];
+  const named = (name: string) => members.filter(({ key }) => key.toLowerCase() === name.toLowerCase());
+  const dot = path.indexOf('.');
+  if (dot < 0) return named(path);
+  const inner = named(path.slice(0, dot)).flatMap((outer) =>
+    findAll(bytes, outer.start, outer.end, path.slice(dot + 1)),
+  );
+  return [...named(path), ...inner];
+}
+
+function mayFit(bytes: Buffer, { start, end }: Span, patterns: readonly string[]): boolean {
+  const elements = bytes[start] === 0x5b ? readElements(bytes, start, end) : null;
+  if (elements !== null) return elements.some((element) => mayFit(bytes, element, patterns));
+  const text = bytes[start] === 0x22 ? decodeString(bytes, start, end) : bytes.toString('utf8', start, end);
+  return climbs(text) || patterns.some((pattern) => matchesPattern(pattern, text));
+}
+
 /** All of a list have to fit, and there has to be one. */
 function valueFits(bytes: Buffer, { start, end }: Span, patterns: readonly string[]): boolean {
   const elements = bytes[start] === 0x5b ? readElements(bytes, start, end) : null;

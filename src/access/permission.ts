@@ -6,7 +6,8 @@ import type { Condition, PolicyConfig } from '../config/policy.ts';
 import { GatewayError } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, isTime, isTimed, misfit } from './condition.ts';
-import { deniesName, isAllowed, type Rules, rulesFor } from './policy.ts';
+import { deniesName, isAllowed, isBarred, type Rules, rulesFor } from './policy.ts';
+import { canonicalName } from './toolset.ts';
 
 export interface Permission {
   readonly rules: Rules;
@@ -15,23 +16,44 @@ export interface Permission {
   readonly key: string;
   /** When the time of day may have changed it, in milliseconds since 1970. */
   readonly freshUntil: number;
+  /** What it may use for a while all the same, as `server.tool`. */
+  readonly granted: readonly string[];
   /** Those that look at the arguments of a call. */
   readonly onArguments: readonly Condition[];
 }
 
 const MINUTE = 60_000;
 
+/** A tool that an agent was given for a while. */
+export interface Grant {
+  /** As `server.tool`. */
+  readonly tool: string;
+  /** In milliseconds since 1970. */
+  readonly until: number;
+}
+
 /** Null where there is no policy. */
-export function permissionAt(policy: PolicyConfig | null, agent: string, now: number): Permission | null {
+export function permissionAt(
+  policy: PolicyConfig | null,
+  agent: string,
+  now: number,
+  grants: readonly Grant[] = [],
+): Permission | null {
   if (policy === null) return null;
+  const current = grants.filter(({ until }) => until > now);
+  const granted = current.map(({ tool }) => tool).sort();
   const rules = rulesFor(policy, agent);
   const date = new Date(now);
   const timed = rules.conditions.filter(isTimed);
   return {
     rules,
     now: date,
-    key: JSON.stringify([rules.lineage.map(({ name }) => name), timed.map((one) => isTime(one, date))]),
-    freshUntil: timed.length === 0 ? Number.POSITIVE_INFINITY : nextMinute(now),
+    granted,
+    key: JSON.stringify([rules.lineage.map(({ name }) => name), timed.map((one) => isTime(one, date)), granted]),
+    freshUntil: Math.min(
+      timed.length === 0 ? Number.POSITIVE_INFINITY : nextMinute(now),
+      ...current.map(({ until }) => until),
+    ),
     onArguments: rules.conditions.filter((one) => one.arguments !== null),
   };
 }
@@ -46,7 +68,13 @@ export function hasTimes({ conditions, agents }: PolicyConfig): boolean {
 }
 
 export function permits(permission: Permission | null, entry: Entry): boolean {
-  return permission === null || isAllowed(permission.rules, entry, permission.now);
+  if (permission === null) return true;
+  const { rules, granted, now } = permission;
+  return isAllowed(rules, entry, now) || (granted.length > 0 && isGranted(granted, entry) && !isBarred(rules, entry));
+}
+
+function isGranted(granted: readonly string[], entry: Entry): boolean {
+  return entry.kind === 'tool' && granted.includes(canonicalName(entry));
 }
 
 /** Throws where the policy wants other arguments. The tool itself may be known: the caller sees it. */

@@ -87,6 +87,15 @@ export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
   return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, now) === null);
 }
 
+/** Whether it is denied by name: then no grant helps. */
+export function isBarred(rules: Rules, entry: Entry): boolean {
+  const { denied, access } = serverRules(rules, entry);
+  return (
+    denied.some((one) => lists(one, entry.item.name)) ||
+    access.some(({ rule, verdict }) => verdict === 'deny' && rule.endsWith('.denied_servers'))
+  );
+}
+
 /** The same, with every step on the way. */
 export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   const findings: Finding[] = [];

@@ -190,6 +190,9 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     } else if (name === 'admin') {
       const { act, agent, detail } = event as EventMap['admin'];
       log.write(adminLine(log, act, agent, detail));
+    } else if (name === 'approval') {
+      const { id, state, agent, tool, by, reason } = event as EventMap['approval'];
+      log.write(adminLine(log, `approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`));
     } else if (name === 'unauthorized') {
       const { reason, remote } = event as EventMap['unauthorized'];
       const about = `"remote":${printText(remote, redact)},"detail":${printText(reason, redact)}`;

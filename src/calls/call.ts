@@ -209,6 +209,8 @@ export class Call extends Relay implements Request, Ticket {
 
   #quit(): void {
     this.waits?.quit();
+    // One that is counted already is written down with its end.
+    if (this.figures !== null) return;
     const error = new GatewayError('cancelled', 'The call was cancelled while it waited for its turn.');
     this.recorder?.refused(this.by, this.message, error);
   }

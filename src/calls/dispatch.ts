@@ -1,10 +1,12 @@
 /** The last step of a call before its server: who counts it, how long it may take, and whether it may become a task. */
 import type { ServerConfig } from '../config/config.ts';
+import type { ConfirmRule } from '../config/security.ts';
 import { GatewayError } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
+import type { Approvals } from './approvals.ts';
 import type { Call, Recorder } from './call.ts';
 import { type FigureDesk, OK } from './figures.ts';
 import type { Lanes } from './limits/lanes.ts';
@@ -13,6 +15,12 @@ import type { TaskDesk } from './tasks.ts';
 interface Place {
   readonly source: Source;
   readonly config: ServerConfig;
+}
+
+/** Who has calls approved by a person. */
+export interface Approve extends Pick<Approvals, 'hold'> {
+  /** The rule that wants it; null where none does. */
+  ruleFor(call: Call): ConfirmRule | null;
 }
 
 export const NO_TICKET: Ticket = { cancel() {} };
@@ -27,6 +35,7 @@ export function dispatch(
   figures: FigureDesk,
   recorder: Recorder | null,
   lanes: Lanes,
+  approve: Approve | null,
 ): Ticket {
   const { message, entry, inner } = found;
   if (place === undefined)
@@ -49,5 +58,6 @@ export function dispatch(
   call.recorder = recorder;
   call.source = source;
   call.row = figures.of(entry, message.method);
-  return lane.enter(call);
+  const rule = approve === null || message.method !== 'tools/call' ? null : approve.ruleFor(call);
+  return rule === null ? lane.enter(call) : approve!.hold(call, rule, () => lane.enter(call));
 }

@@ -28,6 +28,8 @@ export interface Options {
   readonly follow?: boolean;
   readonly expires?: string;
   readonly grace?: string;
+  readonly for?: string;
+  readonly reason?: string;
   readonly help?: boolean;
   readonly version?: boolean;
 }
@@ -88,6 +90,12 @@ const optionTexts: Readonly<
     text: 'how long the token is good, such as 12h, 30d or 4w (default: for ever)',
   },
   grace: { type: 'string', value: 'TIME', text: 'how long the tokens before it stay good (default: not at all)' },
+  for: {
+    type: 'string',
+    value: 'TIME',
+    text: 'and the same agent need not ask again for the tool so long, such as 30m',
+  },
+  reason: { type: 'string', value: 'TEXT', text: 'why; whoever waits is told' },
   help: { type: 'boolean', short: 'h', text: 'show this help' },
   version: { type: 'boolean', text: 'show the version' },
 };
@@ -142,6 +150,16 @@ export const commands = {
       'Agents and their tokens may stand in the configuration too, under [agents.NAME].',
     ],
     options: ['expires', 'grace', 'description', 'json', 'config'],
+  },
+  approvals: {
+    usage: 'toolgate approvals [list|approve|deny] [ID …]',
+    summary: 'what waits for a person, and the decision on it',
+    details: [
+      'Of every gateway that runs with this configuration; with --url, of one elsewhere.',
+      'It takes the operator key: TOOLGATE_OPERATOR_KEY, or the file that is made in your own configuration folder.',
+    ],
+    options: ['for', 'reason', 'json', 'url', 'config'],
+    texts: { url: 'ask the gateway at this address instead' },
   },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',

@@ -59,6 +59,14 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
       const { act, agent, detail } = event as EventMap['admin'];
       return [{ level: 'info', message: [act, agent, detail].filter((part) => part !== '').join(' ') }];
     }
+    case 'approval': {
+      const { id, state, agent, tool, by } = event as EventMap['approval'];
+      const message =
+        state === 'asked'
+          ? `${agent} wants to use ${tool}: toolgate approvals approve ${id}, or deny`
+          : `${tool} of ${agent} (${id}): ${state} by ${by}`;
+      return [{ level: state === 'asked' ? 'warn' : 'info', message }];
+    }
     case 'unauthorized': {
       const { reason, remote } = event as EventMap['unauthorized'];
       return [{ level: 'warn', message: `a client at ${remote} was refused: ${reason}` }];

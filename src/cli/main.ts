@@ -46,6 +46,8 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./namespaces.ts')).namespaces(args, options);
     case 'agents':
       return (await import('./agents.ts')).agents(args, options);
+    case 'approvals':
+      return (await import('./approvals.ts')).approvals(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
     case 'explain':

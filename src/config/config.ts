@@ -2,6 +2,7 @@
 
 import type { CallLimits, ToolLimits } from './limits.ts';
 import type { PolicyConfig } from './policy.ts';
+import type { SecurityConfig } from './security.ts';
 
 /** How to reach a server. Two servers with equal launches are the same process or endpoint. */
 export type Launch =
@@ -93,7 +94,7 @@ export interface FoldersConfig {
   readonly named: readonly FolderConfig[];
 }
 
-export type Control = 'activate' | 'equip';
+export type Control = 'activate' | 'equip' | 'request' | 'prompt';
 
 /** A toolset that the configuration has. */
 export interface ToolsetConfig {
@@ -199,6 +200,8 @@ export interface Config {
   readonly names: 'join' | 'flat';
   readonly nameLimit: number | null;
   readonly startWait: number;
+  /** What a person has to approve. */
+  readonly security: SecurityConfig;
   /** Who may use what; null where everybody may use everything. */
   readonly policy: PolicyConfig | null;
   readonly dataDir: string;

@@ -38,6 +38,7 @@ describe('every key is documented', () => {
     http: schema.properties?.http,
     limits: schema.properties?.limits,
     audit: schema.properties?.audit,
+    security: schema.properties?.security,
     folders: schema.properties?.folders,
     'a server': schema.$defs?.Server,
   };

@@ -28,7 +28,7 @@ function isTimeZone(name: string): boolean {
 
 const hint = (name: string) => flag().optional().describe(`What the tool's annotation \`${name}\` has to be.`);
 
-const conditionSchema = strictMap({
+export const conditionSchema = strictMap({
   tools: textList()
     .optional()
     .describe('The tools that it is about: `server.tool`, exposed names, or patterns over either. Default: all.'),

@@ -140,7 +140,7 @@ function resolveAgent(name: string, policy: AgentPolicyFile): AgentPolicy {
   };
 }
 
-function resolveConditions(conditions: readonly ConditionFile[] | undefined, place: string): Condition[] {
+export function resolveConditions(conditions: readonly ConditionFile[] | undefined, place: string): Condition[] {
   return (conditions ?? []).map(({ tools, resources, prompts, between, days, ...rest }, i) => {
     // What names nothing is about everything.
     const all = tools === undefined && resources === undefined && prompts === undefined ? ['*'] : null;

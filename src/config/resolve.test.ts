@@ -65,6 +65,14 @@ it('has every default filled in', () => {
     nameLimit: null,
     startWait: 5000,
     policy: null,
+    security: {
+      confirm: [],
+      approvers: 'any',
+      timeout: 300_000,
+      onTimeout: 'deny',
+      grants: [{ place: 'security.grants', agents: null, tools: ['*'], duration: 3_600_000, approval: true }],
+      prompts: [],
+    },
     dataDir: '/etc/app/.toolgate',
     folders: {
       watch: true,

@@ -16,6 +16,7 @@ import type { Path } from './path.ts';
 import { resolvePolicy } from './policy.ts';
 import type { Entry, Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
+import { resolveSecurity } from './security.ts';
 import { startsToolgate } from './self.ts';
 
 const LAZY_IDLE_STOP = 600_000;
@@ -90,6 +91,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     nameLimit: settings.name_limit ?? null,
     startWait: settings.start_wait,
     policy: resolvePolicy(settings, issues),
+    security: resolveSecurity(settings.security),
     dataDir: data,
     folders: { ...folderDefaults, named },
     http: {

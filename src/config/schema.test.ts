@@ -201,7 +201,7 @@ describe('what the schema says of', () => {
     [
       'an unknown control',
       { controls: ['activte'] },
-      ['controls[0]: expected "activate" or "equip", found "activte".'],
+      ['controls[0]: expected "activate", "equip", "request" or "prompt", found "activte".'],
     ],
     ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
     ['too small a limit', { name_limit: 15 }, ['name_limit: expected a whole number from 16 to 1024, found 15.']],
@@ -257,6 +257,7 @@ it('accepts an empty configuration and fills in every default', () => {
     start_wait: 5000,
     health_interval: 30_000,
     data_dir: '.toolgate',
+    security: { approvers: 'any', approval_timeout: 300_000, on_timeout: 'deny' },
     folders: {
       watch: true,
       debounce: 300,

@@ -11,6 +11,7 @@ import { agentSchema, agentsSchema, identityShape, jwtSchema } from './identity-
 import { toolLimitKeys } from './limits-schema.ts';
 import type { Path } from './path.ts';
 import { policyKeys, policyShape } from './policy-schema.ts';
+import { securityKeys, securitySchema } from './security-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
 
 const httpSchema = strictMap({
@@ -80,9 +81,12 @@ export const settingsSchema = strictMap({
         'Default: none where a control such as `activate` is on, else all.',
     ),
   controls: z
-    .array(z.enum(['activate', 'equip'], { error: 'expected "activate" or "equip"' }), {
-      error: 'expected a list such as ["activate"]',
-    })
+    .array(
+      z.enum(['activate', 'equip', 'request', 'prompt'], {
+        error: 'expected "activate", "equip", "request" or "prompt"',
+      }),
+      { error: 'expected a list such as ["activate"]' },
+    )
     .optional()
     .describe(
       'Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
@@ -118,6 +122,7 @@ export const settingsSchema = strictMap({
     ),
   folders: foldersSchema.prefault({}).describe('How folders of tools are served.'),
   ...policyShape,
+  security: securitySchema.prefault({}).describe('What a person has to approve.'),
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   agents: agentsSchema
     .optional()
@@ -177,6 +182,8 @@ export function knownKeys(path: Path): string[] {
     case 'http':
       if (path[1] === 'jwt') return Object.keys(jwtSchema.shape);
       return Object.keys(httpSchema.shape);
+    case 'security':
+      return securityKeys(path);
     case 'folders':
       return Object.keys(foldersSchema.shape);
     case 'limits':

@@ -2,6 +2,7 @@
 import type { ViewControls } from '../access/view.ts';
 import type { Control } from '../config/config.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
+import { approvalEntries } from './approval-tools.ts';
 import { requireChoice } from './arguments.ts';
 import type { ControlContext, Outcome } from './control.ts';
 import { EQUIP_RUNS } from './equip.ts';
@@ -17,11 +18,17 @@ export interface Controls extends ViewControls {
 export function createControls(controls: readonly Control[]): Controls {
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
+  const approving = approvalEntries(controls);
   return {
-    names: [...(activates ? [ACTIVATE] : []), ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : [])],
+    names: [
+      ...(activates ? [ACTIVATE] : []),
+      ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
+      ...approving.map(({ name }) => name),
+    ],
     entries: (catalog, selection) => [
       ...(activates ? [activateEntry(catalog, selection)] : []),
       ...(equips ? EQUIP_ENTRIES : []),
+      ...approving,
     ],
     alias(name) {
       const meant = equips ? EQUIP_ALIASES[name] : undefined;

@@ -6,6 +6,7 @@ import type { FigureDesk } from '../calls/figures.ts';
 import type { Member } from '../calls/member.ts';
 import type { Events } from '../events.ts';
 import { parseParams } from '../protocol/message.ts';
+import { type ApprovalDesk, runApprovalTool } from './approval-tools.ts';
 import type { ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultChoice } from './default-choice.ts';
@@ -19,6 +20,8 @@ export interface ControlOffice {
   recorder(): Recorder | null;
   readonly figures: FigureDesk;
   readonly defaults: DefaultChoice;
+  /** Where a person is asked. */
+  readonly approving: ApprovalDesk;
   /** The servers that the caller may know of. */
   servers(member: Member): readonly ServerState[];
 }
@@ -33,6 +36,7 @@ export function createControlCalls({
   recorder,
   figures,
   defaults,
+  approving,
   servers,
 }: ControlOffice): ControlCalls {
   const desk = createControlDesk();
@@ -67,6 +71,7 @@ export function createControlCalls({
       call.recorder = recorder();
       call.row = figures.of(entry, message.method);
       call.begin();
+      if (runApprovalTool(approving, member, call)) return;
       const args = parseParams(message).arguments;
       const work = () => controls().run(entry.name, contextOf(member), args);
       desk.run(member.shares ? defaults : member, entry.name, work, {

@@ -37,6 +37,7 @@ describe('docs/configuration.md has every key with its default', () => {
     ['agents', schema.$defs?.Agent],
     ['limits', schema.properties?.limits],
     ['audit', schema.properties?.audit],
+    ['security', schema.properties?.security],
     ['folders', schema.properties?.folders],
     ['limits of calls', schema.$defs?.ToolLimits],
   ];

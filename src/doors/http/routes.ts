@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpConfig } from '../../config/config.ts';
 import type { Gateway } from '../../gateway-types.ts';
 import { toBytes } from '../../protocol/json.ts';
+import { APPROVALS_PATH, decideApproval, listApprovals } from './approvals.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';
 import { sendMetrics } from './metrics.ts';
@@ -21,8 +22,11 @@ export interface Parts {
   resource(): string;
 }
 
-/** Anybody; whoever is let in; those of them that `http.admins` names. Without any credential all are let in everywhere. */
-export type Access = 'open' | 'agent' | 'admin';
+/**
+ * Anybody; whoever is let in; those of them that `http.admins` names; whoever has the operator's key. Without any credential
+ * all are let in everywhere but there.
+ */
+export type Access = 'open' | 'agent' | 'admin' | 'operator';
 
 interface Place {
   readonly path: string;
@@ -54,7 +58,17 @@ interface GuardedRoute extends Place {
   ) => void;
 }
 
-export type Route = OpenRoute | GuardedRoute;
+interface OperatorRoute extends Place {
+  readonly access: 'operator';
+  readonly handle: (
+    gateway: Gateway,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ) => void | Promise<void>;
+}
+
+export type Route = OpenRoute | GuardedRoute | OperatorRoute;
 
 const PROBE = { methods: ['GET', 'HEAD'], access: 'open', anyHost: true } as const;
 
@@ -108,6 +122,8 @@ export const ROUTES: readonly Route[] = [
     access: 'admin',
     handle: ({ gateway }, request, response, headers) => sendMetrics(gateway, request, response, headers),
   },
+  { path: APPROVALS_PATH, methods: ['GET'], access: 'operator', handle: listApprovals },
+  { path: `${APPROVALS_PATH}/*`, methods: ['POST'], access: 'operator', handle: decideApproval },
   { path: '/health', ...PROBE, handle: health },
   { path: '/healthz', ...PROBE, handle: health },
   { path: '/ready', ...PROBE, handle: ready },

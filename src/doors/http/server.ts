@@ -8,6 +8,7 @@ import type { Gateway } from '../../gateway-types.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
+import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import { type Address, readAddress } from './address.ts';
 import { sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
@@ -102,6 +103,10 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
         route.handle(parts, request, response, headers);
         return;
       }
+      if (route?.access === 'operator') {
+        serveOperator(route, request, response, headers).catch((error: unknown) => fail(response, error, headers));
+        return;
+      }
       const visitor = identity.identify(request);
       if (!(visitor instanceof Promise)) serve(route, request, response, visitor, headers);
       else
@@ -126,6 +131,21 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
       throw new GatewayError('method_not_allowed', `Only ${methods.join(', ')} can be used here.`);
   }
 
+  /** An agent, be it an admin, is not the operator: its token may be known to the model. */
+  async function serveOperator(
+    route: Extract<Route, { access: 'operator' }>,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): Promise<void> {
+    const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    const isOperator = isOperatorKey(token, await operatorKey(process.env));
+    if (!isOperator) await identity.identify(request);
+    requireRoute(route, request);
+    if (!isOperator) throw new GatewayError('forbidden', 'This takes the operator key of the gateway as bearer token.');
+    await route.handle(gateway, request, response, headers);
+  }
+
   function serve(
     route: Route | undefined,
     request: IncomingMessage,
@@ -133,7 +153,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     visitor: Visitor,
     headers: readonly string[],
   ): void {
-    if (route === undefined || route.access === 'open') throw nothingHere();
+    if (route === undefined || route.access === 'open' || route.access === 'operator') throw nothingHere();
     requireRoute(route, request);
     if (route.access === 'admin') identity.requireAdmin(visitor, request);
     const address = readAddress(request);

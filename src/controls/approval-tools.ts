@@ -1,0 +1,175 @@
+/** Tools by which a model, or the client around it, asks a person: for access to a tool, and whether to go on. */
+import { concerns } from '../access/confirm.ts';
+import { canonicalName, isMeant } from '../access/toolset.ts';
+import type { Approvals } from '../calls/approvals.ts';
+import type { Call } from '../calls/call.ts';
+import type { Grants } from '../calls/grants.ts';
+import type { Member } from '../calls/member.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { builtInEntry, type Entry } from '../catalog/entry.ts';
+import { matchesPattern } from '../catalog/pattern.ts';
+import type { Control } from '../config/config.ts';
+import type { SecurityConfig } from '../config/security.ts';
+import { GatewayError, toGatewayError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import { toBytes } from '../protocol/json.ts';
+import { parseParams } from '../protocol/message.ts';
+import { invalid, readArguments, readText } from './arguments.ts';
+
+const definitions: Readonly<Record<Extract<Control, 'request' | 'prompt'>, { name: string; description: string }>> = {
+  request: {
+    name: 'request_access',
+    description:
+      'Asks for a tool that you may not use so far. A person, or a rule, decides; the answer may take minutes. What is granted can be used for a limited time.',
+    ...{
+      title: 'Request access to a tool',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          tool: { type: 'string', description: 'The tool, as "server.tool" or by its name.' },
+          reason: { type: 'string', description: 'What you need it for. A person reads this.' },
+        },
+        required: ['tool', 'reason'],
+        additionalProperties: false,
+      },
+      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    },
+  },
+  prompt: {
+    name: 'approval_prompt',
+    description: 'Answers the permission prompts of a client: whether a tool of its own may be used with this input.',
+    ...{
+      title: 'Approval prompt',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          tool_name: { type: 'string', description: 'The tool that is to be used.' },
+          input: { type: 'object', description: 'What it is to be used with.' },
+          tool_use_id: { type: 'string' },
+          agent_identity: { type: 'string', description: 'Who wants to use it, where that is not the client itself.' },
+        },
+        required: ['tool_name', 'input'],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+  },
+};
+
+const ENTRIES = { request: builtInEntry(definitions.request), prompt: builtInEntry(definitions.prompt) };
+
+export function approvalEntries(controls: readonly Control[]): Entry[] {
+  return (['request', 'prompt'] as const).filter((one) => controls.includes(one)).map((one) => ENTRIES[one]);
+}
+
+export interface ApprovalDesk {
+  readonly approvals: Approvals;
+  readonly grants: Grants;
+  readonly events: Events;
+  security(): SecurityConfig;
+  /** Everything there is, whoever may use it. */
+  catalog(): Catalog;
+  /** Whether a grant could change anything for the agent. */
+  isGrantable(agent: string, entry: Entry): boolean;
+}
+
+/** False where the call is of another tool. They are not run one after the other: a person may take minutes. */
+export function runApprovalTool(desk: ApprovalDesk, member: Member, call: Call): boolean {
+  const { name } = call.entry;
+  const run = name === ENTRIES.request.name ? requestAccess : name === ENTRIES.prompt.name ? answerPrompt : null;
+  if (run === null) return false;
+  const args = parseParams(call.message).arguments;
+  try {
+    run(desk, member, call, args);
+  } catch (error) {
+    call.fail(toGatewayError(error));
+  }
+  return true;
+}
+
+function requestAccess(desk: ApprovalDesk, member: Member, call: Call, given: unknown): void {
+  const args = readArguments(given, ['tool', 'reason']);
+  const tool = readText(args, 'tool', 200);
+  const reason = readText(args, 'reason', 1_000);
+  const { agent } = member;
+  if (find(member.view().catalog, tool) !== null) {
+    say(call, `You may use "${tool}" already.`);
+    return;
+  }
+  const entry = find(desk.catalog(), tool);
+  const rule = desk
+    .security()
+    .grants.find(
+      ({ agents, tools }) =>
+        concerns(agents, agent) &&
+        tools.some((one) => matchesPattern(one, tool) || (entry !== null && isMeant(one, entry))),
+    );
+  if (rule === undefined) throw new GatewayError('not_approved', `Access to "${tool}" cannot be asked for.`);
+  const grant = (by: string, duration: number) => {
+    // Whether there is such a tool is nothing that asking tells.
+    if (entry === null || !desk.isGrantable(agent, entry)) {
+      call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
+      return;
+    }
+    const until = Date.now() + duration;
+    desk.grants.add(agent, canonicalName(entry), until);
+    const detail = `${canonicalName(entry)} until ${new Date(until).toISOString()}, by ${by}: ${reason}`;
+    desk.events.emit('admin', { act: 'access_granted', agent, detail });
+    say(call, `You may use "${entry.name}" until ${new Date(until).toISOString()}.`);
+  };
+  if (!rule.approval) {
+    grant(rule.place, rule.duration);
+    return;
+  }
+  const offer = entry === null ? 'no server offers it' : canonicalName(entry);
+  const asking = desk.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, null, (decision) => {
+    call.waits = null;
+    if (decision.approved) grant(decision.by, decision.lasting ?? rule.duration);
+    else call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
+  });
+  call.waits = { quit: () => asking.withdraw('the agent does not wait any more') };
+}
+
+function answerPrompt(desk: ApprovalDesk, { agent }: Member, call: Call, given: unknown): void {
+  if (typeof given !== 'object' || given === null) throw invalid('The arguments must be an object.');
+  const args = given as Readonly<Record<string, unknown>>;
+  const tool = readText(args, 'tool_name', 200);
+  const { input } = args;
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw invalid('"input" must be an object.');
+  const answer = (approved: boolean, message: string) =>
+    say(call, JSON.stringify(approved ? { behavior: 'allow', updatedInput: input } : { behavior: 'deny', message }));
+  const rule = desk
+    .security()
+    .prompts.find(({ agents, tools }) => concerns(agents, agent) && tools.some((one) => matchesPattern(one, tool)));
+  const action = rule?.action ?? 'ask';
+  if (action !== 'ask') {
+    answer(action === 'allow', `${rule!.place} does not allow it.`);
+    return;
+  }
+  const who = typeof args.agent_identity === 'string' ? ` for ${args.agent_identity}` : '';
+  const wish = {
+    kind: 'prompt',
+    agent,
+    tool,
+    arguments: JSON.stringify(input),
+    reason: `its client asks${who}`,
+  } as const;
+  let isOver = false;
+  const asking = desk.approvals.ask(wish, call, ({ approved, by, reason }) => {
+    isOver = true;
+    call.waits = null;
+    answer(approved, `Not approved (by ${by})${reason === '' ? '' : `: ${reason}`}.`);
+  });
+  if (!isOver) call.waits = { quit: () => asking.withdraw('the client does not wait any more') };
+}
+
+/** By the name that callers say, or as `server.tool`. */
+function find({ entries }: Catalog, tool: string): Entry | null {
+  const named = entries.tool.get(tool);
+  if (named !== undefined) return named;
+  for (const entry of entries.tool.values()) if (canonicalName(entry) === tool) return entry;
+  return null;
+}
+
+function say(call: Call, text: string): void {
+  call.result(toBytes({ content: [{ type: 'text', text }] }), 'legacy');
+}
