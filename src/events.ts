@@ -65,7 +65,8 @@ export function createEvents(redact: (text: string) => string = (text) => text):
   };
 }
 
-function cleaned(value: unknown, redact: (text: string) => string): unknown {
+/** The same value, with every text in it redacted. */
+export function cleaned(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);
   if (value instanceof Error) return cleanedError(value, redact);
   if (Array.isArray(value)) return value.map((one) => cleaned(one, redact));

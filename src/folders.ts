@@ -8,6 +8,7 @@ import { launchHash } from './config/launch.ts';
 import { resolveLimits } from './config/limits.ts';
 import { createGateway } from './gateway.ts';
 import type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
+import { referToSecrets } from './secrets/reference.ts';
 import { type FolderPlace, type Scan, scanNamespaces } from './workers/namespaces.ts';
 import type { Namespace } from './workers/scan-folder.ts';
 import { nameProblem } from './workers/tool-files.ts';
@@ -58,13 +59,18 @@ export interface FoundFolder extends Namespace {
   readonly key: string;
 }
 
+export interface FoundFolders {
+  readonly folders: readonly FoundFolder[];
+  /** The workers that they would have. */
+  readonly servers: readonly ServerConfig[];
+  readonly problems: Scan['problems'];
+}
+
 /** What is in all folders of tools that a gateway with this configuration would serve. Nothing is started for it. */
-export async function scanFolders(
-  config: Config,
-): Promise<{ readonly folders: readonly FoundFolder[]; readonly problems: Scan['problems'] }> {
+export async function scanFolders(config: Config): Promise<FoundFolders> {
   const scan = await scanNamespaces(config.dataDir, foldersOf(config));
   const folders = servedFolders(scan, config).map(({ namespace, folder }) => ({ ...namespace, key: folder.key }));
-  return { folders, problems: scan.problems };
+  return { folders, servers: servedOf(scan, config).servers, problems: scan.problems };
 }
 
 /** The folders that a configuration names and wants served. */
@@ -141,7 +147,9 @@ function toServers(
       language,
       namespace: name,
       dataDir,
-      env: { ...metadata.env, ...env },
+      env,
+      defaults: Object.fromEntries(Object.entries(metadata.env).map(([key, text]) => [key, referToSecrets(text)])),
+      secrets: metadata.secrets,
       version: hash,
       isolation,
       memory,

@@ -14,6 +14,7 @@ import type { Config, ServerConfig } from './config/config.ts';
 import type { Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import type { FleetReport } from './sources/fleet.ts';
+import type { Vault } from './sources/vault.ts';
 import type { Shelf } from './store/shelf.ts';
 
 export interface Gateway {
@@ -47,6 +48,8 @@ export interface Gateway {
   /** How the calls went so far. */
   readonly figures: Figures;
   readonly audit: AuditFigures;
+  /** The secrets that servers are given. */
+  readonly vault: Vault;
   /** A text without the secrets of the configuration and of the environment. */
   redact(text: string): string;
   /** The same, and all else that can be measured, at this moment. */

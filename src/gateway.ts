@@ -45,6 +45,7 @@ import { createRedactor } from './secrets/redact.ts';
 import { createFleet, type FleetReport, isComplete, reportText } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
 import type { Source } from './sources/source.ts';
+import { createVault } from './sources/vault.ts';
 import { openApprovalBoard } from './store/approval-board.ts';
 import { openOfferStore } from './store/offers.ts';
 import { operatorKey } from './store/operator.ts';
@@ -79,11 +80,15 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const stack = createMiddlewareStack();
   const figures = createFigures(events, redact);
   let tracer: Tracer | null = null;
+  const { dataDir } = config;
+  const keep = (values: readonly string[]) => learn([...config.secrets(), ...values]);
+  const vault = createVault({ dataDir, vault: () => config.vault, learn: keep, changed: () => fleet.refill() });
   const context = {
+    vault,
     events,
     redact,
-    offers: openOfferStore(config.dataDir),
-    verdicts: openVerdictStore(config.dataDir),
+    offers: openOfferStore(dataDir),
+    verdicts: openVerdictStore(dataDir),
     limits: config.limits,
     changed: scheduleSwap,
     updated: tellUpdate,
@@ -305,6 +310,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     get audit() {
       return audit.figures;
     },
+    vault,
     redact,
     join(options) {
       const member = new Member(home, options);

@@ -30,6 +30,12 @@ export interface Options {
   readonly grace?: string;
   readonly for?: string;
   readonly reason?: string;
+  readonly namespace?: string;
+  readonly scope?: string;
+  readonly key?: string;
+  readonly stdin?: boolean;
+  readonly out?: string;
+  readonly 'new-key-file'?: string;
   readonly help?: boolean;
   readonly version?: boolean;
 }
@@ -96,6 +102,16 @@ const optionTexts: Readonly<
     text: 'and the same agent need not ask again for the tool so long, such as 30m',
   },
   reason: { type: 'string', value: 'TEXT', text: 'why; whoever waits is told' },
+  namespace: { type: 'string', value: 'NAME', text: 'for this namespace alone, before what is for all' },
+  scope: { type: 'string', value: 'SCOPE', text: 'global, or a namespace: the same in other words' },
+  key: { type: 'string', value: 'NAME', text: 'the name of the secret, instead of behind the command' },
+  stdin: { type: 'boolean', text: 'read the value from the standard input, for programs' },
+  out: { type: 'string', value: 'FILE', text: 'write the key to this new file, which nobody else can read' },
+  'new-key-file': {
+    type: 'string',
+    value: 'FILE',
+    text: 'the key to encrypt with from now on; otherwise it is asked for',
+  },
   help: { type: 'boolean', short: 'h', text: 'show this help' },
   version: { type: 'boolean', text: 'show the version' },
 };
@@ -161,6 +177,16 @@ export const commands = {
     options: ['for', 'reason', 'json', 'url', 'config'],
     texts: { url: 'ask the gateway at this address instead' },
   },
+  secrets: {
+    usage: 'toolgate secrets [list|set|edit|remove|check|keygen|rotate] [NAME]',
+    summary: 'keys and tokens that servers are given and nobody else sees',
+    details: [
+      'set asks for the value without showing it; edit opens all of them in $EDITOR. They are encrypted with the key in',
+      'SECRETS_KEY, SECRETS_KEY_FILE or secrets.key_file, which keygen makes. A running gateway notices every change.',
+      'Write ${secret:NAME} in the configuration of a server; folders of tools find them in their environment.',
+    ],
+    options: ['namespace', 'scope', 'key', 'stdin', 'yes', 'out', 'new-key-file', 'json', 'config'],
+  },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',
     summary: 'call one tool and print what it answers',
@@ -207,6 +233,7 @@ const ALIASES: Readonly<Record<string, CommandName>> = {
   toolset: 'toolsets',
   namespace: 'namespaces',
   agent: 'agents',
+  secret: 'secrets',
 };
 
 export function parseCommandLine(argv: readonly string[]): Invocation {

@@ -10,16 +10,10 @@ import {
   openGateway,
 } from '../index.ts';
 import type { Options } from './commands.ts';
+import { secretFindings } from './doctor-secrets.ts';
+import type { Finding } from './finding.ts';
 import { loadOptions } from './session.ts';
 import { jsonText, paint, plain, withSpinner } from './terminal.ts';
-
-interface Finding {
-  readonly level: 'ok' | 'warning' | 'broken';
-  readonly about: string;
-  readonly message: string;
-  /** The end of what a server wrote to its standard error. */
-  readonly stderr?: string;
-}
 
 export async function doctor(options: Options): Promise<number> {
   const findings = await examine(options);
@@ -40,6 +34,7 @@ async function examine(options: Options): Promise<Finding[]> {
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
       ...config.notices.map((message): Finding => ({ level: 'warning', about: 'configuration', message })),
       ...(await identityFindings(config)),
+      ...(await secretFindings(gateway)),
       ...serverFindings(gateway),
       ...policyFindings(gateway),
       ...gateway.catalog.problems.map(({ source, message }): Finding => ({ level: 'warning', about: source, message })),

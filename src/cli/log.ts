@@ -42,7 +42,7 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
   switch (name) {
     case 'source': {
       const { source, state, detail } = event as EventMap['source'];
-      const level = state === 'down' ? 'warn' : state === 'up' ? 'info' : 'debug';
+      const level = state === 'down' || state === 'locked' ? 'warn' : state === 'up' ? 'info' : 'debug';
       return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
     }
     case 'note': {

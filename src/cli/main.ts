@@ -48,6 +48,8 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./agents.ts')).agents(args, options);
     case 'approvals':
       return (await import('./approvals.ts')).approvals(args, options);
+    case 'secrets':
+      return (await import('./secrets.ts')).secrets(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
     case 'explain':

@@ -1,6 +1,5 @@
 /** `toolgate namespaces`: folders of tools. Nothing is started for it. */
 import { basename, dirname } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import {
   type Config,
   createNamespace,
@@ -16,6 +15,7 @@ import {
   scanFolders,
   toolsFolder,
 } from '../index.ts';
+import { confirm } from './ask.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { brief, columns, jsonText, paint, plain, table } from './terminal.ts';
@@ -130,16 +130,6 @@ async function remove(config: Config, [name = '']: readonly string[], options: O
   if (options.json === true) print({ name, deleted });
   else process.stdout.write(`Deleted "${name}".\n`);
   return 0;
-}
-
-async function confirm(question: string): Promise<boolean> {
-  if (process.stdin.isTTY !== true) throw new GatewayError('usage', `${question} Add --yes to do it.`);
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
-  } finally {
-    lines.close();
-  }
 }
 
 /** Those of these names, or all. */

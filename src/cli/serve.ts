@@ -1,6 +1,14 @@
 /** `toolgate serve`. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, followConfig, type Gateway, GatewayError, type HttpDoor, openHttpDoor } from '../index.ts';
+import {
+  type Config,
+  followConfig,
+  followSecrets,
+  type Gateway,
+  GatewayError,
+  type HttpDoor,
+  openHttpDoor,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';
@@ -21,11 +29,13 @@ export async function serve(options: Options): Promise<number> {
     if (http.trustAgentHeader)
       process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
     const following = followConfig(gateway, loadOptions(options));
+    const secrets = followSecrets(gateway);
     const stop = untilSignal();
     process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
     await Promise.race([stop, showServed(gateway)]);
     await stop;
     following.close();
+    secrets.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
     return 0;

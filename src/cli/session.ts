@@ -1,8 +1,8 @@
 /** A gateway for the length of one command. */
-import { type Gateway, type LoadOptions, loadConfig, openGateway } from '../index.ts';
+import { findKey, type Gateway, INSECURE_TEXT, type LoadOptions, loadConfig, openGateway } from '../index.ts';
 import type { Options } from './commands.ts';
 import { readLogLevel, startLog } from './log.ts';
-import { withSpinner } from './terminal.ts';
+import { paint, withSpinner } from './terminal.ts';
 
 export function loadOptions(options: Options): LoadOptions {
   return { cwd: process.cwd(), env: process.env, ...(options.config === undefined ? {} : { path: options.config }) };
@@ -16,6 +16,9 @@ export async function startGateway(options: Options, defaultLevel: string, audit
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
   startLog(gateway, level);
+  // Loud, whatever the level.
+  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true)
+    process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${INSECURE_TEXT}\n`);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
 }

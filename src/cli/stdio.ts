@@ -1,5 +1,5 @@
 /** `toolgate stdio`. */
-import { followConfig, openStdioDoor } from '../index.ts';
+import { followConfig, followSecrets, openStdioDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { followCalls } from './telemetry.ts';
@@ -9,9 +9,11 @@ export async function stdio(options: Options): Promise<number> {
   const stop = untilSignal();
   const telemetry = await followCalls(gateway);
   const following = followConfig(gateway, loadOptions(options));
+  const secrets = followSecrets(gateway);
   const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
   await Promise.race([door.ended, stop]);
   following.close();
+  secrets.close();
   door.close();
   await gateway.close();
   await telemetry.close();

@@ -4,7 +4,7 @@ import type { CallLimits, ToolLimits } from './limits.ts';
 import type { PolicyConfig } from './policy.ts';
 import type { SecurityConfig } from './security.ts';
 
-/** How to reach a server. Two servers with equal launches are the same process or endpoint. */
+/** How to reach a server. Where a secret is to stand, its texts have a place for it. Two servers with equal launches are the same process or endpoint. */
 export type Launch =
   | {
       readonly kind: 'stdio';
@@ -30,8 +30,11 @@ export type Launch =
       readonly language: 'python' | 'typescript';
       readonly namespace: string;
       readonly dataDir: string;
-      /** What its tools find in their environment, beside PATH, HOME and LANG. */
+      /** What its tools find in their environment, beside PATH, HOME and LANG; secrets go before the defaults. */
       readonly env: Readonly<Record<string, string>>;
+      readonly defaults: Readonly<Record<string, string>>;
+      /** Names of the secrets that it does not start without. */
+      readonly secrets: readonly string[];
       /** Changes with what is in the folder. */
       readonly version: string;
       readonly isolation: Isolation;
@@ -184,6 +187,17 @@ export interface AuditConfig {
   readonly onFailure: 'continue' | 'stop';
 }
 
+/** Where the key of the secrets is. */
+export interface VaultConfig {
+  /** The passphrase itself; null where it is in a file, or nowhere. A function, so that whoever prints a configuration does not print it. */
+  readonly key: () => string | null;
+  readonly keyFile: string | null;
+  /** Whether there may be secrets without a key. */
+  readonly allowInsecure: boolean;
+  /** Whether secrets are taken out of what servers answer. */
+  readonly redactResults: boolean;
+}
+
 export interface Config {
   /** The file it was read from; null for a configuration given in code. */
   readonly file: string | null;
@@ -210,6 +224,7 @@ export interface Config {
   readonly agents: readonly AgentConfig[];
   readonly limits: LimitsConfig;
   readonly audit: AuditConfig;
+  readonly vault: VaultConfig;
   /** Values that must not be told. A function, so that whoever prints a configuration does not print them. */
   readonly secrets: () => readonly string[];
   /** What the reader should know: keys that were ignored, files that were passed over. */

@@ -37,7 +37,7 @@ describe('a variable', () => {
 
 describe('a variable that cannot be replaced', () => {
   const malformed =
-    'is not a variable as ${NAME} or ${NAME:-default}, where the default holds no other variable. Correct it';
+    'is not a variable as ${NAME}, ${NAME:-default} or ${secret:NAME}, where the default holds no other variable. Correct it';
   it.each([
     ['${MISSING}', 'the environment variable MISSING is not set. Set it, or give a default: ${MISSING:-default}'],
     ['${UNDEFINED}', 'the environment variable UNDEFINED is not set. Set it, or give a default: ${UNDEFINED:-default}'],
@@ -53,10 +53,28 @@ describe('a variable that cannot be replaced', () => {
     ['${}', `"\${…" ${malformed}`],
     ['${1x}', `"\${1x…" ${malformed}`],
     ['${KEY:s3cret}', `"\${KEY…" ${malformed}`],
-    ['${secret:NAME}', `"\${secret…" ${malformed}`],
+    [
+      '${secret:NAME}',
+      '${secret:NAME} stands in the command, args, env, url and headers of servers, and nowhere else. Take it out',
+    ],
+    ['${SECRETS_KEY}', 'SECRETS_KEY opens all secrets and is passed on to nobody'],
     ['${A:-${NAME}}', `"\${A…" ${malformed}`],
   ])('is a problem that shows no value: %j', (written, problem) => {
     expect(expand(written, env)).toEqual({ problem });
+  });
+});
+
+describe('a secret', () => {
+  const place = (name: string) => `<${name}>`;
+
+  it('has a place where there may be one, and is never read out of the environment', () => {
+    expect(expand('a ${secret:TOKEN} b ${NAME}', { NAME: '${secret:X}' }, place)).toEqual({
+      text: 'a <TOKEN> b ${secret:X}',
+    });
+    expect(expand('${secret:a-b=hunter2}', {}, place)).toEqual({
+      problem: 'A secret is named like an environment variable: letters, digits and "_"',
+    });
+    expect(expand('${secret:TOKEN:-x}', {}, place)).toHaveProperty('problem');
   });
 });
 

@@ -1,4 +1,5 @@
-/** `${NAME}` and `${NAME:-default}` in the strings of a configuration. */
+/** `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in the strings of a configuration. */
+import { nameProblem } from '../secrets/names.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -7,15 +8,26 @@ export type Expansion = { readonly text: string } | { readonly problem: string }
 
 /**
  * Replaces variables by their values, once: what comes out of the environment is never read again. As in a shell,
- * a default also stands in for an empty value.
+ * a default also stands in for an empty value. `secret` gives what stands in the place of a secret; null where there can
+ * be none.
  */
-export function expand(text: string, env: Environment): Expansion {
+export function expand(text: string, env: Environment, secret: ((name: string) => string) | null = null): Expansion {
   let result = '';
   let at = 0;
   for (let open = text.indexOf('${'); open >= 0; open = text.indexOf('${', at)) {
     const close = text.indexOf('}', open);
-    const [, name, fallback] = FORM.exec(close < 0 ? '' : text.slice(open + 2, close)) ?? [];
+    const inside = close < 0 ? '' : text.slice(open + 2, close);
+    if (inside.startsWith(SECRET)) {
+      const named = inside.slice(SECRET.length);
+      const problem = secret === null ? NO_SECRETS_HERE : nameProblem(named);
+      if (problem !== null) return { problem };
+      result += text.slice(at, open) + secret!(named);
+      at = close + 1;
+      continue;
+    }
+    const [, name, fallback] = FORM.exec(inside) ?? [];
     if (name === undefined || fallback?.includes('${')) return { problem: malformed(text.slice(open)) };
+    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY opens all secrets and is passed on to nobody' };
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     const chosen = fallback === undefined ? value : value || fallback;
     if (chosen === undefined) {
@@ -31,13 +43,17 @@ export function expand(text: string, env: Environment): Expansion {
 
 /** The variables that a text speaks of. */
 export function variablesIn(text: string): string[] {
-  return [...text.matchAll(/\$\{([A-Za-z_]\w*)/g)].map((match) => match[1]!);
+  return [...text.matchAll(/\$\{(?!secret:)([A-Za-z_]\w*)/g)].map((match) => match[1]!);
 }
+
+export const SECRET = 'secret:';
+const NO_SECRETS_HERE =
+  '${secret:NAME} stands in the command, args, env, url and headers of servers, and nowhere else. Take it out';
 
 const FORM = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
 
 /** Shows no more than the name: what follows it may be a secret. */
 function malformed(text: string): string {
   const [start] = /^\$\{\w*/.exec(text) ?? [];
-  return `"${start}…" is not a variable as \${NAME} or \${NAME:-default}, where the default holds no other variable. Correct it`;
+  return `"${start}…" is not a variable as \${NAME}, \${NAME:-default} or \${secret:NAME}, where the default holds no other variable. Correct it`;
 }

@@ -47,7 +47,7 @@ export interface ResolvedFolder {
 /** Of an entry with `folder`; `base` is the one that relative paths start from. */
 export function resolveFolder({ path, server }: Entry, base: string, env: Environment): ResolvedFolder {
   const { text, texts, issues } = expander(path, env);
-  return { folder: resolve(base, text(['folder'], server.folder ?? '')), env: texts('env', server.env), issues };
+  return { folder: resolve(base, text(['folder'], server.folder ?? '', null)), env: texts('env', server.env), issues };
 }
 
 /** What `[folders]` says holds where the entry itself says nothing. */

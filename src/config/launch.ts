@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { messageOf } from '../errors.ts';
+import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import type { Launch } from './config.ts';
 import { type Environment, expand } from './expand.ts';
 import type { Issue } from './issues.ts';
@@ -20,8 +21,8 @@ export interface Resolved {
 export function expander(path: Path, env: Environment) {
   const issues: Issue[] = [];
   const add = (key: Path, message: string) => issues.push({ path: [...path, ...key], message });
-  const text = (key: Path, written: string): string => {
-    const expansion = expand(written, env);
+  const text = (key: Path, written: string, secret: typeof referTo | null = referTo): string => {
+    const expansion = expand(written, env, secret);
     if ('text' in expansion) return expansion.text;
     add(key, expansion.problem);
     return written;
@@ -37,9 +38,12 @@ export function resolveLaunch({ path, server, shellLine }: Entry, folder: string
   if (server.url !== undefined) {
     const url = text(['url'], server.url);
     const headers = texts('headers', server.headers);
-    if (issues.length === 0 && !isHttpUrl(url)) add(['url'], 'is not an address that begins with http:// or https://');
+    // What is missing of it comes with its secrets.
+    if (issues.length === 0 && !url.startsWith(referTo('')[0]!) && !isHttpUrl(fillIn(url, () => 'x')))
+      add(['url'], 'is not an address that begins with http:// or https://');
     for (const [name, value] of Object.entries(headers)) {
-      if (!isHeaderValue(value)) add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
+      if (!isHeaderValue(fillIn(value, () => '')))
+        add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
     }
     const { transport } = server;
     return { launch: { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) }, issues };
@@ -48,12 +52,14 @@ export function resolveLaunch({ path, server, shellLine }: Entry, folder: string
   const command = server.command ?? '';
   const surroundings = {
     env: texts('env', server.env),
-    cwd: server.cwd === undefined ? folder : resolve(folder, text(['cwd'], server.cwd)),
+    cwd: server.cwd === undefined ? folder : resolve(folder, text(['cwd'], server.cwd, null)),
   };
   if (shellLine && server.args === undefined) {
     try {
       // Variables are left to the shell: put in here, a value with a `;` in it would become code.
-      return { launch: { kind: 'stdio', ...parseCommandLine(command), ...surroundings }, issues };
+      const { line, variables } = leaveToShell(command);
+      const around = { ...surroundings, env: { ...surroundings.env, ...variables } };
+      return { launch: { kind: 'stdio', ...parseCommandLine(line), ...around }, issues };
     } catch (error) {
       add(['command'], messageOf(error));
       return { launch: null, issues };
@@ -76,6 +82,54 @@ function canonicalJson(value: unknown): string {
       ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
       : inner,
   );
+}
+
+/** Secrets become variables, which the shell is given. */
+function leaveToShell(command: string): { line: string; variables: Record<string, string> } {
+  const variables: Record<string, string> = {};
+  const line = command.replace(/\$\{secret:([A-Za-z_]\w*)\}/g, (_, name: string) => {
+    variables[`TOOLGATE_SECRET_${name}`] = referTo(name);
+    return `\${TOOLGATE_SECRET_${name}}`;
+  });
+  return { line, variables };
+}
+
+/** The names of the secrets that are to be put into a launch. */
+export function secretsIn(launch: Launch): string[] {
+  const wanted = launch.kind === 'folder' ? launch.secrets : [];
+  return [...new Set([...wanted, ...textsOf(launch).flatMap(referencesIn)])];
+}
+
+function textsOf(launch: Launch): string[] {
+  if (launch.kind === 'http') return [launch.url, ...Object.values(launch.headers)];
+  const env = Object.values(launch.env);
+  return launch.kind === 'folder' ? [...env, ...Object.values(launch.defaults)] : [launch.file, ...launch.args, ...env];
+}
+
+/** Those that stand in the command itself: the system shows it to everybody. */
+export function secretsInArguments(launch: Launch): string[] {
+  if (launch.kind !== 'stdio') return [];
+  // What stands before the program is given to it in its environment.
+  const line = launch.args.join(' ').replace(/^-c (?:exec )?(?:[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|\S*)\s+)*/, '');
+  const inLine = line.matchAll(/\$\{TOOLGATE_SECRET_(\w+)\}/g);
+  const names = [launch.file, ...launch.args].flatMap(referencesIn);
+  return [...new Set([...names, ...[...inLine].map((match) => match[1]!)])];
+}
+
+/** A launch with its secrets in it. Kept by nobody: it is made for the start of a server. */
+export function fillLaunch(launch: Launch, lookUp: (name: string) => string | undefined): Launch {
+  const fill = (text: string) => fillIn(text, lookUp);
+  const fillAll = (map: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(map).map(([name, text]) => [name, fill(text)]));
+  if (launch.kind !== 'http')
+    return launch.kind === 'folder'
+      ? { ...launch, env: fillAll(launch.env), defaults: fillAll(launch.defaults) }
+      : { ...launch, file: fill(launch.file), args: launch.args.map(fill), env: fillAll(launch.env) };
+  const filled = { ...launch, url: fill(launch.url), headers: fillAll(launch.headers) };
+  if (!isHttpUrl(filled.url)) throw new Error('with its secrets its url begins with neither http:// nor https://');
+  if (!Object.values(filled.headers).every(isHeaderValue))
+    throw new Error('with its secrets a header of it holds what no HTTP header can carry, such as a line break');
+  return filled;
 }
 
 function isHttpUrl(text: string): boolean {

@@ -119,6 +119,7 @@ it('has every default filled in', () => {
       maxValue: 16_384,
       onFailure: 'continue',
     },
+    vault: { key: expect.any(Function), keyFile: null, allowInsecure: false, redactResults: true },
     secrets: expect.any(Function),
     notices: ['first'],
   });

@@ -18,6 +18,7 @@ import type { Entry, Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
 import { resolveSecurity } from './security.ts';
 import { startsToolgate } from './self.ts';
+import { resolveVault } from './vault.ts';
 
 const LAZY_IDLE_STOP = 600_000;
 const TIMEOUT = 300_000;
@@ -126,6 +127,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       maxValue: audit.max_value,
       onFailure: audit.on_failure,
     },
+    vault: resolveVault(settings.secrets, { env: source.env, cwd: source.cwd, folder, text }, issues),
     secrets: () => secrets,
     notices: [...source.notices, ...notices],
   };

@@ -289,6 +289,7 @@ it('accepts an empty configuration and fills in every default', () => {
       unread_total: 268_435_456,
     },
     audit: { retention: 30, arguments: false, results: false, max_value: 16_384, on_failure: 'continue' },
+    secrets: { redact_results: true },
   });
 });
 

@@ -13,6 +13,7 @@ import type { Path } from './path.ts';
 import { policyKeys, policyShape } from './policy-schema.ts';
 import { securityKeys, securitySchema } from './security-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
+import { vaultSchema } from './vault-schema.ts';
 
 const httpSchema = strictMap({
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),
@@ -129,6 +130,7 @@ export const settingsSchema = strictMap({
     .describe('Agents by name, with the tokens that they show over HTTP; beside those of `toolgate agents`.'),
   limits: limitsSchema.prefault({}).describe('Sizes that nothing goes beyond.'),
   audit: auditSchema.prefault({}).describe('What is written down of calls.'),
+  secrets: vaultSchema.prefault({}).describe('The key of the secrets, and what becomes of them.'),
 });
 
 export const fileSchema = settingsSchema
@@ -188,6 +190,8 @@ export function knownKeys(path: Path): string[] {
       return Object.keys(foldersSchema.shape);
     case 'limits':
       return Object.keys(limitsSchema.shape);
+    case 'secrets':
+      return Object.keys(vaultSchema.shape);
     case 'audit':
       return Object.keys(auditSchema.shape);
     default:

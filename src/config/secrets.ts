@@ -1,6 +1,7 @@
 /** The values that a configuration brings along and nobody is to read in a log. */
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/known.ts';
-import { type Environment, expand } from './expand.ts';
+import { referTo } from '../secrets/reference.ts';
+import { type Environment, expand, variablesIn } from './expand.ts';
 import type { Entry } from './schema.ts';
 
 /** What such variables hold is known to everybody on the machine. */
@@ -13,13 +14,13 @@ export function secretsOf(entries: readonly Entry[], env: Environment): string[]
 
 function serverSecrets({ env: variables = {}, headers = {}, url = '' }: Entry['server'], env: Environment): string[] {
   const text = (written: string): string => {
-    const expansion = expand(written, env);
+    const expansion = expand(written, env, referTo);
     return 'text' in expansion ? expansion.text : '';
   };
   const texts = (map: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(map).map(([name, written]) => [name, text(written)]));
   const fromOutside = Object.entries(variables).flatMap(([name, written]) => {
-    const taken = namesIn(written).filter((one) => env[one] && !ORDINARY.test(one));
+    const taken = variablesIn(written).filter((one) => env[one] && !ORDINARY.test(one));
     // A default that stands in for a variable is in the file, for everybody to read.
     if (taken.length === 0) return looksSecret(name) ? [text(written)] : [];
     return [text(written), ...taken.map((one) => env[one] ?? '')];
@@ -30,8 +31,4 @@ function serverSecrets({ env: variables = {}, headers = {}, url = '' }: Entry['s
     ...headerSecrets(texts(headers)),
     ...urlSecrets(text(url)),
   ];
-}
-
-function namesIn(written: string): string[] {
-  return [...written.matchAll(/\$\{([A-Za-z_]\w*)/g)].map((match) => match[1]!);
 }

@@ -6,6 +6,8 @@ export const SHORTEST = 6;
 const LONGEST = 256;
 /** Text of several lines, such as a key in PEM, gets out a line at a time too. */
 const LONG_LINE = 16;
+/** How often text is put into text, at most. */
+const DEEPEST = 5;
 
 /** Every spelling that is worth looking for. */
 export function formsOf(value: string): string[] {
@@ -35,7 +37,21 @@ function escaped(text: string): string[] {
   const json = JSON.stringify(text).slice(1, -1);
   const url = urlForm(text);
   const lower = url.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
-  return [json, JSON.stringify(json).slice(1, -1), url, lower, url.replaceAll('%20', '+')];
+  // As Python prints it, and as Go does.
+  const ascii = unicoded(json, /[\u0080-\uffff]/g);
+  const web = unicoded(json, /[<>&]/g);
+  return [...nested(json), ascii, web, url, lower, url.replaceAll('%20', '+')];
+}
+
+/** Tools answer with JSON as text, in JSON, which is text in a line of the audit. */
+function nested(json: string): string[] {
+  const forms = [json];
+  for (let depth = 1; depth < DEEPEST; depth++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1));
+  return forms;
+}
+
+function unicoded(json: string, characters: RegExp): string {
+  return json.replace(characters, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function urlForm(text: string): string {

@@ -137,3 +137,11 @@ it('finds secrets in variables, headers and addresses', () => {
   expect(urlSecrets('https://tok@h/?api_key=k3&page=2')).toEqual(['tok', 'tok', 'k3']);
   expect(urlSecrets('not an address')).toEqual([]);
 });
+
+it('knows what it was told last, however much that is', () => {
+  const { learn, redact } = createRedactor(['the very first secret']);
+  for (let i = 0; i < 30; i++) learn(Array.from({ length: 100 }, (_, n) => `secret number ${i} ${n}`));
+  expect(redact('secret number 29 99 and secret number 29 0')).toBe('[redacted] and [redacted]');
+  learn(['the very first secret', 'one more secret']);
+  expect(redact('the very first secret')).toBe('[redacted]');
+});

@@ -12,7 +12,7 @@ export interface Redactor {
   learn(values: Iterable<string>): void;
 }
 
-/** More than any configuration has; beyond it nothing is learnt, so that reloading for ever does not fill the memory. */
+/** More than any configuration has; beyond it what was learnt first is forgotten, so that changing for ever does not fill the memory. */
 const MOST = 20_000;
 
 export function createRedactor(values: Iterable<string> = []): Redactor {
@@ -20,15 +20,25 @@ export function createRedactor(values: Iterable<string> = []): Redactor {
   let search: Search | null = null;
 
   function learn(more: Iterable<string>): void {
-    const before = forms.size;
-    for (const value of more) if (forms.size < MOST) for (const form of formsOf(value)) forms.add(form);
-    if (forms.size > before) search = createSearch([...forms]);
+    let isNews = false;
+    for (const value of more)
+      for (const form of formsOf(value)) {
+        // Behind all others, as it was heard last.
+        if (!forms.delete(form)) isNews = true;
+        forms.add(form);
+      }
+    if (!isNews) return;
+    for (const form of forms) {
+      if (forms.size <= MOST) break;
+      forms.delete(form);
+    }
+    search = createSearch([...forms]);
   }
 
   learn(values);
   return {
     learn,
-    redact: (text) => redactForms(search === null || text.length < SHORTEST ? text : replaceAll(text, search)),
+    redact: (text) => redactForms(search === null || text.length < SHORTEST ? text : searchFor(text, search)),
   };
 }
 
@@ -44,7 +54,7 @@ function redactForms(text: string): string {
   return clean.replace(BEARER, (_, scheme: string) => `${scheme} ${REDACTED}`);
 }
 
-interface Search {
+export interface Search {
   /** How far to go on from a place that ends in two characters. */
   readonly shifts: Uint8Array;
   /** By the characters that they begin with. */
@@ -65,7 +75,7 @@ function slotOf(first: number, second: number): number {
   return ((first << 7) ^ second) & (SLOTS - 1);
 }
 
-function createSearch(forms: readonly string[]): Search {
+export function createSearch(forms: readonly string[]): Search {
   const shifts = new Uint8Array(SLOTS).fill(WINDOW - 1);
   const lists = new Map<string, string[]>();
   for (const form of forms) {
@@ -107,7 +117,8 @@ function lengthAt(text: string, start: number, { forms, parents, longest }: Grou
   return at < 0 ? 0 : forms[at]!.length;
 }
 
-function replaceAll(text: string, { shifts, groups }: Search): string {
+/** The text with a mark for each form in it; the very same text where there is none. */
+export function searchFor(text: string, { shifts, groups }: Search): string {
   let clean = '';
   /** Up to where the text has been dealt with, and whether that is the end of a mark. */
   let from = 0;

@@ -9,6 +9,7 @@ import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
 import type { SourceContext } from './source.ts';
 import { openStdio } from './stdio.ts';
+import type { Filled } from './vault.ts';
 
 /** How a server is approached. */
 interface Way {
@@ -64,7 +65,7 @@ export class AttemptFailure extends Error {
 
 export const FORGOTTEN = 'has forgotten the session';
 
-type Surroundings = Pick<SourceContext, 'limits' | 'verdicts' | 'redact'>;
+type Surroundings = Pick<SourceContext, 'limits' | 'verdicts' | 'redact' | 'vault'>;
 
 export async function openServer(
   config: ServerConfig,
@@ -74,12 +75,14 @@ export async function openServer(
 ): Promise<Opened> {
   const { verdicts } = context;
   const { launch, launchHash } = config;
+  // Before every start, with what is set now.
+  const filled = await context.vault.fill(config);
   const believed = await verdicts.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
   let failure: unknown = null;
   for (let way: Way = { probe: mayProbe && !believed && !sse && launch.kind !== 'folder', sse }; ; ) {
     try {
-      const opened = await attempt(config, way, context, keeper);
+      const opened = await attempt(config, filled, way, context, keeper);
       if (way.probe && !opened.greeting.isModernToo) void verdicts.setLegacy(launchHash);
       return opened;
     } catch (error) {
@@ -94,7 +97,13 @@ export async function openServer(
   }
 }
 
-async function attempt(config: ServerConfig, way: Way, context: Surroundings, keeper: Keeper): Promise<Opened> {
+async function attempt(
+  config: ServerConfig,
+  filled: Filled,
+  way: Way,
+  context: Surroundings,
+  keeper: Keeper,
+): Promise<Opened> {
   const { startTimeout } = config;
   let connection: Connection | null = null;
   let greeting: Greeting | null = null;
@@ -126,7 +135,7 @@ async function attempt(config: ServerConfig, way: Way, context: Surroundings, ke
   };
   try {
     check();
-    connection = await connect(config, way, context, keeper, events);
+    connection = await connect(config, filled, way, context, keeper, events);
     keeper.connected(connection);
     check();
     // Getting there may have taken a while: a folder may have to be given its dependencies first.
@@ -146,13 +155,14 @@ async function attempt(config: ServerConfig, way: Way, context: Surroundings, ke
 }
 
 async function connect(
-  { launch, key, startTimeout }: ServerConfig,
+  { key, startTimeout }: ServerConfig,
+  { launch, clean }: Filled,
   { sse }: Way,
   { limits, redact }: Surroundings,
   { stderr, guest, isClosed }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  const options = { source: key, maxMessage: limits.message, guest, redact };
+  const options = { source: key, maxMessage: limits.message, guest, redact, clean };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');

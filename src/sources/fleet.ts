@@ -19,8 +19,11 @@ interface Slot {
   source: Source;
   /** The launch that `source` was started with. */
   launchHash: string;
-  /** Started for a changed configuration, not yet in charge. */
+  /** Which values of secrets it was given; null where those were not known yet. */
+  stamp: string | null;
+  /** Started for a changed configuration or other secrets, not yet in charge. */
   successor: Source | null;
+  nextStamp: string | null;
 }
 
 export interface FleetReport {
@@ -59,6 +62,8 @@ export function isComplete({ folders }: Config, statuses: readonly ServerStatus[
 
 export interface Fleet {
   apply(servers: readonly ServerConfig[]): FleetReport;
+  /** Other secrets are in force: starts those anew that are given other values. */
+  refill(): void;
   contributions(): Contribution[];
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
   /** The id of the place that a source has; undefined for one that is not in charge. */
@@ -81,6 +86,7 @@ export interface Fleet {
 }
 
 export function createFleet(context: SourceContext): Fleet {
+  const { vault } = context;
   let slots: Slot[] = [];
   let lastId = 0;
   let closed = false;
@@ -111,18 +117,21 @@ export function createFleet(context: SourceContext): Fleet {
     slot.config = config;
     if (slot.successor !== null) void slot.successor.close();
     slot.successor = null;
+    const stamp = vault.stampOf(config);
     // Changed back before the successor took over: the old one simply stays.
-    if (slot.launchHash === config.launchHash) {
+    if (slot.launchHash === config.launchHash && slot.stamp === stamp) {
       slot.source.update(config);
       return;
     }
     const successor = open(config);
     slot.successor = successor;
+    slot.nextStamp = stamp;
     void successor.tried.then(() => {
       if (slot.successor !== successor || closed || !slots.includes(slot)) return;
       const old = slot.source;
       // A broken edit of a folder takes nothing away: the last version that was good stays.
-      if (config.launch.kind === 'folder' && !successor.present && old.present) {
+      const isBroken = !successor.present && successor.status().state !== 'locked';
+      if (config.launch.kind === 'folder' && isBroken && old.present) {
         slot.successor = null;
         void successor.close();
         return;
@@ -135,13 +144,33 @@ export function createFleet(context: SourceContext): Fleet {
             .catch(() => {});
       slot.source = successor;
       slot.launchHash = config.launchHash;
+      slot.stamp = slot.nextStamp;
       slot.successor = null;
       retire(old);
       context.changed();
     });
   }
 
+  function refill(): string[] {
+    const changed: string[] = [];
+    for (const slot of slots) {
+      const stamp = vault.stampOf(slot.config);
+      // They have waited for these to be known.
+      slot.stamp ??= stamp;
+      slot.nextStamp ??= stamp;
+      if ((slot.successor === null ? slot.stamp : slot.nextStamp) === stamp) continue;
+      replace(slot, slot.config);
+      changed.push(slot.config.key);
+    }
+    return changed;
+  }
+
   return {
+    refill() {
+      const changed = refill();
+      if (changed.length > 0)
+        context.events.emit('admin', { act: 'secrets_changed', agent: '', detail: `restarted ${changed.join(', ')}` });
+    },
     apply(servers) {
       const report = {
         started: [] as string[],
@@ -185,7 +214,9 @@ export function createFleet(context: SourceContext): Fleet {
           config,
           source: open(config),
           launchHash: config.launchHash,
+          stamp: vault.stampOf(config),
           successor: null,
+          nextStamp: null,
         };
         byId.set(slot.id, slot);
         report.started.push(config.key);
@@ -197,7 +228,13 @@ export function createFleet(context: SourceContext): Fleet {
         retire(slot.source);
         if (slot.successor !== null) void slot.successor.close();
       }
-      return report;
+      // Under another name a server may be given other secrets.
+      const refilled = refill();
+      return {
+        ...report,
+        replaced: [...report.replaced, ...refilled],
+        kept: report.kept.filter((key) => !refilled.includes(key)),
+      };
     },
     contributions: () =>
       slots.map(({ id, config, source }) => ({

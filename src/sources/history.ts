@@ -2,8 +2,11 @@
 import type { Events } from '../events.ts';
 import type { Tail } from './tail.ts';
 
-/** `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. */
-export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'closed';
+/**
+ * `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. `locked`: not
+ * started, because it needs a secret that is not set.
+ */
+export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'locked' | 'closed';
 
 export interface Transition {
   /** When, as ISO 8601. */

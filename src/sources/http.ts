@@ -9,6 +9,7 @@ import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
+import type { Clean } from '../secrets/clean.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
 import { ACKNOWLEDGED } from './greeting.ts';
 import type { Guest } from './guest.ts';
@@ -25,6 +26,8 @@ export interface HttpOptions {
   readonly maxMessage: number;
   /** Takes secrets out of what goes into errors. */
   readonly redact: (text: string) => string;
+  /** Takes the secrets that it was given out of a message; null where there are none. */
+  readonly clean: Clean | null;
   /** Whose connection it is; null where it is everybody's. */
   readonly guest: Guest | null;
 }
@@ -36,7 +39,7 @@ export async function openHttp(
 ): Promise<Connection> {
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
   const { Pool } = await import('undici');
-  const { source, maxMessage, redact } = options;
+  const { source, maxMessage, redact, clean } = options;
   const url = new URL(launch.url);
   const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
   const pool = new Pool(url.origin, { ...settings, connections: MOST_CALLS });
@@ -111,7 +114,8 @@ export async function openHttp(
     stream.stop();
   };
 
-  const receive = (waiting: Waiting | null, bytes: Buffer) => {
+  const receive = (waiting: Waiting | null, said: Buffer) => {
+    const bytes = clean === null ? said : clean(said);
     heard++;
     if (bytes.length > LONG) receiveLong(waiting, [bytes]);
     else if (readUsualAnswer(bytes)) pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
@@ -176,10 +180,10 @@ export async function openHttp(
         forgotten(waiting);
       } else if (status >= 300) {
         // The body may hold a JSON-RPC error for this very request, which says more than the status.
-        if (waiting !== null) settleQuietly(waiting, join(parts));
+        if (waiting !== null) settleQuietly(waiting, clean === null ? join(parts) : clean(join(parts)));
         broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`, status);
       } else {
-        if (parts.length === 1) receive(waiting, parts[0]!);
+        if (parts.length === 1 || (parts.length > 1 && clean !== null)) receive(waiting, join(parts));
         else if (parts.length > 1) receiveLong(waiting, parts);
         if (!comeBack(exchange)) broken(waiting, 'ended its reply without an answer');
       }

@@ -12,6 +12,7 @@ import type { Guest } from './guest.ts';
 import type { Checks } from './health.ts';
 import type { Report } from './history.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import type { Vault } from './vault.ts';
 
 export interface SourceStatus extends Report {
   readonly revision: string | null;
@@ -63,6 +64,7 @@ export interface SourceContext {
   readonly offers: OfferStore;
   readonly verdicts: VerdictStore;
   readonly limits: LimitsConfig;
+  readonly vault: Vault;
   /** The offer or the presence changed. */
   changed(): void;
   /** A resource that was subscribed to changed: for all who did, or for this one alone. */

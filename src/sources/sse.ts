@@ -20,7 +20,7 @@ import { createQuestions } from './questions.ts';
 
 export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
   const { Pool } = await import('undici');
-  const { source, maxMessage, redact } = options;
+  const { source, maxMessage, redact, clean } = options;
   const url = new URL(launch.url);
   const pool = new Pool(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
   const own = Object.entries(launch.headers).flat();
@@ -62,7 +62,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     pending.fail(waiting.id, new GatewayError('source_broken', redact(`Server "${source}" ${text}.`)));
   }
 
-  const receive = (bytes: Buffer) => {
+  const receive = (said: Buffer) => {
+    const bytes = clean === null ? said : clean(said);
     heard++;
     const long = bytes.length > LONG ? readLongAnswer([bytes]) : null;
     if (long !== null) pending.deliver(long.id, long.result);

@@ -9,6 +9,7 @@ import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { readUsualAnswer, usual } from '../protocol/usual.ts';
+import type { Clean } from '../secrets/clean.ts';
 import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
 import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './greeting.ts';
 import type { Guest } from './guest.ts';
@@ -33,6 +34,8 @@ export interface StdioOptions {
   readonly maxMessage: number;
   /** Takes secrets out of what goes into errors. */
   readonly redact: (text: string) => string;
+  /** Takes the secrets that it was given out of a message; null where there are none. */
+  readonly clean: Clean | null;
   /** Whose connection it is; null where it is everybody's. */
   readonly guest: Guest | null;
   /** Everything the server writes to its standard error. */
@@ -40,7 +43,7 @@ export interface StdioOptions {
 }
 
 export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
-  const { source, redact } = options;
+  const { source, redact, clean } = options;
   const child = spawnServer(launch);
   const group = child.pid ?? null;
   if (group !== null) watchGroup(group);
@@ -152,8 +155,8 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
   };
 
   const reader = createLineReader(options.maxMessage, {
-    line: receive,
-    parts: receiveParts,
+    line: clean === null ? receive : (line) => receive(clean(line)),
+    parts: clean === null ? receiveParts : (parts) => receiveParts([clean(join(parts))]),
     tooLong(limit, head) {
       const text = `Server "${source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
       note(text);

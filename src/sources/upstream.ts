@@ -23,6 +23,7 @@ import { createRepeats } from './repeats.ts';
 import { createRetry } from './retry.ts';
 import type { Source, SourceContext } from './source.ts';
 import { createTail } from './tail.ts';
+import { SecretMissing } from './vault.ts';
 import { createWishes } from './wishes.ts';
 
 /** A server that forgets this often in a row gets pauses too. */
@@ -98,7 +99,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   async function open(): Promise<Connection> {
-    // While a failed server is tried again it stays `down`, so that the reason can be read.
+    // While a failed server is tried again it stays `down`, so that one can read why.
     if (states.state !== 'asleep' && states.state !== 'down') moved('starting', '');
     try {
       await parting;
@@ -108,7 +109,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       // A few servers end at a question that they do not know: the next time they are not asked it.
       const fled = error instanceof AttemptFailure && error.early && error.died && config.launch.kind === 'stdio';
       if (fled) mayProbe = !mayProbe;
-      if (!isClosed()) retryLater(messageOf(error));
+      if (!isClosed()) retryLater(messageOf(error), error instanceof SecretMissing);
       throw unavailable(messageOf(error));
     } finally {
       opening = null;
@@ -209,15 +210,14 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     retry.failed();
   }
 
-  function retryLater(reason: string): void {
-    moved('down', reason);
-    retry.later();
+  function retryLater(reason: string, isLocked = false): void {
+    moved(isLocked ? 'locked' : 'down', reason);
+    if (!isLocked) retry.later();
   }
 
   async function refresh(kind: Kind): Promise<void> {
     const asked = connection;
-    if (asked === null || greeting === null) return;
-    if (!greeting.kinds.includes(kind)) return;
+    if (asked === null || greeting === null || !greeting.kinds.includes(kind)) return;
     const deadline = Date.now() + config.startTimeout;
     try {
       const listed = await listOffer(asked, greeting, deadline, [kind]);

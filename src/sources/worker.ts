@@ -6,11 +6,13 @@ import { lstat, mkdir, unlink } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../errors.ts';
+import { cleaned } from '../events.ts';
 import { decodeString, findMember, readMembers, toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { readMessage } from '../protocol/read.ts';
 import { LATEST_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
+import type { Clean } from '../secrets/clean.ts';
 import type { Connection, ConnectionEvents, Request } from './connection.ts';
 import { createPending, failing } from './pending.ts';
 import { spawnServer } from './spawn.ts';
@@ -36,6 +38,7 @@ export interface WorkerOptions {
   /** Milliseconds until it has to be there. */
   readonly startTimeout: number;
   readonly redact: (text: string) => string;
+  readonly clean: Clean | null;
   /** Whether it is no longer wanted. */
   isClosed(): boolean;
   /** What the worker, and the tools in it, write to their standard output and error. */
@@ -62,7 +65,7 @@ export async function openWorker(
   options: WorkerOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  const { source, redact } = options;
+  const { source, redact, clean } = options;
   await makeOwn(launch.socketFolder);
   await unlink(launch.socket).catch(() => {});
   const [file, ...args] = launch.command as [string, ...string[]];
@@ -156,11 +159,11 @@ export async function openWorker(
     abandoned.delete(number);
     if (ok !== undefined && line.toString('latin1', ok.start, ok.end) === 'true' && result !== undefined)
       pending.deliver(number, line.subarray(result.start, result.end));
-    else
-      pending.deliver(
-        number,
-        errorResult(error === undefined ? {} : JSON.parse(line.toString('utf8', error.start, error.end))),
-      );
+    else {
+      // A tool that fails with its address, or prints its surroundings, tells what it was given.
+      const said: unknown = error === undefined ? {} : JSON.parse(line.toString('utf8', error.start, error.end));
+      pending.deliver(number, errorResult(cleaned(said, redact) as object));
+    }
   }
 
   function hear(op: string, line: Buffer, id: Span): void {
@@ -188,8 +191,8 @@ export async function openWorker(
   }
 
   const reader = createLineReader(options.maxMessage, {
-    line: receive,
-    parts: (parts) => receive(Buffer.concat(parts)),
+    line: clean === null ? receive : (line) => receive(clean(line)),
+    parts: (parts) => receive(clean === null ? Buffer.concat(parts) : clean(Buffer.concat(parts))),
     tooLong(limit, head) {
       const id = /"id":\s*"(\d+)"/.exec(head.toString('latin1', 0, 200))?.[1];
       const text = `Server "${source}" answered with more than ${limit} bytes. Raise limits.message to allow it.`;

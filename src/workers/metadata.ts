@@ -4,6 +4,7 @@ import { didYouMean } from '../catalog/similar.ts';
 import { text } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
 import { messageOf } from '../errors.ts';
+import { OURS } from '../secrets/names.ts';
 import { METADATA_FILE } from './tool-files.ts';
 
 export interface Metadata {
@@ -19,8 +20,6 @@ export interface Metadata {
 export const NO_METADATA: Metadata = { description: '', version: '', author: '', secrets: [], env: {} };
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** They would change what starts a worker, not what its tools do. */
-const OURS = /^(LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PATH|HOME|ENV|BASH_ENV)$/;
 
 const name = z
   .string({ error: 'needs names of environment variables' })

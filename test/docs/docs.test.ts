@@ -10,11 +10,12 @@ import { figureChecks } from './figures.ts';
 import { readAnchors, readLinks, readRows } from './markdown.ts';
 import { root, runPage, toPattern } from './page.ts';
 import { probeChecks } from './probes.ts';
+import { secretChecks } from './secrets.ts';
 
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 
 describe('every block does what the page says', () => {
-  it.each(pages)('%s', (page) => runPage(page, { ...figureChecks, ...probeChecks }), 60_000);
+  it.each(pages)('%s', (page) => runPage(page, { ...figureChecks, ...probeChecks, ...secretChecks }), 60_000);
 });
 
 describe('docs/configuration.md has every key with its default', () => {
@@ -38,6 +39,7 @@ describe('docs/configuration.md has every key with its default', () => {
     ['limits', schema.properties?.limits],
     ['audit', schema.properties?.audit],
     ['security', schema.properties?.security],
+    ['secrets', schema.properties?.secrets],
     ['folders', schema.properties?.folders],
     ['limits of calls', schema.$defs?.ToolLimits],
   ];

@@ -1,0 +1,135 @@
+/**
+ * The file that secrets are kept in: one JSON object that says how its key is made of a passphrase, around a Fernet token.
+ * Whatever stands beside the token is bound to it, so that a changed byte anywhere is noticed.
+ */
+import { pbkdf2, randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { decrypt, encrypt } from './fernet.ts';
+
+/** Rounds of PBKDF2 that a new file gets. One with fewer is written anew at the next change. */
+export const ROUNDS = 600_000;
+const FEWEST = 1_000;
+/** More would be a way to keep us busy. */
+const MOST = 10_000_000;
+const SALT = 16;
+
+const KDF = 'pbkdf2-hmac-sha256';
+const CIPHER = 'fernet';
+const KEYS = 'cipher,ciphertext,created_at,kdf,nonce,salt,version';
+
+/** How a key is made of a passphrase. */
+export interface Recipe {
+  /** Base64. */
+  readonly salt: string;
+  readonly rounds: number;
+}
+
+export interface Envelope extends Recipe {
+  readonly nonce: string;
+  readonly ciphertext: string;
+  readonly created: string;
+}
+
+/** The keys of one passphrase. Making one takes half a second, so the last ones are remembered. */
+export interface Keyring {
+  keyFor(recipe: Recipe): Promise<Buffer>;
+}
+
+const REMEMBERED = 3;
+const derive = promisify(pbkdf2);
+
+export function createKeyring(passphrase: string): Keyring {
+  const keys = new Map<string, Promise<Buffer>>();
+  return {
+    keyFor({ salt, rounds }) {
+      const name = `${salt} ${rounds}`;
+      const known = keys.get(name);
+      if (known !== undefined) return known;
+      const made = derive(passphrase, Buffer.from(salt, 'base64'), rounds, 32, 'sha256');
+      keys.set(name, made);
+      if (keys.size > REMEMBERED) keys.delete(keys.keys().next().value!);
+      return made;
+    },
+  };
+}
+
+export function newRecipe(rounds: number = ROUNDS): Recipe {
+  return { salt: randomBytes(SALT).toString('base64'), rounds };
+}
+
+/** Throws an error that says in a few words what is wrong with it. */
+export function readEnvelope(text: string): Envelope {
+  const value = parse(text);
+  const { version, kdf, cipher, salt, nonce, ciphertext, created_at: created } = value;
+  if (version !== 1)
+    throw new Error(`it is of version ${JSON.stringify(version)}, and this Toolgate knows version 1 only`);
+  const { name, iterations: rounds, ...rest } = (isMap(kdf) ? kdf : {}) as Record<string, unknown>;
+  if (name !== KDF) throw new Error(`its key is made by ${JSON.stringify(name)}, and this Toolgate knows ${KDF} only`);
+  if (cipher !== CIPHER)
+    throw new Error(`it is encrypted with ${JSON.stringify(cipher)}, and this Toolgate knows ${CIPHER} only`);
+  if (Object.keys(rest).length > 0 || Object.keys(value).sort().join() !== KEYS)
+    throw new Error('it has other keys than it should');
+  if (typeof rounds !== 'number' || !Number.isInteger(rounds) || rounds < FEWEST || rounds > MOST)
+    throw new Error(`its number of iterations is not from ${FEWEST} to ${MOST}`);
+  if (!isBase64(salt, 8) || !isBase64(nonce, 16)) throw new Error('its salt or nonce is damaged');
+  if (typeof ciphertext !== 'string' || typeof created !== 'string' || !TIME.test(created))
+    throw new Error('its ciphertext or time is damaged');
+  return { salt, rounds, nonce, ciphertext, created };
+}
+
+/** The text in an envelope. Throws where it was not made with this key, or was changed since. */
+export function openEnvelope({ nonce, ciphertext, created }: Envelope, key: Buffer): string {
+  const opened = decrypt(ciphertext, key);
+  if (opened === null) throw new Error('it was written with another key, or changed since');
+  if (opened.nonce.toString('base64') !== nonce || !isTimeOf(created, opened.seconds))
+    throw new Error('it was changed since it was written');
+  return opened.message.toString();
+}
+
+export function sealEnvelope(message: string, { salt, rounds }: Recipe, key: Buffer): string {
+  const seconds = Math.floor(Date.now() / 1000);
+  const nonce = randomBytes(16);
+  // Without a blank or a line break, so that no byte of it may be another one.
+  return JSON.stringify({
+    version: 1,
+    kdf: { name: KDF, iterations: rounds },
+    cipher: CIPHER,
+    salt,
+    nonce: nonce.toString('base64'),
+    ciphertext: encrypt(Buffer.from(message), key, seconds, nonce),
+    created_at: toTime(seconds),
+  });
+}
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isMap(value)) return value;
+  } catch {
+    // What the parser says shows parts of the text.
+  }
+  throw new Error('it is no JSON object, or not all of one');
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isBase64(text: unknown, least: number): text is string {
+  if (typeof text !== 'string') return false;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length >= least && bytes.length <= 64 && bytes.toString('base64') === text;
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
+const OWN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+
+function toTime(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+}
+
+/** To the second where we wrote it; other programs look at the clock twice. */
+function isTimeOf(created: string, seconds: number): boolean {
+  if (OWN_TIME.test(created)) return created === toTime(seconds);
+  return Math.abs(Date.parse(created) / 1000 - seconds) < 60;
+}

@@ -1,0 +1,133 @@
+/**
+ * The secrets that servers are given, as they are now. A server that has places for some gets them when it is started, and
+ * not before; nothing keeps the filled launch. The first look at the store is awaited by those servers alone.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Launch, ServerConfig, VaultConfig } from '../config/config.ts';
+import { fillLaunch, secretsIn } from '../config/launch.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import { type Clean, createClean } from '../secrets/clean.ts';
+import { NO_SECRETS, type Secrets, secretsFor, valuesOf } from '../secrets/payload.ts';
+import { findKey } from '../store/secret-key.ts';
+import { openSecretStore } from '../store/secrets.ts';
+
+/** A server cannot be started before somebody sets a secret. */
+export class SecretMissing extends GatewayError {
+  constructor(names: readonly string[], problem: string | null) {
+    const waits = names.length === 1 ? 'waits for the secret' : 'waits for the secrets';
+    const help = problem?.replace(/\.$/, '') ?? names.map((name) => `toolgate secrets set ${name}`).join('; ');
+    super('source_unavailable', `${waits} ${names.join(', ')}: ${help}`);
+  }
+}
+
+export interface Filled {
+  readonly launch: Launch;
+  /** Takes what it was given out of what it says; null where there is nothing to take out. */
+  readonly clean: Clean | null;
+}
+
+export interface Vault {
+  /** Rejects with SecretMissing where there is not all that the server needs. */
+  fill(config: ServerConfig): Promise<Filled>;
+  /** Changes with the values that the server is given and how they are kept back, and tells nothing of them; null while they are not known yet. */
+  stampOf(config: ServerConfig): string | null;
+  /** Looks at the store again. Gives what is wrong with it; then the secrets stay as they are. */
+  reload(): Promise<string | null>;
+  /** What was wrong with the store the last time. */
+  readonly problem: string | null;
+}
+
+export interface VaultOptions {
+  readonly dataDir: string;
+  readonly vault: () => VaultConfig;
+  /** From here on these must not be told. */
+  learn(values: readonly string[]): void;
+  /** Other secrets are in force, or the first are. */
+  changed(): void;
+}
+
+/** What a server without secrets is filled with. */
+const NOTHING: readonly string[] = [];
+
+export function createVault({ dataDir, vault, learn, changed }: VaultOptions): Vault {
+  let secrets: Secrets = NO_SECRETS;
+  let problem: string | null = null;
+  let isKnown = false;
+  // Of this process alone: what is stamped with it cannot be guessed from a stamp.
+  const stamping = randomBytes(32);
+  let store = openSecretStore(dataDir, vault());
+  let opened = vault();
+
+  async function look(): Promise<string | null> {
+    const settings = vault();
+    // One store as long as it can be: it remembers its key.
+    if (!isSame(settings, opened)) store = openSecretStore(dataDir, settings);
+    opened = settings;
+    try {
+      const key = await findKey(settings).catch(() => null);
+      if (key !== null && !key.isInsecure) learn([key.passphrase]);
+      const found = await store.read();
+      learn(valuesOf(found));
+      secrets = found;
+      problem = null;
+    } catch (error) {
+      problem = messageOf(error);
+    }
+    isKnown = true;
+    changed();
+    return problem;
+  }
+
+  // One after the other, so that the last look is the one that counts.
+  let last: Promise<string | null> = look();
+
+  function namesOf({ launch, namespace }: ServerConfig): readonly string[] {
+    if (launch.kind === 'folder') return [...new Set([...secretsIn(launch), ...secretsFor(secrets, namespace).keys()])];
+    const names = secretsIn(launch);
+    return names.length === 0 ? NOTHING : names;
+  }
+
+  return {
+    async fill(config) {
+      const { launch, namespace } = config;
+      // Folders are given all that there are for them, asked for or not.
+      if (launch.kind !== 'folder' && secretsIn(launch).length === 0) return { launch, clean: null };
+      if (!isKnown) await last;
+      const given = secretsFor(secrets, namespace);
+      const missing = secretsIn(launch).filter((name) => !given.has(name));
+      if (missing.length > 0) throw new SecretMissing(missing, problem);
+      const filled = fillLaunch(launch, (name) => given.get(name));
+      const values = namesOf(config).flatMap((name) => given.get(name) ?? []);
+      return {
+        launch: filled.kind === 'folder' ? withSecrets(filled, given) : filled,
+        clean: vault().redactResults ? createClean(values) : null,
+      };
+    },
+    stampOf(config) {
+      const names = namesOf(config);
+      if (names.length === 0 && config.launch.kind !== 'folder') return '';
+      if (!isKnown) return null;
+      const given = secretsFor(secrets, config.namespace);
+      const values = names.map((name) => [name, given.get(name) ?? null]);
+      return createHmac('sha256', stamping)
+        .update(JSON.stringify([vault().redactResults, values]))
+        .digest('hex');
+    },
+    reload() {
+      last = last.then(look);
+      return last;
+    },
+    get problem() {
+      return problem;
+    },
+  };
+}
+
+/** What the configuration says goes before secrets, and those before what the folder says itself. */
+function withSecrets(launch: Extract<Launch, { kind: 'folder' }>, given: ReadonlyMap<string, string>): Launch {
+  return { ...launch, defaults: {}, env: { ...launch.defaults, ...Object.fromEntries(given), ...launch.env } };
+}
+
+function isSame(a: VaultConfig, b: VaultConfig): boolean {
+  return a.key() === b.key() && a.keyFile === b.keyFile && a.allowInsecure === b.allowInsecure;
+}

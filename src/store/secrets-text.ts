@@ -1,0 +1,86 @@
+/** All secrets as a text for a person to edit, and what that person changed. */
+import { isMap } from '../config/fields.ts';
+import { parseConfig } from '../config/parse.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import { type Scope, type Secrets, secretsOf } from '../secrets/payload.ts';
+import type { SecretChange } from './secrets.ts';
+import type { SecretStatus } from './secrets-meta.ts';
+
+const HEAD = `# Secrets of Toolgate. They are encrypted when you save and leave the editor; this file is removed.
+# Values stand in quotes. One that is left empty waits for somebody to set it. Remove a line to remove the secret.
+`;
+
+export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[]): string {
+  const lines = (scope: Scope, indent: string) =>
+    statuses
+      .filter((one) => one.scope === scope)
+      .map(({ name }) => {
+        const value = secretsOf(secrets, scope).get(name);
+        // As JSON has it: every such text is one of YAML too.
+        return `${indent}${JSON.stringify(name)}:${value === undefined ? '' : ` ${JSON.stringify(value)}`}\n`;
+      })
+      .join('');
+  const scopes = [...new Set(statuses.map(({ scope }) => scope))].filter((scope) => scope !== null);
+  const global = lines(null, '  ');
+  const named = scopes.map((scope) => `  ${JSON.stringify(scope)}:\n${lines(scope, '    ')}`).join('');
+  return `${HEAD}global:\n${global}namespaces:\n${named}`;
+}
+
+/** Throws an error that shows names and lines, and never a value. */
+export async function changesIn(
+  text: string,
+  secrets: Secrets,
+  statuses: readonly SecretStatus[],
+): Promise<SecretChange[]> {
+  const edited = await read(text);
+  const isIt = (a: { name: string; scope: Scope }, b: { name: string; scope: Scope }) =>
+    a.name === b.name && a.scope === b.scope;
+  const gone = statuses
+    .filter((one) => !edited.some((other) => isIt(one, other)))
+    .map(({ name, scope }) => ({ name, scope, value: undefined }));
+  const changed = edited.filter((one) => {
+    const before = statuses.find((other) => isIt(one, other));
+    if (before === undefined) return true;
+    return (secretsOf(secrets, one.scope).get(one.name) ?? null) !== one.value;
+  });
+  return [...changed, ...gone];
+}
+
+async function read(text: string): Promise<{ name: string; scope: Scope; value: string | null }[]> {
+  let value: unknown;
+  try {
+    ({ value } = await parseConfig(text, 'secrets.yaml'));
+  } catch (error) {
+    // What the parser says may quote the line.
+    const line = /^secrets\.yaml:(\d+)/.exec(messageOf(error))?.[1];
+    throw new GatewayError(
+      'usage',
+      `${line === undefined ? 'It' : `Line ${line}`} is not valid YAML. Values with other characters than letters and digits stand in quotes.`,
+    );
+  }
+  const { global, namespaces, ...others } = toMap(value, 'the file');
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    throw new GatewayError(
+      'usage',
+      `There is a key beside "global" and "namespaces". Secrets stand below one of them.`,
+    );
+  return [
+    ...readScope(null, global, 'global'),
+    ...Object.entries(toMap(namespaces, 'namespaces')).flatMap(([scope, named]) => readScope(scope, named, scope)),
+  ];
+}
+
+function readScope(scope: Scope, named: unknown, where: string) {
+  return Object.entries(toMap(named, where)).map(([name, value]) => {
+    if (value !== null && typeof value !== 'string')
+      throw new GatewayError('usage', `The value of ${name} in ${where} is no text. Put it in quotes.`);
+    return { name, scope, value: value === '' ? null : value };
+  });
+}
+
+function toMap(value: unknown, where: string): Record<string, unknown> {
+  if (value === undefined || value === null) return {};
+  if (isMap(value)) return value;
+  throw new GatewayError('usage', `"${where}" needs lines such as NAME: "value" below it.`);
+}

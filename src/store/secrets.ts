@@ -1,0 +1,229 @@
+/**
+ * The secret store: `secrets.enc` with the values, encrypted, and `secrets.meta.yaml` with what there is, in the data
+ * folder. Several processes may change it at the same time, and a running gateway watches it. A file that cannot be opened
+ * is reported and never overwritten.
+ */
+import { readdir, readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { VaultConfig } from '../config/config.ts';
+import { GatewayError, messageOf } from '../errors.ts';
+import {
+  createKeyring,
+  type Envelope,
+  type Keyring,
+  newRecipe,
+  openEnvelope,
+  type Recipe,
+  ROUNDS,
+  readEnvelope,
+  sealEnvelope,
+} from '../secrets/envelope.ts';
+import { isNamespace, nameProblem } from '../secrets/names.ts';
+import {
+  NO_SECRETS,
+  printSecrets,
+  readSecrets,
+  type Scope,
+  type Secrets,
+  secretsOf,
+  valueProblem,
+  withSecret,
+} from '../secrets/payload.ts';
+import { replaceFileForGood } from './files.ts';
+import { withLock } from './lock.ts';
+import { checked, findKey, keyMissing } from './secret-key.ts';
+import { inOrder, readMeta, type SecretStatus, statusesOf, writeMeta } from './secrets-meta.ts';
+
+export interface SecretStore {
+  readonly file: string;
+  readonly metaFile: string;
+  /** All that are set; none, and no key needed, where there is no file. Throws where it cannot be opened. */
+  read(): Promise<Secrets>;
+  /** What there is, without a value. Needs no key; with one, what is set is certain. */
+  list(): Promise<SecretStatus[]>;
+  set(name: string, scope: Scope, value: string): Promise<void>;
+  /** Notes that somebody wants it. What is set stays set. */
+  prepare(name: string, scope: Scope): Promise<void>;
+  /** False where there is no such secret. */
+  remove(name: string, scope: Scope): Promise<boolean>;
+  /** Many at once: a value, null for a placeholder, undefined to remove. */
+  change(changes: readonly SecretChange[]): Promise<void>;
+  /** Encrypts all of them with another passphrase. False where there are none. */
+  rotate(passphrase: string): Promise<boolean>;
+}
+
+export interface SecretChange {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly value: string | null | undefined;
+}
+
+/** Larger is some other file. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** `rounds` is for those who can do with fewer, such as tests. */
+export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: number = ROUNDS): SecretStore {
+  const file = join(dataDir, 'secrets.enc');
+  const metaFile = join(dataDir, 'secrets.meta.yaml');
+  /** Its lock is `secrets.lock`. */
+  const locked = join(dataDir, 'secrets');
+  let rings: { readonly passphrase: string; readonly ring: Keyring } | null = null;
+
+  async function keyring(): Promise<Keyring> {
+    const key = await findKey(vault);
+    if (key === null) throw keyMissing();
+    if (rings?.passphrase !== key.passphrase)
+      rings = { passphrase: key.passphrase, ring: createKeyring(key.passphrase) };
+    return rings.ring;
+  }
+
+  async function envelope(): Promise<Envelope | null> {
+    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+      throw damaged(error.code ?? error.message);
+    });
+    if (text === null) return null;
+    if (text.length > MOST_BYTES) throw damaged('it is far too large');
+    return attempt(() => readEnvelope(text));
+  }
+
+  function open(found: Envelope | null, key: Buffer): Secrets {
+    return found === null ? NO_SECRETS : attempt(() => readSecrets(openEnvelope(found, key)));
+  }
+
+  function attempt<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw damaged(messageOf(error));
+    }
+  }
+
+  function damaged(why: string): GatewayError {
+    return new GatewayError(
+      'config_invalid',
+      `${file} cannot be opened: ${why}. Give the key that it was written with, or put a copy of the file in its place.`,
+    );
+  }
+
+  /**
+   * Keys are made before the lock is taken, because that takes long: whoever finds a file of another key there comes back
+   * with that one. `next` is the keyring to write with, where that is another one. Gives what there was before.
+   */
+  async function update(changes: readonly SecretChange[], next?: Keyring): Promise<Secrets> {
+    const ring = await keyring();
+    const fresh = newRecipe(rounds);
+    for (;;) {
+      const before = await envelope();
+      if (before !== null) await ring.keyFor(before);
+      const isOld = before === null || before.rounds < rounds || next !== undefined;
+      const recipe: Recipe = isOld ? fresh : before;
+      const key = await (next ?? ring).keyFor(recipe);
+      const done = await withLock(locked, async () => {
+        const found = await envelope();
+        if (found?.salt !== before?.salt || found?.rounds !== before?.rounds) return null;
+        const secrets = open(found, found === null ? key : await ring.keyFor(found));
+        const changed = changes.reduce(
+          (all, { name, scope, value }) => withSecret(all, scope, name, value ?? null),
+          secrets,
+        );
+        // Read first: where it makes no sense nothing is changed.
+        const meta = await readMeta(metaFile);
+        const text = printSecrets(changed);
+        if (text !== printSecrets(secrets) || (found !== null && isOld))
+          await replaceFileForGood(file, sealEnvelope(text, recipe, key));
+        await writeMeta(metaFile, told(changed, meta, changes));
+        await tidy();
+        return secrets;
+      });
+      if (done !== null) return done;
+    }
+  }
+
+  /** What those left behind who were killed while they wrote; they had the lock, which is ours now. */
+  async function tidy(): Promise<void> {
+    for (const name of await readdir(dataDir).catch(() => []))
+      if (/^secrets\.(?:enc|meta\.yaml)\.\d+\.\d+\.tmp$/.test(name)) await unlink(join(dataDir, name)).catch(() => {});
+  }
+
+  async function change(changes: readonly SecretChange[]): Promise<void> {
+    for (const one of changes) check(one);
+    await update(changes);
+  }
+
+  return {
+    file,
+    metaFile,
+    async read() {
+      const found = await envelope();
+      if (found === null) return NO_SECRETS;
+      return open(found, await (await keyring()).keyFor(found));
+    },
+    async list() {
+      const known = await readMeta(metaFile);
+      const found = await envelope();
+      if (found === null) return inOrder(known.filter(({ status }) => status === 'placeholder'));
+      if ((await findKey(vault)) === null) return inOrder(known);
+      return statusesOf(open(found, await (await keyring()).keyFor(found)), known);
+    },
+    change,
+    set: (name, scope, value) => change([{ name, scope, value }]),
+    async prepare(name, scope) {
+      check({ name, scope, value: null });
+      // Needs no key: nothing of the values is touched.
+      await withLock(locked, async () => {
+        const known = await readMeta(metaFile);
+        if (known.some((one) => one.name === name && one.scope === scope)) return;
+        await writeMeta(metaFile, inOrder([...known, waitingFor(name, scope)]));
+      });
+    },
+    async remove(name, scope) {
+      const gone = { name, scope, value: undefined };
+      check(gone);
+      const isIt = (one: SecretStatus) => one.name === name && one.scope === scope;
+      const waits = (await readMeta(metaFile)).some((one) => isIt(one) && one.status === 'placeholder');
+      if ((await envelope()) !== null) return secretsOf(await update([gone]), scope).has(name) || waits;
+      if (waits)
+        await withLock(locked, async () =>
+          writeMeta(
+            metaFile,
+            (await readMeta(metaFile)).filter((one) => !isIt(one)),
+          ),
+        );
+      return waits;
+    },
+    async rotate(passphrase) {
+      const next = createKeyring(checked(passphrase, 'the new one'));
+      if ((await envelope()) === null) return false;
+      await update([], next);
+      return true;
+    },
+  };
+}
+
+function check({ name, scope, value }: SecretChange): void {
+  const problem =
+    nameProblem(name) ??
+    (scope === null || isNamespace(scope) ? null : 'A namespace is named with letters, digits, "_", "." and "-"') ??
+    (typeof value === 'string' ? valueProblem(value)?.replace(/^/, 'The value ') : null) ??
+    null;
+  if (problem !== null) throw new GatewayError('usage', `${problem}.`);
+}
+
+function waitingFor(name: string, scope: Scope): SecretStatus {
+  return { name, scope, status: 'placeholder', updated: new Date().toISOString() };
+}
+
+/** What there is after these changes. */
+function told(
+  secrets: Secrets,
+  known: readonly SecretStatus[],
+  changes: readonly SecretChange[],
+): readonly SecretStatus[] {
+  const changeOf = (scope: Scope, name: string) => changes.find((one) => one.name === name && one.scope === scope);
+  const kept = known.filter(({ name, scope }) => changeOf(scope, name) === undefined);
+  const waiting = changes
+    .filter(({ value, name, scope }) => value === null && !secretsOf(secrets, scope).has(name))
+    .map(({ name, scope }) => waitingFor(name, scope));
+  return statusesOf(secrets, [...kept, ...waiting], (scope, name) => changeOf(scope, name) !== undefined);
+}

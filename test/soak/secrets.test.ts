@@ -1,0 +1,6 @@
+import { it } from 'vitest';
+import { killAtRandom } from '../secrets/killing.ts';
+
+const KILLS = 200;
+
+it(`keeps every secret that was acknowledged, through ${KILLS} kills`, () => killAtRandom(KILLS), 300_000);
