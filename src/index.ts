@@ -33,6 +33,7 @@ export { issuerTrouble } from './doors/http/issuer.ts';
 export { openHttpDoor } from './doors/http/open.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/server.ts';
 export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';
+export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
 export type { EventMap, EventName, Events, Listener } from './events.ts';

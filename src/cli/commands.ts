@@ -36,6 +36,8 @@ export interface Options {
   readonly stdin?: boolean;
   readonly out?: string;
   readonly 'new-key-file'?: string;
+  readonly header?: readonly string[];
+  readonly timeout?: string;
   readonly help?: boolean;
   readonly version?: boolean;
 }
@@ -112,6 +114,13 @@ const optionTexts: Readonly<
     value: 'FILE',
     text: 'the key to encrypt with from now on; otherwise it is asked for',
   },
+  header: {
+    type: 'string',
+    multiple: true,
+    value: 'HEADER',
+    text: 'sent with every request, such as "X-Namespace: git"; may be repeated',
+  },
+  timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },
   help: { type: 'boolean', short: 'h', text: 'show this help' },
   version: { type: 'boolean', text: 'show the version' },
 };
@@ -131,6 +140,20 @@ export const commands = {
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and figures to a collector, where OpenTelemetry is installed.',
     ],
     options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
+  },
+  connect: {
+    usage: 'toolgate connect URL',
+    summary: 'MCP on standard input and output, passed on to a gateway elsewhere',
+    details: [
+      'The token of the agent is taken from TOOLGATE_TOKEN, or from the file that TOOLGATE_TOKEN_FILE names.',
+      'It outlasts restarts of the gateway: requests wait for it, and the client is told to look at its lists again.',
+    ],
+    options: ['header', 'timeout'],
+  },
+  wait: {
+    usage: 'toolgate wait URL',
+    summary: 'until the gateway there is ready: exit 0, or 1 when it takes too long',
+    options: ['timeout'],
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',

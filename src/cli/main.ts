@@ -38,6 +38,10 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./stdio.ts')).stdio(options);
     case 'serve':
       return (await import('./serve.ts')).serve(options);
+    case 'connect':
+      return (await import('./connect.ts')).connect(args, options);
+    case 'wait':
+      return (await import('./connect.ts')).wait(args, options);
     case 'list':
       return (await import('./list.ts')).list(args, options);
     case 'toolsets':

@@ -1,0 +1,327 @@
+/**
+ * Standard input and output as a way to a gateway elsewhere: every message goes on as it is, in both eras. It adds nothing
+ * but patience. While the gateway is away, requests wait; when it has forgotten the session, a new one is opened in the
+ * client's own words, and the client is told to look at its lists again. What was under way fails, once, and says so.
+ */
+import type { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { claimedRevision } from '../../protocol/envelope.ts';
+import { oneLine, toBytes } from '../../protocol/json.ts';
+import { createLineReader } from '../../protocol/lines.ts';
+import { claimsRevision, idText, isRequest, isResponse, type Message, parseParams } from '../../protocol/message.ts';
+import { readBatch, readMessage } from '../../protocol/read.ts';
+import { requestMessage } from '../../protocol/rpc.ts';
+import { arrive, exchange, LONGEST, type Outcome, SHORTEST } from './exchange.ts';
+import { keepNews } from './news.ts';
+import {
+  errorLine,
+  errorText,
+  headersFor,
+  INITIALIZED,
+  LISTS,
+  listChanged,
+  lostText,
+  type Marks,
+  NO_PARAMS,
+  noteMarks,
+  statusText,
+  unreachableText,
+} from './words.ts';
+
+export interface RemoteOptions {
+  readonly url: string;
+  /** Asked for each request: a token may be replaced. */
+  headers(): Record<string, string>;
+  /** Milliseconds that a request waits for a gateway that is away. */
+  readonly patience: number;
+  note(message: string): void;
+}
+
+export interface RemoteDoor {
+  /** Resolves when the client has closed its end. */
+  readonly ended: Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Open {
+  readonly abort: AbortController;
+  readonly method: string;
+  answered: boolean;
+}
+
+const NEWLINE = Buffer.from('\n');
+const MOST_LINE = 256 * 1024 * 1024;
+const LISTEN = 'subscriptions/listen';
+
+export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStream, output: Writable): RemoteDoor {
+  const { url, patience, note } = options;
+  const closing = new AbortController();
+  const open = new Map<string, Open>();
+  const subscribed = new Set<string>();
+  const marks: Marks = new Map();
+  let session: string | null = null;
+  let revision: string | null = null;
+  /** What the client said of itself, and which lists it was promised news of. */
+  let greeting: Buffer | null = null;
+  let lists: string[] = [];
+  let level: unknown = null;
+  let opening: Promise<void> | null = null;
+  let isOpened = false;
+  let serial = 0;
+  let renewing: Promise<void> | null = null;
+  let listening: AbortController | null = null;
+
+  function write(message: Buffer): void {
+    if (output.writable) output.write(Buffer.concat([oneLine(message), NEWLINE]));
+  }
+
+  function common(): Record<string, string> {
+    return {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...options.headers(),
+      ...(session !== null && { 'mcp-session-id': session }),
+      ...(revision !== null && { 'mcp-protocol-version': revision }),
+    };
+  }
+
+  const send = (
+    body: Buffer,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+    heard: (message: Buffer) => void,
+    started?: (status: number, named: string | null) => void,
+  ) => exchange(url, { method: 'POST', headers, body, signal, ...(started && { started }) }, output, heard);
+
+  /** Before anything else of the answer: the client may be quick. */
+  function enter(status: number, named: string | null): void {
+    if (status === 200) session = named;
+  }
+
+  /** Whatever the gateway says on a request of the client. */
+  function hear(bytes: Buffer): void {
+    const message = readMessage(bytes);
+    const entry = isResponse(message) && message.idStart >= 0 ? open.get(idText(message)) : undefined;
+    if (entry !== undefined) {
+      entry.answered = true;
+      if (entry.method === 'tools/list') noteMarks(marks, bytes.subarray(message.resultStart, message.resultEnd));
+      if (entry.method === 'initialize') greeted(message);
+    }
+    write(bytes);
+  }
+
+  function greeted({ bytes, resultStart, resultEnd }: Message): void {
+    if (resultStart < 0) return;
+    const result = JSON.parse(bytes.toString('utf8', resultStart, resultEnd)) as {
+      protocolVersion?: unknown;
+      capabilities?: Record<string, { listChanged?: unknown } | undefined>;
+    };
+    revision = typeof result.protocolVersion === 'string' ? result.protocolVersion : null;
+    lists = LISTS.filter((kind) => result.capabilities?.[kind]?.listChanged === true);
+  }
+
+  /** A request of the client, in a session or without. */
+  async function forward(message: Message): Promise<void> {
+    const id = idText(message);
+    const entry = track(id, message.method);
+    const { signal } = entry.abort;
+    const isModern = claimsRevision(message);
+    const until = Date.now() + patience;
+    remember(message);
+    if (!isModern && message.method !== 'initialize') await opened();
+    let outcome: Outcome;
+    let reason = '';
+    for (let tries = 0; ; tries++) {
+      const used = session;
+      const headers = isModern
+        ? { ...common(), ...headersFor(message, claimedRevision(message)!, marks) }
+        : message.method === 'initialize'
+          ? withoutSession(common())
+          : common();
+      const held: Buffer[] = [];
+      // What answers another session is not for the client.
+      const isLost = (status: number) =>
+        status === 404 && !isModern && used !== null && message.method !== 'initialize';
+      const started = message.method === 'initialize' ? enter : undefined;
+      const attempt = () => send(message.bytes, headers, signal, (bytes) => receive(bytes, held), started);
+      outcome = await arrive(attempt, signal, until);
+      if (outcome.kind === 'answered' && isLost(outcome.status) && tries < 3 && !signal.aborted) {
+        await renew(used);
+        continue;
+      }
+      for (const bytes of held) {
+        const told = readMessage(bytes);
+        if (told.idStart >= 0 && open.has(idText(told))) hear(bytes);
+        else reason = errorText(told);
+      }
+      break;
+    }
+    open.delete(id);
+    if (entry.answered || signal.aborted) return;
+    write(errorLine(id, failure(outcome, reason)));
+  }
+
+  /** An error that answers nothing is about the request that it came on: kept back until that is known. */
+  function receive(bytes: Buffer, held: Buffer[]): void {
+    const message = readMessage(bytes);
+    if (message.errorStart < 0) hear(bytes);
+    else held.push(bytes);
+  }
+
+  function failure(outcome: Outcome, reason = ''): string {
+    if (outcome.kind === 'unreachable') return unreachableText(url, outcome.reason);
+    if (outcome.kind === 'broken') return lostText(url, outcome.reason);
+    return outcome.status === 200 ? lostText(url, 'the answer ended early') : statusText(url, outcome.status, reason);
+  }
+
+  function track(id: string, method: string): Open {
+    const entry = { abort: new AbortController(), method, answered: false };
+    closing.signal.addEventListener('abort', () => entry.abort.abort(), { once: true });
+    open.set(id, entry);
+    return entry;
+  }
+
+  /** What has to be said again in a new session. */
+  function remember(message: Message): void {
+    const { method, bytes, paramsStart, paramsEnd } = message;
+    if (method === 'initialize') greeting = paramsStart < 0 ? NO_PARAMS : bytes.subarray(paramsStart, paramsEnd);
+    else if (method === 'logging/setLevel') level = parseParams(message).level;
+    else if (method === 'resources/subscribe') subscribed.add(String(parseParams(message).uri));
+    else if (method === 'resources/unsubscribe') subscribed.delete(String(parseParams(message).uri));
+  }
+
+  /** A new session in the place of the one that the gateway has forgotten; once, however many notice it. */
+  function renew(stale: string | null): Promise<void> {
+    if (session !== stale || greeting === null) return Promise.resolve();
+    renewing ??= greetAgain().finally(() => {
+      renewing = null;
+    });
+    return renewing;
+  }
+
+  async function greetAgain(): Promise<void> {
+    const { signal } = closing;
+    const id = `toolgate-connect-${++serial}`;
+    const hello = requestMessage(id, 'initialize', greeting!);
+    const greet = () => send(hello, withoutSession(common()), signal, (bytes) => greeted(readMessage(bytes)), enter);
+    const outcome = await arrive(greet, signal, Number.POSITIVE_INFINITY);
+    if (outcome.kind !== 'answered' || outcome.status !== 200) return;
+    const say = (message: Buffer) => send(message, common(), signal, () => {});
+    await say(INITIALIZED);
+    for (const uri of subscribed) await say(requestMessage(id, 'resources/subscribe', toBytes({ uri })));
+    if (level !== null) await say(requestMessage(id, 'logging/setLevel', toBytes({ level })));
+    note('the gateway was away, or has forgotten the session: a new one is open');
+    listen();
+    for (const line of listChanged(lists, null)) write(line);
+  }
+
+  /** The stream on which the gateway speaks unasked, in a session. */
+  function listen(): void {
+    listening?.abort();
+    const mine = new AbortController();
+    listening = mine;
+    closing.signal.addEventListener('abort', () => mine.abort(), { once: true });
+    void follow(mine.signal).catch((error: unknown) => note(String(error)));
+  }
+
+  async function follow(signal: AbortSignal): Promise<void> {
+    let lastId = '';
+    for (let pause = SHORTEST; !signal.aborted; ) {
+      const used = session;
+      const headers = { ...common(), ...(lastId !== '' && { 'last-event-id': lastId }) };
+      const began = Date.now();
+      const outcome = await exchange(url, { method: 'GET', headers, signal }, output, write);
+      if (signal.aborted) return;
+      if (outcome.kind !== 'unreachable' && outcome.lastId !== '') lastId = outcome.lastId;
+      if (outcome.kind === 'answered' && outcome.status === 404) {
+        await renew(used);
+        return;
+      }
+      if (outcome.kind === 'answered' && [400, 401, 403, 405].includes(outcome.status)) return;
+      pause = Date.now() - began > LONGEST ? SHORTEST : Math.min(pause * 2, LONGEST);
+      await sleep(pause, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async function forwardListen(message: Message): Promise<void> {
+    const id = idText(message);
+    const { signal } = track(id, LISTEN).abort;
+    const headers = () => ({ ...common(), ...headersFor(message, claimedRevision(message)!, marks) });
+    const post = (heard: (bytes: Buffer) => void) => send(message.bytes, headers(), signal, heard);
+    await keepNews(message, post, signal, write, (outcome) => errorLine(id, failure(outcome)));
+    open.delete(id);
+  }
+
+  /** What wants no answer. */
+  async function pass(bytes: Buffer, method: string): Promise<void> {
+    const until = Date.now() + patience;
+    const sent = arrive(() => send(bytes, common(), closing.signal, write), closing.signal, until);
+    if (method !== 'notifications/initialized') return;
+    opening = sent.then((outcome) => {
+      isOpened = outcome.kind === 'answered' && outcome.status < 300;
+      if (isOpened) listen();
+    });
+  }
+
+  /** Requests on other connections must not overtake the word that opens the session, nor go on without it. */
+  async function opened(): Promise<void> {
+    await opening;
+    if (!isOpened && opening !== null) await pass(INITIALIZED, 'notifications/initialized').then(() => opening);
+  }
+
+  function cancel(message: Message): boolean {
+    const { requestId } = parseParams(message);
+    const entry = open.get(JSON.stringify(requestId));
+    // Without a session the end of the stream is what cancels.
+    if (entry === undefined || session !== null) return false;
+    entry.abort.abort();
+    return true;
+  }
+
+  async function receiveLine(bytes: Buffer): Promise<void> {
+    const batch = readBatch(bytes);
+    const message = batch === null ? readMessage(bytes) : null;
+    if (message === null) {
+      await send(bytes, common(), closing.signal, write);
+    } else if (isRequest(message)) {
+      if (greeting !== null && session === null && !claimsRevision(message)) await renewing;
+      await (message.method === LISTEN ? forwardListen(message) : forward(message));
+    } else if (message.method !== 'notifications/cancelled' || !cancel(message)) {
+      await pass(bytes, message.method);
+    }
+  }
+
+  const reader = createLineReader(MOST_LINE, {
+    line: receiveNow,
+    parts: (parts) => receiveNow(Buffer.concat(parts)),
+    tooLong: (limit) => note(`a message of the client has more than ${limit} bytes and is passed over`),
+  });
+
+  function receiveNow(line: Buffer): void {
+    // The reader may use its buffer again.
+    receiveLine(Buffer.from(line)).catch((error: unknown) =>
+      note(`what the client sent cannot be passed on: ${error instanceof Error ? error.message : String(error)}`),
+    );
+  }
+
+  input.on('data', (chunk: Buffer) => reader.push(chunk));
+  const ended = new Promise<void>((resolve) => {
+    input.once('end', resolve);
+    input.once('close', resolve);
+    output.once('error', () => resolve());
+  });
+
+  return {
+    ended,
+    async close() {
+      closing.abort();
+      if (session === null) return;
+      const signal = AbortSignal.timeout(1_000);
+      await exchange(url, { method: 'DELETE', headers: common(), signal }, output, () => {});
+    },
+  };
+}
+
+function withoutSession({ 'mcp-session-id': _, 'mcp-protocol-version': __, ...headers }: Record<string, string>) {
+  return headers;
+}

@@ -1,0 +1,72 @@
+/** What a client is told, or asked for, by the program between it and a gateway elsewhere. */
+import { toBytes } from '../../protocol/json.ts';
+import type { Message } from '../../protocol/message.ts';
+import { findMirrored, type MirroredArgument, mirrorHeaders } from '../../protocol/mirror.ts';
+import { notificationMessage } from '../../protocol/rpc.ts';
+
+export const LISTS = ['tools', 'resources', 'prompts'] as const;
+
+/** That any list may be another one now. */
+export function listChanged(kinds: readonly string[], subscription: string | null): Buffer[] {
+  const meta =
+    subscription === null ? undefined : `{"_meta":{"io.modelcontextprotocol/subscriptionId":${subscription}}}`;
+  return kinds.map((kind) =>
+    notificationMessage(`notifications/${kind}/list_changed`, meta === undefined ? undefined : Buffer.from(meta)),
+  );
+}
+
+export function errorLine(id: string, message: string): Buffer {
+  return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: -32_000, message })}}`);
+}
+
+/** A call that was under way when the connection broke. */
+export function lostText(url: string, reason: string): string {
+  return `The connection to the gateway at ${url} was lost (${reason}) while this was under way. It may have been done or not: look before you try it again.`;
+}
+
+export function unreachableText(url: string, reason: string): string {
+  return `The gateway at ${url} cannot be reached (${reason}). Try again later.`;
+}
+
+export function statusText(url: string, status: number, reason: string): string {
+  if (status === 401)
+    return `The gateway at ${url} wants the token of an agent: set TOOLGATE_TOKEN, or TOOLGATE_TOKEN_FILE, for toolgate connect.`;
+  const why = reason === '' ? 'is it a Toolgate, and the address that of its /mcp?' : reason;
+  return `The gateway at ${url} answered with status ${status}: ${why}`;
+}
+
+export type Marks = Map<string, readonly MirroredArgument[]>;
+
+/** Keeps which arguments of tools have to be repeated in headers, from a list that comes by. */
+export function noteMarks(marks: Marks, result: Buffer): void {
+  if (!result.includes('x-mcp-header')) return;
+  const { tools = [] } = JSON.parse(result.toString()) as { tools?: { name: string; inputSchema?: unknown }[] };
+  for (const { name, inputSchema } of tools) {
+    const found = findMirrored(inputSchema);
+    if (typeof found !== 'string' && found.length > 0) marks.set(name, found);
+  }
+}
+
+/** The headers that repeat what is in a request without a session. */
+export function headersFor(message: Message, version: string, marks: Marks): Record<string, string> {
+  const { bytes, nameStart, nameEnd, uriStart, uriEnd } = message;
+  const span = message.method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
+  const name = span[0]! < 0 ? '""' : bytes.toString('latin1', span[0], span[1]);
+  const mirrored =
+    message.method === 'tools/call'
+      ? (marks.get(String(JSON.parse(Buffer.from(name, 'latin1').toString()))) ?? null)
+      : null;
+  const pairs = mirrorHeaders(message, name, mirrored);
+  const headers: Record<string, string> = { 'mcp-protocol-version': version };
+  for (let i = 0; i < pairs.length; i += 2) headers[pairs[i]!] = pairs[i + 1]!;
+  return headers;
+}
+
+export const INITIALIZED = notificationMessage('notifications/initialized');
+export const NO_PARAMS = toBytes({});
+
+/** What an error says that answers no request. */
+export function errorText({ bytes, errorStart, errorEnd }: Message): string {
+  const { message } = JSON.parse(bytes.toString('utf8', errorStart, errorEnd)) as { message?: unknown };
+  return typeof message === 'string' ? message : '';
+}

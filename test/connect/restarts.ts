@@ -1,0 +1,76 @@
+/** An agent behind `toolgate connect`, and a gateway that is restarted again and again. */
+import { createServer } from 'node:net';
+import { expect } from 'vitest';
+import { childEnv, startChild } from '../support/child.ts';
+import { openPipe } from '../support/connection.ts';
+import { bin, type HttpGateway, startHttp } from '../support/gateway.ts';
+import { openModernPipe } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
+
+export const config = `controls = []\n${serversToml({ a: server('basic'), slow: server('hang') })}`;
+export const TOKEN = { BEARER_TOKEN: 'the-token-of-the-agent' };
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const held = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = held.address() as { port: number };
+      held.close(() => resolve(port));
+    });
+  });
+}
+
+export const startAt = (port: number, cwd: string): Promise<HttpGateway> =>
+  startHttp({ config, cwd, env: TOKEN, args: ['--port', String(port)] });
+
+export function connectTo(url: string, more: readonly string[] = [], env: Record<string, string> = {}) {
+  const args = [bin, 'connect', url, ...more];
+  return startChild(process.execPath, args, {
+    cwd: tempFolder(),
+    env: childEnv({ HOME: tempFolder(), TOOLGATE_TOKEN: TOKEN.BEARER_TOKEN, ...env }),
+    ending: 'stdin',
+  });
+}
+
+/** Every restart: what is under way gets one answer, what comes later works, and changed lists are told of. */
+export async function outlast(era: 'legacy' | 'modern', restarts: number): Promise<void> {
+  const port = await freePort();
+  const cwd = tempFolder();
+  let gateway = await startAt(port, cwd);
+  const child = connectTo(`http://127.0.0.1:${port}`);
+  const pipe = era === 'legacy' ? openPipe(child) : await openModernPipe(child);
+  if ('connect' in pipe) await pipe.connect();
+  const { client } = pipe;
+  const changes = () => pipe.changes('tools');
+  const call = async (name: string, args: Record<string, unknown>) => {
+    const result = await client.callTool({ name, arguments: args });
+    return ((result as { content: { text: string }[] }).content[0]?.text ?? '') as string;
+  };
+  expect((await client.listTools()).tools.map(({ name }) => name)).toContain('a_echo');
+  for (let i = 0; i < restarts; i++) {
+    const before = changes();
+    const underWay = call('slow_slow', { ms: 60_000 }).then(
+      () => 'answered',
+      (error: Error) => error.message,
+    );
+    await waitFor(async () => (await figure(gateway, 'toolgate_calls_in_flight')) >= 1);
+    gateway.process.kill('SIGKILL');
+    await gateway.exited;
+    expect(await underWay).toMatch(/was lost \(.*\) while this was under way\. It may have been done or not/);
+    // It waits for the gateway.
+    const waiting = call('a_echo', { i });
+    gateway = await startAt(port, cwd);
+    expect(JSON.parse(await waiting)).toEqual({ i });
+    await waitFor(() => changes() > before, 10_000);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain('a_echo');
+  }
+  await gateway.stop();
+}
+
+async function figure(gateway: HttpGateway, name: string): Promise<number> {
+  const headers = { authorization: `Bearer ${TOKEN.BEARER_TOKEN}` };
+  const text = await (await fetch(`${gateway.origin}/metrics`, { headers })).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(name));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
