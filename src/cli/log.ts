@@ -9,7 +9,10 @@ export type LogLevel = (typeof LEVELS)[number];
 export function readLogLevel(text: string): LogLevel {
   const level = LEVELS.find((one) => one === text);
   if (level === undefined)
-    throw new GatewayError('usage', `--log-level is one of ${LEVELS.join(', ')}, not "${text}".`);
+    throw new GatewayError(
+      'usage',
+      `The log level (--log-level or LOG_LEVEL) is one of ${LEVELS.join(', ')}, not "${text}".`,
+    );
   return level;
 }
 

@@ -9,7 +9,7 @@ export function loadOptions(options: Options): LoadOptions {
 }
 
 export async function startGateway(options: Options, defaultLevel: string, audit?: boolean): Promise<Gateway> {
-  const level = readLogLevel(options['log-level'] ?? defaultLevel);
+  const level = readLogLevel(options['log-level'] ?? levelOf(process.env.LOG_LEVEL) ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
   const gateway = await openGateway(config, audit === undefined ? {} : { audit });
   const equipped = options['equip-toolset'];
@@ -21,6 +21,12 @@ export async function startGateway(options: Options, defaultLevel: string, audit
     process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${INSECURE_TEXT}\n`);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
+}
+
+/** Programs in Python say `warning`. */
+function levelOf(variable: string | undefined): string | undefined {
+  const level = variable?.toLowerCase();
+  return level === 'warning' ? 'warn' : level || undefined;
 }
 
 /**

@@ -214,6 +214,8 @@ export interface Config {
   readonly names: 'join' | 'flat';
   readonly nameLimit: number | null;
   readonly startWait: number;
+  /** The revisions of the protocol that clients may speak. */
+  readonly revisions: readonly string[];
   /** What a person has to approve. */
   readonly security: SecurityConfig;
   /** Who may use what; null where everybody may use everything. */

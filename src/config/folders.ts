@@ -6,33 +6,17 @@ import type { Issue } from './issues.ts';
 import { expander } from './launch.ts';
 import { resolveLimits } from './limits.ts';
 import type { Entry, Settings } from './schema.ts';
+import type { Variables } from './variables.ts';
 
 type Defaults = Omit<FoldersConfig, 'named'>;
 
-const MOST_SECONDS = 2_000_000;
-const MOST_CALLS = 1_000_000;
-
-/** The variables of the environment go before what is written. */
-export function resolveFolders({ folders }: Settings, env: Environment, issues: Issue[]): Defaults {
-  const wrong = (name: string, expected: string) =>
-    issues.push({ path: [], message: `the environment variable ${name} is not ${expected}. Correct it` });
-  const number = (name: string, most: number): number | null => {
-    const text = env[name];
-    if (!text) return null;
-    const value = Number(text);
-    if (/^\d+(\.\d+)?$/.test(text) && value <= most) return value;
-    wrong(name, `a number up to ${most}`);
-    return null;
-  };
-  const watcher = env.ENABLE_FS_WATCHER;
-  if (watcher && !['true', 'false'].includes(watcher)) wrong('ENABLE_FS_WATCHER', 'true or false');
-  const seconds = number('TOOL_CALL_TIMEOUT_SECONDS', MOST_SECONDS);
+export function resolveFolders({ folders }: Settings, variables: Variables): Defaults {
   return {
-    watch: watcher ? watcher === 'true' : folders.watch,
-    debounce: number('FS_WATCHER_DEBOUNCE_MS', 60_000) ?? folders.debounce,
-    timeout: seconds === null ? folders.timeout : Math.max(1, Math.round(seconds * 1_000)),
+    watch: variables.watch ?? folders.watch,
+    debounce: variables.debounce ?? folders.debounce,
+    timeout: variables.callTimeout ?? folders.timeout,
     startTimeout: folders.start_timeout,
-    concurrency: Math.max(1, Math.floor(number('NAMESPACE_MAX_CONCURRENCY', MOST_CALLS) ?? folders.concurrency)),
+    concurrency: variables.concurrency ?? folders.concurrency,
     memory: folders.memory,
     isolation: folders.isolation,
   };

@@ -64,6 +64,7 @@ it('has every default filled in', () => {
     names: 'join',
     nameLimit: null,
     startWait: 5000,
+    revisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
     policy: null,
     security: {
       confirm: [],
@@ -330,7 +331,7 @@ describe('folders', () => {
     );
     expect(folders).toMatchObject({ watch: false, debounce: 1500, timeout: 2500, concurrency: 3 });
     expect(() => resolved({}, { env: { ENABLE_FS_WATCHER: '1', TOOL_CALL_TIMEOUT_SECONDS: 'long' } })).toThrow(
-      /ENABLE_FS_WATCHER is not true or false.*TOOL_CALL_TIMEOUT_SECONDS is not a number up to 2000000/s,
+      /ENABLE_FS_WATCHER is not true or false.*TOOL_CALL_TIMEOUT_SECONDS is not a number from 0.001 to 2000000/s,
     );
   });
 });

@@ -4,7 +4,7 @@
  */
 
 import { dirname, resolve } from 'node:path';
-import { readDays } from './audit-schema.ts';
+import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import type { Config, FolderConfig, FoldersConfig, ServerConfig } from './config.ts';
 import { type Environment, expand } from './expand.ts';
 import { resolveFolder, resolveFolders, toFolder } from './folders.ts';
@@ -18,6 +18,7 @@ import type { Entry, Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
 import { resolveSecurity } from './security.ts';
 import { startsToolgate } from './self.ts';
+import { readVariables } from './variables.ts';
 import { resolveVault } from './vault.ts';
 
 const LAZY_IDLE_STOP = 600_000;
@@ -42,7 +43,8 @@ export interface Source extends Origin {
 export function resolveConfig(settings: Settings, entries: readonly Entry[], source: Source): Config {
   const folder = source.file === null ? source.cwd : dirname(source.file);
   const issues: Issue[] = [];
-  const folderDefaults = resolveFolders(settings, source.env, issues);
+  const variables = readVariables(source.env, issues);
+  const folderDefaults = resolveFolders(settings, variables);
   const {
     servers,
     named,
@@ -58,21 +60,9 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
   };
   const texts = (path: Path, list: readonly string[]) => list.map((written, i) => text([...path, i], written));
   const { active_toolsets: active, http, limits, audit } = settings;
-  const { CORE_PORT: port, DATA_DIR: dataDir, ENABLE_LEGACY_MCP: sse, LOG_RETENTION_DAYS: days } = source.env;
-  if (port && !isPort(port)) {
-    issues.push({ path: [], message: 'the environment variable CORE_PORT is not a port from 0 to 65535. Correct it' });
-  }
-  if (sse && !['true', 'false'].includes(sse)) {
-    issues.push({ path: [], message: 'the environment variable ENABLE_LEGACY_MCP is not true or false. Correct it' });
-  }
-  if (days && readDays(days) === null) {
-    issues.push({
-      path: [],
-      message: 'the environment variable LOG_RETENTION_DAYS is not a number of days. Correct it',
-    });
-  }
   const identity = resolveIdentity(settings, text, issues);
   const controls = [...new Set(settings.controls ?? source.defaultControls)];
+  const { dataDir } = variables;
   const data = dataDir ? resolve(source.cwd, dataDir) : resolve(folder, text(['data_dir'], settings.data_dir));
   const secrets = secretsOf(entries, source.env);
   const config: Config = {
@@ -91,19 +81,20 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     names: settings.names ?? (controls.includes('equip') ? 'flat' : source.defaultNames),
     nameLimit: settings.name_limit ?? null,
     startWait: settings.start_wait,
+    revisions: variables.revisions ?? settings.revisions ?? ALL_REVISIONS,
     policy: resolvePolicy(settings, issues),
     security: resolveSecurity(settings.security),
     dataDir: data,
     folders: { ...folderDefaults, named },
     http: {
       host: text(['http', 'host'], http.host),
-      port: port ? Number(port) : http.port,
-      allowedOrigins: texts(['http', 'allowed_origins'], http.allowed_origins),
+      port: variables.port ?? http.port,
+      allowedOrigins: variables.origins ?? texts(['http', 'allowed_origins'], http.allowed_origins),
       allowedHosts: texts(['http', 'allowed_hosts'], http.allowed_hosts),
       drain: http.drain,
-      sessionTtl: http.session_ttl,
+      sessionTtl: variables.sessionTtl ?? http.session_ttl,
       maxSessions: http.max_sessions,
-      sse: sse ? sse === 'true' : http.sse,
+      sse: variables.sse ?? http.sse,
       requireNamespace: http.require_namespace,
       ...identity.http,
     },
@@ -121,7 +112,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     audit: {
       enabled: audit.enabled ?? null,
       dir: audit.dir === undefined ? resolve(data, 'logs') : resolve(folder, text(['audit', 'dir'], audit.dir)),
-      retention: (days && readDays(days)) || audit.retention,
+      retention: variables.retention ?? audit.retention,
       arguments: audit.arguments,
       results: audit.results,
       maxValue: audit.max_value,
@@ -212,10 +203,6 @@ function freeKey(candidates: readonly (string | null | undefined)[], taken: Set<
   }
   taken.add(key);
   return key;
-}
-
-function isPort(text: string): boolean {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
 }
 
 function deepFreeze<Value>(value: Value): Value {

@@ -4,6 +4,7 @@
  */
 
 import * as z from 'zod';
+import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { auditSchema } from './audit-schema.ts';
 import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
 import { foldersSchema } from './folders-schema.ts';
@@ -110,6 +111,16 @@ export const settingsSchema = strictMap({
   name_limit: count(16, 1024)
     .optional()
     .describe('Most characters in the name of a tool or prompt; longer ones end in a hash. Default: any number.'),
+  revisions: z
+    .array(z.enum(ALL_REVISIONS, { error: `expected one of ${ALL_REVISIONS.join(', ')}` }), {
+      error: 'expected a list of revisions such as ["2025-11-25"]',
+    })
+    .min(1, { error: 'is empty. Name a revision, or leave it out' })
+    .optional()
+    .describe(
+      'The revisions of MCP that clients may speak. Default: all that Toolgate knows. The environment variable ' +
+        'MCP_SUPPORTED_VERSIONS goes first.',
+    ),
   start_wait: duration(0)
     .prefault('5s')
     .describe('How long a list waits for servers that are still starting before it answers with what there is.'),

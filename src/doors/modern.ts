@@ -15,7 +15,7 @@ import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import type { Headers } from '../protocol/mirror.ts';
 import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '../protocol/question.ts';
-import { ALL_REVISIONS, MODERN_REVISION } from '../protocol/revisions.ts';
+import { MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import type { Ticket } from '../sources/connection.ts';
@@ -56,9 +56,9 @@ const FILTERS: Readonly<Record<ListKind, string>> = {
 
 const URL_CAPABILITY = { requiredCapabilities: { elicitation: { url: {} } } };
 
-function discovery(instructions: string): Buffer {
+function discovery(instructions: string, spoken: readonly string[]): Buffer {
   return toBytes({
-    supportedVersions: ALL_REVISIONS,
+    supportedVersions: spoken,
     capabilities: MODERN_CAPABILITIES,
     ...(instructions !== '' && { instructions }),
   });
@@ -211,7 +211,9 @@ export class ModernPeer implements Client {
         return;
       case 'server/discover':
         refuseOurselves(message);
-        after(this.#gateway.introducing, answer, () => answer.own(discovery(this.#caller.introduction())));
+        after(this.#gateway.introducing, answer, () =>
+          answer.own(discovery(this.#caller.introduction(), this.#gateway.config.revisions)),
+        );
         return;
       case 'subscriptions/listen':
         this.#listen(message, answer);

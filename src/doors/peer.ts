@@ -277,13 +277,15 @@ export class Peer implements Client {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
     refuseOurselves(message);
     const { protocolVersion } = parseParams(message);
+    const revision = negotiate(protocolVersion, this.#gateway.config.revisions);
+    if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
-    this.#revision = negotiate(protocolVersion);
+    this.#revision = revision;
     const { notify } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
       ...present(this.#options),
-      revision: this.#revision,
+      revision,
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
       guest: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
@@ -334,4 +336,9 @@ const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
 export function deliver(peer: Peer, message: Message, exchange: () => Exchange): void {
   if (isRequest(message)) peer.request(message, exchange());
   else peer.accept(message);
+}
+
+/** For a client that wants a session where no revision that has them may be spoken. */
+function sessionless(spoken: readonly string[]): GatewayError {
+  return new GatewayError('version_unsupported', `This gateway has no sessions: it speaks ${spoken.join(', ')} only.`);
 }

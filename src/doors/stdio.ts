@@ -93,7 +93,7 @@ export function openStdioDoor(
       return;
     }
     const audience = readAudience(message);
-    requireModern(claimedRevision(message));
+    requireModern(claimedRevision(message), gateway.config.revisions);
     modern.request(message, audience, exchange, null);
   };
   const receive = (line: Buffer) => {

@@ -76,10 +76,10 @@ function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Audien
 }
 
 /** Throws unless we speak that revision. */
-export function requireModern(revision: string): void {
-  if (revision === MODERN_REVISION) return;
+export function requireModern(revision: string, spoken: readonly string[] = ALL_REVISIONS): void {
+  if (revision === MODERN_REVISION && spoken.includes(revision)) return;
   throw new GatewayError('revision_unsupported', `Toolgate does not speak revision "${revision}" in this way.`, {
-    details: { supported: ALL_REVISIONS, requested: revision },
+    details: { supported: spoken, requested: revision },
   });
 }
 

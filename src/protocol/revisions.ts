@@ -19,9 +19,10 @@ export function isRevision(text: unknown): text is Revision {
   return (REVISIONS as readonly unknown[]).includes(text);
 }
 
-/** The revision to answer `initialize` with: the client's own where it is known, else our newest. */
-export function negotiate(wanted: unknown): Revision {
-  return isRevision(wanted) ? wanted : LATEST_REVISION;
+/** The revision to answer `initialize` with: the client's own where it may be spoken, else the newest. Null where there is none. */
+export function negotiate(wanted: unknown, spoken: readonly string[] = ALL_REVISIONS): Revision | null {
+  if (isRevision(wanted) && spoken.includes(wanted)) return wanted;
+  return REVISIONS.find((revision) => spoken.includes(revision)) ?? null;
 }
 
 /** Whether a text names a revision, known or not, of the era without sessions. Revisions are dates. */

@@ -48,7 +48,10 @@ describe('a command line that is wrong', () => {
     [['schema', '--config', 'x'], 'toolgate schema has no option --config.'],
     [['list', '--config'], "'--config <value>' argument missing"],
     [['list', '--json=yes'], "'--json' does not take an argument"],
-    [['list', '--log-level', 'loud'], '--log-level is one of debug, info, warn, error, silent, not "loud".'],
+    [
+      ['list', '--log-level', 'loud'],
+      'The log level (--log-level or LOG_LEVEL) is one of debug, info, warn, error, silent, not "loud".',
+    ],
     [['serve', '--port', 'x'], '--port is a number from 0 to 65535, not "x".'],
     [['serve', '--port', '65536'], '--port is a number from 0 to 65535, not "65536".'],
   ])('%j is answered with what is right', async (args, message) => {

@@ -2,6 +2,10 @@
 import { expect, it } from 'vitest';
 import { outlast } from '../connect/restarts.ts';
 
-it.each(['legacy', 'modern'] as const)('works through 20 restarts, for a %s client', async (era) => {
-  await expect(outlast(era, 20)).resolves.toBeUndefined();
-}, 300_000);
+it.each(['legacy', 'modern'] as const)(
+  'works through 20 restarts, for a %s client',
+  async (era) => {
+    await expect(outlast(era, 20)).resolves.toBeUndefined();
+  },
+  300_000,
+);

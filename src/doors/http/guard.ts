@@ -54,7 +54,8 @@ export function createGuard(config: () => HttpConfig, boundHost: string): Guard 
         );
       }
       if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
-      if (!config().allowedOrigins.includes(origin)) {
+      const { allowedOrigins } = config();
+      if (!allowedOrigins.includes(origin) && !allowedOrigins.includes('*')) {
         throw new GatewayError(
           'forbidden',
           'The Origin is not allowed; add it to http.allowed_origins if it should be.',

@@ -100,8 +100,9 @@ export function createMcpHandler(
     headers: readonly string[],
   ): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
-    requireVersion(request.headers, null);
-    mayStream(request.headers, negotiate(parseParams(message).protocolVersion));
+    const { revisions } = gateway.config;
+    requireVersion(request.headers, null, revisions);
+    mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
     const session = sessions.open(visitor);
     // The answer is there at once: it is never a stream.
     session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers], unread, null));
@@ -147,7 +148,7 @@ export function createMcpHandler(
       );
     }
     const session = sessions.find(id, visitor);
-    requireVersion(headers, session.peer.revision);
+    requireVersion(headers, session.peer.revision, gateway.config.revisions);
     return session;
   }
 

@@ -1,7 +1,7 @@
 /** What the headers of a request must say in the revisions with sessions. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../../errors.ts';
-import { ALL_REVISIONS, isRevision, type Revision, readsStreams } from '../../protocol/revisions.ts';
+import { isRevision, type Revision, readsStreams } from '../../protocol/revisions.ts';
 
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
@@ -18,12 +18,13 @@ export function requireJson({ 'content-type': type }: IncomingHttpHeaders): void
 export function requireVersion(
   { 'mcp-protocol-version': version }: IncomingHttpHeaders,
   agreed: Revision | null,
+  spoken: readonly string[],
 ): void {
   if (version === undefined || version === agreed) return;
-  if (!isRevision(version)) {
+  if (!isRevision(version) || !spoken.includes(version)) {
     throw new GatewayError(
       'version_unsupported',
-      `This MCP-Protocol-Version is not supported; Toolgate speaks ${ALL_REVISIONS.join(', ')}.`,
+      `This MCP-Protocol-Version is not supported; Toolgate speaks ${spoken.join(', ')}.`,
     );
   }
   if (agreed !== null) {

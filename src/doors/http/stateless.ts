@@ -80,7 +80,7 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
     receive(message, request, response, visitor, headers) {
       let audience: Audience | null;
       try {
-        audience = check(message, request.headers);
+        audience = check(message, request.headers, gateway.config.revisions);
         if (audience !== null) requireNamespace(gateway, visitor);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
@@ -116,11 +116,11 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
  * Throws at the first thing that is wrong, in the order that the specification's own tests expect. Null for a notification,
  * which says nothing that would have to be done.
  */
-function check(message: Message, headers: Headers): Audience | null {
+function check(message: Message, headers: Headers, spoken: readonly string[]): Audience | null {
   if (isResponse(message))
     throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
   if (!isRequest(message)) {
-    if (claimsRevision(message)) requireModern(claimedRevision(message));
+    if (claimsRevision(message)) requireModern(claimedRevision(message), spoken);
     return null;
   }
   if (!claimsRevision(message)) requireEnvelope(message);
@@ -129,7 +129,7 @@ function check(message: Message, headers: Headers): Audience | null {
   const claimed = claimedRevision(message);
   if (version !== undefined && version !== claimed)
     throw mismatch(`MCP-Protocol-Version is not the revision "${claimed}" that the body names`);
-  requireModern(claimed);
+  requireModern(claimed, spoken);
   if (version === undefined) throw mismatch('the header MCP-Protocol-Version is missing');
   checkMethodHeader(headers, message.method);
   switch (message.method) {
