@@ -1,7 +1,7 @@
 // The load generator, in a process of its own: MCP clients that call, wait for the reply, check it and call again.
 // It is driven over IPC by `createLoad` in processes.mjs, and times only: whose CPU was used is for the harness to read.
-//   open    a target: a URL with some sessions, or with clients of the revision that has none, or a command whose pipe is
-//           the only "session"
+//   open    a target: a URL with some sessions, or with clients of the revision that has none, or that use REST, or a
+//           command whose pipe is the only "session"
 //   prepare new connections for a number of callers, and calls until caches are warm again
 //   run     calls for some time
 //   close   the target
@@ -51,13 +51,14 @@ const MODERN_HEADER = `MCP-Protocol-Version: ${MODERN_VERSION}\r\n`;
 const mirrored = (method, name) => `Mcp-Method: ${method}\r\n${name === '' ? '' : `Mcp-Name: ${name}\r\n`}`;
 
 /** With `modern` there are no sessions, and so no handshake: a "session" is a client with ids of its own. */
-async function openHttpTarget({ url: address, paths, sessions: count, streams = false, modern = false }) {
+async function openHttpTarget({ url: address, paths, sessions: count, streams = false, modern = false, rest = false }) {
   const url = new URL(address);
   const port = Number(url.port);
   const sessions = [];
   const target = { sessions, lanes: [], streams: [], fresh: 0 };
 
   const handshake = async (connection, path) => {
+    if (rest) return { path, nextId: 1, rest };
     if (modern) return { path, nextId: 1, head: headFor(url, path, MODERN_HEADER), modern };
     const post = (head, message) =>
       new Promise((resolve, reject) => {
@@ -99,7 +100,11 @@ async function openHttpTarget({ url: address, paths, sessions: count, streams = 
     target.lanes = Array.from({ length: callers }, () => openConnection(port));
   };
   target.send = (lane, session, { method, name, body }, done, fail) => {
-    const head = modern ? session.head + mirrored(method, name) : session.head;
+    const head = rest
+      ? headFor(url, `/tools/${name}`, '')
+      : modern
+        ? session.head + mirrored(method, name)
+        : session.head;
     exchange(target.lanes[lane], withBody(head, body), done, fail);
   };
   target.close = () => {
@@ -187,17 +192,22 @@ function request({ modern }, id, method, name, members) {
 const KINDS = {
   echo: {
     ask: (session, id, name, text) =>
-      request(session, id, 'tools/call', name, `"name":"${name}","arguments":{"text":"${text}"}`),
-    check(json, { id, text, modern }) {
+      session.rest
+        ? { name, body: `{"text":"${text}"}` }
+        : request(session, id, 'tools/call', name, `"name":"${name}","arguments":{"text":"${text}"}`),
+    check(json, { id, text, modern, rest }) {
+      if (rest && JSON.parse(json.utf8Slice()) === text) return;
       const message = JSON.parse(json.utf8Slice());
       if (message.id !== id || message.result?.content[0].text !== text) throw wrong(`Not the reply to ${id}`, json);
       if (message.result.resultType !== (modern ? 'complete' : undefined)) throw wrong('In the wrong revision', json);
     },
   },
   big: {
-    ask: (session, id, name) => request(session, id, 'tools/call', name, `"name":"${name}","arguments":{}`),
-    check(json, { id, modern }) {
+    ask: (session, id, name) =>
+      session.rest ? { name, body: '{}' } : request(session, id, 'tools/call', name, `"name":"${name}","arguments":{}`),
+    check(json, { id, modern, rest }) {
       const expected = bigTextJson();
+      if (rest && json.equals(expected)) return;
       const start = json.indexOf(TEXT_MEMBER) + TEXT_MEMBER.length - 1;
       const same = json.compare(expected, 0, expected.length, start, start + expected.length) === 0;
       if (idOf(json) !== id || !same) throw wrong(`Not the reply to ${id}`, json);
@@ -263,7 +273,7 @@ function run(target, { kind, names, callers, ms, atLeast = 1 }) {
             if (over) return;
             try {
               if (!head.startsWith('HTTP/1.1 200')) throw wrong(head.split('\r\n')[0], body);
-              cursor = check(jsonOf(head, body), { id, text, modern: session.modern }, memory);
+              cursor = check(jsonOf(head, body), { id, text, modern: session.modern, rest: session.rest }, memory);
             } catch (error) {
               fail(error);
               return;

@@ -5,20 +5,29 @@ import { cpuOf, memoryOf } from './processes.mjs';
 
 /**
  * Starts contenders and connects the load generator. `entries` say who stands in front of what:
- * `{ key, contender, upstreams, sessions, streams, modern }`. One that does not start is left out with a note.
+ * `{ key, contender, upstreams, sessions, streams, modern, rest }`. One that does not start is left out with a note.
  * `all` are the upstreams where not only those are there that are called; `of` is the key of an entry further up whose
  * process is used in place of a new one; `enter` is done before each of its runs.
  */
 export async function openField({ load, note, progress }, entries) {
   const field = [];
   for (const entry of entries) {
-    const { key, contender, upstreams, all = upstreams, sessions = 32, streams = false, modern = false } = entry;
+    const {
+      key,
+      contender,
+      upstreams,
+      all = upstreams,
+      sessions = 32,
+      streams = false,
+      modern = false,
+      rest = false,
+    } = entry;
     if (contender === 'toolgate' && whyNoToolgate()) continue;
     progress(`starting ${key}`);
     try {
       const started = entry.of ? guestOf(field, entry.of) : await CONTENDERS[contender](all);
       const { url, paths, command, args, pid } = started;
-      const target = await load.open({ url, paths, command, args, sessions, streams, modern });
+      const target = await load.open({ url, paths, command, args, sessions, streams, modern, rest });
       const helpers = pid === undefined ? [] : helpersOf(pid);
       field.push({ ...started, key, contender, upstreams, target, helpers, enter: entry.enter });
     } catch (error) {
@@ -155,4 +164,10 @@ export function middle(samples, figure) {
 export function ratio(samples, base, figure) {
   if (!samples || !base) return undefined;
   return median(samples.map((sample, round) => base[round] && sample[figure] / base[round][figure]));
+}
+
+/** Round by round the mean of two that are the same: half of what is compared is the reference, so it is measured twice. */
+export function meanOf(first, second) {
+  if (!first || !second) return first;
+  return first.map((sample, round) => second[round] && { cpu: (sample.cpu + second[round].cpu) / 2 });
 }

@@ -1,7 +1,7 @@
 // What the revision without sessions (2026-07-28, "modern") costs beside those with sessions ("legacy"), on either side.
 
 import { httpUpstream, stdioUpstreams } from './contenders.mjs';
-import { byChance, measure, measureGenerations, middle, ratio } from './measure.mjs';
+import { byChance, meanOf, measure, measureGenerations, middle, ratio } from './measure.mjs';
 import { stop } from './processes.mjs';
 
 /** CPU per call, in multiples of legacy to legacy. */
@@ -110,10 +110,4 @@ function rows(callers, samples, max) {
       rounds: byContender((contender) => list(contender)?.map(({ cpu }) => cpu)),
     };
   });
-}
-
-/** Round by round the mean of two that are the same: half of what is compared is the reference, so it is measured twice. */
-function meanOf(first, second) {
-  if (!first || !second) return first;
-  return first.map((sample, round) => second[round] && { cpu: (sample.cpu + second[round].cpu) / 2 });
 }

@@ -22,6 +22,7 @@ const COLUMNS = {
     quotient('toolgate: of legacy', ({ ofLegacy }) => ofLegacy.toolgate),
     ...JUDGEMENT,
   ],
+  rest: [value('toolgate'), quotient('of MCP', ({ ofMcp }) => ofMcp), ...JUDGEMENT],
   governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 

@@ -9,6 +9,7 @@ import { governedCalls } from './governed.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
 import { modernBig, modernCalls } from './modern.mjs';
 import { memoryOf, stop } from './processes.mjs';
+import { restCalls } from './rest.mjs';
 import { timeToList } from './startup.mjs';
 
 const CONTENDERS = ['direct', 'bare', 'toolgate', 'sdk'];
@@ -87,6 +88,27 @@ export const SCENARIOS = [
     title: 'The same with results of 1 MB (HTTP to stdio)',
     run: (bench) => modernBig(bench, 'stdio'),
     columns: 'eras',
+    fullOnly: true,
+  },
+  {
+    name: 'rest-small',
+    title: 'REST beside MCP, small results (HTTP to HTTP)',
+    run: (bench) => restCalls(bench, 'http', 'echo'),
+    columns: 'rest',
+    fullOnly: true,
+  },
+  {
+    name: 'rest-stdio',
+    title: 'REST beside MCP, small results (HTTP to stdio)',
+    run: (bench) => restCalls(bench, 'stdio', 'echo'),
+    columns: 'rest',
+    fullOnly: true,
+  },
+  {
+    name: 'rest-1mb',
+    title: 'REST beside MCP, results of 1 MB (HTTP to stdio)',
+    run: (bench) => restCalls(bench, 'stdio', 'big'),
+    columns: 'rest',
     fullOnly: true,
   },
   {

@@ -1,4 +1,5 @@
-// The Python SDK in both its major versions, for tests with its clients: a virtual environment each.
+// The Python SDK in both its major versions, for tests with its clients, and Schemathesis, which judges REST: a virtual
+// environment each.
 // A machine without Python, or without what Python needs to make one, leaves those tests out and says why.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,7 +9,7 @@ import { once, root, run, step } from './setup.mjs';
 const tools = join(root, 'test', 'tools');
 const folder = join(tools, 'python');
 const reason = join(folder, 'missing.txt');
-const environments = ['v1', 'v2'].map((name) => ({
+const environments = ['v1', 'v2', 'rest'].map((name) => ({
   path: join(folder, name),
   python: join(folder, name, 'bin', 'python'),
   stamp: join(folder, name, '.stamp'),
@@ -19,7 +20,7 @@ export async function ensurePython() {
   try {
     await once(
       () => environments.every(isMade),
-      () => step('Installing the Python SDK', makeAll),
+      () => step('Installing the Python SDK and Schemathesis', makeAll),
     );
     rmSync(reason, { force: true });
   } catch (error) {

@@ -63,8 +63,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
   let namespaces: ReadonlySet<string> = new Set();
-  const views = createViews((permission, selection, namespace) => {
-    const own = namespace === null ? controls : NO_CONTROLS;
+  const views = createViews((permission, selection, namespace, plain) => {
+    const own = namespace === null && !plain ? controls : NO_CONTROLS;
     return buildView(namespaced(permitted(catalog, permission), namespace, config), selection, own, permission);
   });
   let swapTimer: NodeJS.Timeout | undefined;

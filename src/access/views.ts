@@ -6,8 +6,8 @@ import type { View } from './view.ts';
 const MOST = 500;
 
 export interface Views {
-  /** `namespace` is null for all of them. */
-  of(permission: Permission | null, selection: Selection, namespace: string | null): View;
+  /** `namespace` is null for all of them; `plain` leaves out Toolgate's own tools, which a namespace does not have anyway. */
+  of(permission: Permission | null, selection: Selection, namespace: string | null, plain?: boolean): View;
   /** Another catalog is in force, or other controls. */
   forget(): void;
 }
@@ -15,13 +15,13 @@ export interface Views {
 export function createViews(build: Views['of']): Views {
   const made = new Map<string, View>();
   return {
-    of(permission, selection, namespace) {
+    of(permission, selection, namespace, plain = false) {
       const chosen = permission === null ? selection.key : `${permission.key} ${selection.key}`;
-      const key = namespace === null ? chosen : `${namespace} ${chosen}`;
+      const key = namespace !== null ? `${namespace} ${chosen}` : plain ? `\n${chosen}` : chosen;
       const known = made.get(key);
       if (known !== undefined) return known;
       if (made.size >= MOST) made.delete(made.keys().next().value!);
-      const view = build(permission, selection, namespace);
+      const view = build(permission, selection, namespace, plain);
       made.set(key, view);
       return view;
     },

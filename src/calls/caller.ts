@@ -10,7 +10,7 @@ import type { Guest } from '../sources/guest.ts';
 import type { Usage } from './figures.ts';
 
 /** The kind of door that a caller came in by. */
-export type Way = 'stdio' | 'http' | 'sse' | 'local';
+export type Way = 'stdio' | 'http' | 'sse' | 'rest' | 'local';
 
 export interface CallerOptions {
   /** By whose name policies and limits are looked up. */
@@ -22,7 +22,7 @@ export interface CallerOptions {
   readonly revision?: string;
   /**
    * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
-   * `all` is for the operator, who sees everything switched on.
+   * `all` is for those who have nothing to switch, and see everything switched on.
    */
   readonly selection: 'own' | 'default' | 'all';
   /** Policies do not hold for the operator, who writes them. */
@@ -31,6 +31,8 @@ export interface CallerOptions {
   readonly toolset?: Toolset;
   /** The only namespace the caller is to see, under the names that its servers give, and all of it: its address says so. */
   readonly namespace?: string;
+  /** False where Toolgate's own tools are not for it. */
+  readonly controls?: boolean;
   /** A list that the caller sees has changed. */
   changed(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */

@@ -26,7 +26,7 @@ export interface Home {
   readonly figures: FigureDesk;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
-  viewOf(permission: Permission | null, selection: Selection, namespace: string | null): View;
+  viewOf(permission: Permission | null, selection: Selection, namespace: string | null, plain: boolean): View;
   introduce(member: Member): string;
   freshen(kind: Kind): void;
   call(member: Member, message: Message, sink: Sink): Ticket;
@@ -83,7 +83,7 @@ export class Member implements Caller {
     if (this.current === null || isStale) {
       const permission = this.home.permissionOf(this);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      this.current = this.home.viewOf(permission, this.chosen, this.namespace);
+      this.current = this.home.viewOf(permission, this.chosen, this.namespace, this.options.controls === false);
     }
     return this.current;
   }

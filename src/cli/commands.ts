@@ -135,7 +135,7 @@ export const commands = {
     usage: 'toolgate serve',
     summary: 'MCP over HTTP, for many clients at once',
     details: [
-      'The endpoint is /mcp; /health and /ready are for probes, /metrics for Prometheus.',
+      'The endpoint is /mcp; /tools, /openapi.json and /docs are tools over REST; /health and /ready are for probes, /metrics for Prometheus.',
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and figures to a collector, where OpenTelemetry is installed.',
     ],

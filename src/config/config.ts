@@ -123,6 +123,8 @@ export interface HttpConfig {
   readonly sse: boolean;
   /** Whether clients have to name the namespace that they are to see. */
   readonly requireNamespace: boolean;
+  /** Whether calls are taken at addresses as mcpo has them. */
+  readonly mcpo: boolean;
   /** The address of `/mcp` as clients know it; null where it is that of `host` and `port`. */
   readonly publicUrl: string | null;
   /** Agents that may see what is about the whole gateway. */

@@ -95,6 +95,7 @@ it('has every default filled in', () => {
       maxSessions: 100_000,
       sse: true,
       requireNamespace: false,
+      mcpo: false,
       publicUrl: null,
       admins: ['default'],
       trustAgentHeader: false,

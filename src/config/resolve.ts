@@ -96,6 +96,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       maxSessions: http.max_sessions,
       sse: variables.sse ?? http.sse,
       requireNamespace: http.require_namespace,
+      mcpo: http.mcpo,
       ...identity.http,
     },
     agents: identity.agents,

@@ -277,6 +277,7 @@ it('accepts an empty configuration and fills in every default', () => {
       max_sessions: 100_000,
       sse: true,
       require_namespace: false,
+      mcpo: false,
       admins: ['default'],
       trust_agent_header: false,
     },

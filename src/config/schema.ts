@@ -44,6 +44,11 @@ const httpSchema = strictMap({
     .describe(
       'Every client has to name the namespace that it is to see, in the header `X-Namespace` or by its address.',
     ),
+  mcpo: flag()
+    .prefault(false)
+    .describe(
+      'Takes calls at `/NAMESPACE/TOOL` too, as mcpo does, with `/NAMESPACE/openapi.json` and `/NAMESPACE/docs`.',
+    ),
   ...identityShape,
 });
 

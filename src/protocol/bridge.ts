@@ -146,14 +146,19 @@ export function readLongMembers(bytes: Buffer): Member[] {
   while (bytes[at] !== CLOSE_BRACE) {
     const keyEnd = skipString(bytes, at, length);
     const start = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
-    const end =
-      length - start > SHORT && isNested(bytes[start]!) ? nestedEnd(bytes, start) : skipValue(bytes, start, length);
+    const end = longValueEnd(bytes, start);
     members.push({ key: decodeString(bytes, at, keyEnd), keyStart: at, start, end });
     const next = skipSpace(bytes, end, length);
     if (bytes[next] === CLOSE_BRACE) break;
     at = skipSpace(bytes, next + 1, length);
   }
   return members;
+}
+
+/** Where the value at this place ends. What is inside of a long one is taken on trust. */
+export function longValueEnd(bytes: Buffer, start: number): number {
+  const { length } = bytes;
+  return length - start > SHORT && isNested(bytes[start]!) ? nestedEnd(bytes, start) : skipValue(bytes, start, length);
 }
 
 function isNested(first: number): boolean {

@@ -51,13 +51,13 @@ export function readBatch(bytes: Buffer): Buffer[] | null {
   return elements?.map(({ start, end }) => bytes.subarray(start, end)) ?? null;
 }
 
-function toParseError(error: unknown): unknown {
+export function toParseError(error: unknown, what = 'The message'): unknown {
   if (!(error instanceof JsonError)) return error;
-  return new GatewayError('parse', `The message is not valid JSON: ${error.message}.`);
+  return new GatewayError('parse', `${what} is not valid JSON: ${error.message}.`);
 }
 
 /** A message in which nothing has been found yet. */
-function emptyMessage(bytes: Buffer): Message {
+export function emptyMessage(bytes: Buffer): Message {
   return {
     bytes,
     method: '',

@@ -2,12 +2,14 @@
  * Where the outermost bracket of some JSON closes: strings and brackets, and nothing else, looked at natively fast. Ten
  * times the speed of a loop in JavaScript, which is what makes it possible to look at every byte of a large result.
  */
+import { sizeOf } from './parts.ts';
 import { SKELETON } from './skeleton-code.ts';
 
 interface Machine {
   readonly bytes: Uint8Array;
   reset(): void;
   scan(end: number): number;
+  quotes(): number;
 }
 
 // The types of Node leave it out.
@@ -26,8 +28,8 @@ let machine: Machine | null = null;
 function getMachine(): Machine {
   if (machine !== null) return machine;
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(SKELETON, 'base64')));
-  const { memory, reset, scan } = exports as Omit<Machine, 'bytes'> & { memory: { buffer: ArrayBuffer } };
-  machine = { bytes: new Uint8Array(memory.buffer), reset, scan };
+  const { memory, reset, scan, quotes } = exports as Omit<Machine, 'bytes'> & { memory: { buffer: ArrayBuffer } };
+  machine = { bytes: new Uint8Array(memory.buffer), reset, scan, quotes };
   return machine;
 }
 
@@ -54,4 +56,15 @@ export function skeletonEnd(parts: readonly Buffer[]): number {
   bytes.fill(SPACE, held, BLOCK);
   const end = scan(BLOCK);
   return end < 0 ? -1 : read + end;
+}
+
+const OPEN = Buffer.from('[');
+const CLOSE = Buffer.from(']');
+const QUOTE = 0x22;
+
+/** Whether these bytes, with their quotes, are one string and nothing else. */
+export function isOneString(parts: readonly Buffer[]): boolean {
+  const last = parts.at(-1)!;
+  if (parts[0]![0] !== QUOTE || last[last.length - 1] !== QUOTE) return false;
+  return skeletonEnd([OPEN, ...parts, CLOSE]) === sizeOf(parts) + 2 && getMachine().quotes() === 2;
 }

@@ -6,11 +6,15 @@
   (global $depth (mut i32) (i32.const 0))
   (global $string (mut i64) (i64.const 0)) ;; all ones inside a string
   (global $escaped (mut i64) (i64.const 0)) ;; one where the next byte is escaped
+  (global $quotes (mut i32) (i32.const 0)) ;; how many began or ended a string
 
   (func (export "reset")
     (global.set $depth (i32.const 0))
     (global.set $string (i64.const 0))
-    (global.set $escaped (i64.const 0)))
+    (global.set $escaped (i64.const 0))
+    (global.set $quotes (i32.const 0)))
+
+  (func (export "quotes") (result i32) (global.get $quotes))
 
   ;; Which of the 64 bytes at $at are $byte, after $bits were set in all of them.
   (func $find (param $at i32) (param $bits v128) (param $byte v128) (result i64)
@@ -65,6 +69,7 @@
         (local.set $inside (global.get $string))
         (if (i64.ne (local.get $quote) (i64.const 0))
           (then
+            (global.set $quotes (i32.add (global.get $quotes) (i32.wrap_i64 (i64.popcnt (local.get $quote)))))
             ;; Each quote turns everything after it: inside becomes outside, and the other way.
             (local.set $inside (local.get $quote))
             (local.set $inside (i64.xor (local.get $inside) (i64.shl (local.get $inside) (i64.const 1))))

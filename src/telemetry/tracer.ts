@@ -115,6 +115,7 @@ const TRANSPORTS: Readonly<Record<Way, Attributes>> = {
   stdio: { 'network.transport': 'pipe' },
   http: { 'network.transport': 'tcp', 'network.protocol.name': 'http' },
   sse: { 'network.transport': 'tcp', 'network.protocol.name': 'http' },
+  rest: { 'network.transport': 'tcp', 'network.protocol.name': 'http' },
   local: {},
 };
 

@@ -53,7 +53,12 @@ async function use(ask: Ask, kind: Kind, name: string): Promise<boolean> {
   return result !== undefined && result.isError !== true;
 }
 
-async function check(door: 'http' | 'modern http' | 'sse', policy: RandomPolicy, agent: string, server: string) {
+async function check(
+  door: 'http' | 'modern http' | 'sse' | 'rest',
+  policy: RandomPolicy,
+  agent: string,
+  server: string,
+) {
   const allowed = (kind: Kind) =>
     NAMES[kind].filter((name) => naivelyAllowed(policy, agent, server as (typeof SERVERS)[number], kind, name));
   const headers = { 'x-agent-id': agent, 'x-namespace': server };
@@ -63,7 +68,9 @@ async function check(door: 'http' | 'modern http' | 'sse', policy: RandomPolicy,
   expect(opened.status, `${server} for ${agent}`).toBe(isThere ? 200 : 404);
   if (!isThere) return;
   const ask = await openAsk(door, gateway, origin, agent, headers);
-  for (const kind of KINDS) {
+  const known = (await (await fetch(`${origin}/namespaces`, { headers })).json()) as { name: string }[];
+  expect(known.map(({ name }) => name)).toContain(server);
+  for (const kind of door === 'rest' ? (['tool'] as const) : KINDS) {
     const [method, list, identity] = LISTS[kind];
     const { result } = await ask(method);
     const shown = (result![list] as Record<string, string>[]).map((one) => one[identity]);
@@ -77,7 +84,7 @@ async function check(door: 'http' | 'modern http' | 'sse', policy: RandomPolicy,
 }
 
 describe('for random policies, in each namespace listed is callable', () => {
-  it.each(['http', 'modern http', 'sse'] as const)('at the door %s', { timeout: 300_000 }, async (door) => {
+  it.each(['http', 'modern http', 'sse', 'rest'] as const)('at the door %s', { timeout: 300_000 }, async (door) => {
     await fc.assert(
       fc.asyncProperty(randomPolicy, fc.constantFrom(...AGENTS), async (policy, agent) => {
         gateway.apply(configOf(policy));

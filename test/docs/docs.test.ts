@@ -6,6 +6,7 @@ import { configJsonSchema } from '../../src/index.ts';
 import { open } from '../figures/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { serverEntry } from '../support/server.ts';
+import { entryChecks } from './entries.ts';
 import { figureChecks } from './figures.ts';
 import { readAnchors, readLinks, readRows } from './markdown.ts';
 import { root, runPage, toPattern } from './page.ts';
@@ -15,7 +16,8 @@ import { secretChecks } from './secrets.ts';
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 
 describe('every block does what the page says', () => {
-  it.each(pages)('%s', (page) => runPage(page, { ...figureChecks, ...probeChecks, ...secretChecks }), 60_000);
+  const checks = { ...figureChecks, ...probeChecks, ...secretChecks, ...entryChecks };
+  it.each(pages)('%s', (page) => runPage(page, checks), 60_000);
 });
 
 describe('docs/configuration.md has every key with its default', () => {

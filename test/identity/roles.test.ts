@@ -20,9 +20,10 @@ const rows = readRows(readFileSync(join(root, 'docs/agents.md'), 'utf8'), 'What 
   ([route, method, ...statuses]) => ({ route: plain(route!), method: plain(method!), statuses: statuses.map(Number) }),
 );
 
-/** A toolset, or a namespace. */
+/** A toolset, a namespace, a tool. */
 function filled(route: string): string {
-  return route.replace('*', route.startsWith('/ns/') ? 'up' : 'dev');
+  if (route.startsWith('/ns/') || route.startsWith('/*/')) return route.replace('*', 'up').replace('*', 'echo');
+  return route.replace('*', route.startsWith('/tools/') ? 'up_echo' : 'dev');
 }
 
 function plain(cell: string): string {
@@ -47,7 +48,7 @@ beforeAll(async () => {
   await sleep(5);
   const config = [
     'controls = []',
-    '[http]\nadmins = ["ops"]',
+    '[http]\nadmins = ["ops"]\nmcpo = true',
     '[http.jwt]\nissuer = "https://login.example.com"',
     '[toolsets.dev]\ntools = ["up.echo"]',
     serversToml({ up: server('basic') }),

@@ -13,7 +13,10 @@ export interface Reply {
 
 export type Ask = (method: string, params?: object) => Promise<Reply>;
 
-export const DOORS = ['stdio', 'modern stdio', 'http', 'modern http', 'sse', 'local'] as const;
+export const DOORS = ['stdio', 'modern stdio', 'http', 'modern http', 'sse', 'rest', 'local'] as const;
+
+/** Doors that have tools only. */
+export const TOOLS_ONLY: readonly string[] = ['rest', 'local'];
 export type Door = (typeof DOORS)[number];
 
 const INITIALIZE = {
@@ -42,6 +45,8 @@ export async function openAsk(
       return overHttp(origin, headers);
     case 'sse':
       return overSse(origin, headers);
+    case 'rest':
+      return overRest(origin, headers);
     case 'local':
       return inProcess(gateway, agent);
     default:
@@ -149,6 +154,28 @@ async function overSse(origin: string, who: Record<string, string>): Promise<Ask
   await ask('initialize', { ...INITIALIZE, protocolVersion: '2024-11-05' });
   await post('{"jsonrpc":"2.0","method":"notifications/initialized"}');
   return ask;
+}
+
+/** Lists, and calls of tools. What is listed has to be in the document too. */
+function overRest(origin: string, who: Record<string, string>): Ask {
+  return async (method, params = {}) => {
+    if (method === 'tools/list') {
+      type Tools = { name: string }[];
+      const listed = (await (await fetch(`${origin}/tools`, { headers: who })).json()) as Tools | { tools: Tools };
+      const tools = Array.isArray(listed) ? listed : listed.tools;
+      const document = await (await fetch(`${origin}/openapi.json`, { headers: who })).json();
+      const documented = Object.keys((document as { paths: object }).paths);
+      if (JSON.stringify(documented) !== JSON.stringify(tools.map(({ name }) => `/tools/${encodeURIComponent(name)}`)))
+        throw new Error(`listed are ${JSON.stringify(tools)}, documented ${JSON.stringify(documented)}`);
+      return { result: { tools } };
+    }
+    const { name, arguments: args = {} } = params as { name: string; arguments?: object };
+    const headers = { 'content-type': 'application/json', ...who };
+    const body = JSON.stringify(args);
+    const response = await fetch(`${origin}/tools/${encodeURIComponent(name)}`, { method: 'POST', headers, body });
+    const value = (await response.json()) as { message?: string };
+    return response.ok ? { result: { value } } : { error: { code: response.status, message: value.message ?? '' } };
+  };
 }
 
 const LISTS: Readonly<Record<string, [Kind, string]>> = {

@@ -5,7 +5,7 @@ import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { type Ask, DOORS, openAsk, type Reply } from './asking.ts';
+import { type Ask, DOORS, openAsk, type Reply, TOOLS_ONLY } from './asking.ts';
 
 const mcpServers = {
   open: serverEntry(
@@ -48,7 +48,7 @@ async function start(settings: object): Promise<{
 
 const textOf = (reply: Reply) => JSON.stringify(reply);
 const call = (ask: Ask, name: string, args: object = {}) => ask('tools/call', { name, arguments: args });
-const REMOTE = DOORS.filter((door) => door !== 'local');
+const REMOTE = DOORS.filter((door) => !TOOLS_ONLY.includes(door));
 
 describe.each(REMOTE)('at the door %s', (door) => {
   let guest: Ask;

@@ -11,15 +11,18 @@ export interface Address {
 
 const TOOLSET = '/mcp/t/';
 const NAMESPACE = /^\/ns\/([^/]*)\//;
+const SHORT = /^\/([^/]*)\//;
 
-export function readAddress({ url = '/', headers }: IncomingMessage): Address {
-  // Nearly all of them.
-  if (url === '/mcp' && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined) return PLAIN;
+/** `isShort` says that the namespace stands first in the path. */
+export function readAddress({ url = '/', headers }: IncomingMessage, isShort = false): Address {
   const query = url.indexOf('?');
-  const path = query < 0 ? url : url.slice(0, query);
+  // Nearly all of them.
+  if (query < 0 && !isShort && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
+    if (!url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return PLAIN;
+  const path = pathOf(url);
   return {
     toolset: toolsetOf(path, query < 0 ? null : url.slice(query + 1), headers),
-    namespace: namespaceOf(path, headers),
+    namespace: namespaceOf(path, headers, isShort ? SHORT : NAMESPACE),
   };
 }
 
@@ -31,9 +34,9 @@ function toolsetOf(path: string, query: string | null, headers: IncomingMessage[
   return asked ?? said(headers['x-toolset']);
 }
 
-function namespaceOf(path: string, headers: IncomingMessage['headers']): string | null {
+function namespaceOf(path: string, headers: IncomingMessage['headers'], place: RegExp): string | null {
   const named = said(headers['x-namespace']) || null;
-  const below = NAMESPACE.exec(path)?.[1];
+  const below = place.exec(path)?.[1];
   if (below === undefined) return named;
   const namespace = decode(below, 'namespace');
   if (named !== null && named !== namespace)
@@ -48,10 +51,17 @@ function said(header: string | string[] | undefined): string | null {
   return typeof header === 'string' ? header : null;
 }
 
-function decode(text: string, what: string): string {
+/** A part of a path. */
+export function decode(text: string, what: string): string {
+  if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
   } catch {
     throw new GatewayError('path_unknown', `The address names no ${what}: it cannot be read.`);
   }
+}
+
+export function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
 }

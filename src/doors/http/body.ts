@@ -10,15 +10,24 @@ export class Post {
   readonly visitor: Visitor;
   /** Headers that the reply has to carry. */
   readonly headers: readonly string[];
+  /** Whether its address is one of mcpo's. */
+  readonly isShort: boolean;
   first: Buffer | null = null;
   rest: Buffer[] | null = null;
   size = 0;
 
-  constructor(request: IncomingMessage, response: ServerResponse, visitor: Visitor, headers: readonly string[]) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    visitor: Visitor,
+    headers: readonly string[],
+    isShort = false,
+  ) {
     this.request = request;
     this.response = response;
     this.visitor = visitor;
     this.headers = headers;
+    this.isShort = isShort;
   }
 }
 

@@ -65,7 +65,7 @@ export function createGuard(config: () => HttpConfig, boundHost: string): Guard 
         'access-control-allow-origin',
         origin,
         'access-control-expose-headers',
-        'mcp-session-id, www-authenticate',
+        'mcp-session-id, www-authenticate, x-request-id, retry-after',
         'vary',
         'origin',
       ];

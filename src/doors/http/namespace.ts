@@ -27,7 +27,7 @@ export function requireNamespace({ config }: Gateway, { namespace }: Visitor): v
   if (!config.http.requireNamespace || namespace !== null) return;
   throw new GatewayError(
     'request_invalid',
-    'A namespace is needed here: name it in the header X-Namespace, or use the address /ns/NAMESPACE/mcp.',
+    'A namespace is needed here: name it in the header X-Namespace, or use the same address below /ns/NAMESPACE.',
   );
 }
 

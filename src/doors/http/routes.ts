@@ -8,6 +8,8 @@ import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';
 import { sendMetrics } from './metrics.ts';
 import { METADATA_PATH, resourceMetadata } from './resource.ts';
+import { sendDocsPage } from './rest/docs-page.ts';
+import type { Rest, RestHandler } from './rest/rest.ts';
 import type { SseDoor } from './sse.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -16,6 +18,7 @@ export interface Parts {
   readonly gateway: Gateway;
   readonly sse: SseDoor;
   readonly mcp: McpHandler;
+  readonly rest: Rest;
   /** Whether the door is about to close. */
   isDraining(): boolean;
   /** The address that tokens are made out to. */
@@ -31,6 +34,8 @@ export type Access = 'open' | 'agent' | 'admin' | 'operator';
 interface Place {
   readonly path: string;
   readonly methods: readonly string[];
+  /** How errors are told: as JSON-RPC where this is absent, as plain objects over REST, and as mcpo does with addresses of its kind. */
+  readonly style?: 'rest' | 'mcpo';
   /** Absent: always. */
   readonly isThere?: (config: HttpConfig) => boolean;
 }
@@ -107,7 +112,26 @@ const SSE = { access: 'agent', isThere: ({ sse }: HttpConfig) => sse } as const;
 const STREAM = { methods: ['GET'], ...SSE, handle: openStream } as const;
 const MESSAGES = { methods: ['POST'], ...SSE, handle: postMessage } as const;
 
-/** `*` stands for anything. */
+const READ = ['GET', 'HEAD'];
+
+function rest(pick: (rest: Rest) => RestHandler): Pick<GuardedRoute, 'access' | 'style' | 'handle'> {
+  return {
+    access: 'agent',
+    style: 'rest',
+    handle: (parts, request, response, headers, visitor) => pick(parts.rest)(request, response, visitor, headers),
+  };
+}
+
+const LIST = { methods: READ, ...rest(({ list }) => list) };
+const TOOL = { methods: [...READ, 'POST'], ...rest(({ tool }) => tool) };
+const SCHEMA = { methods: READ, ...rest(({ schema }) => schema) };
+const OPENAPI = { methods: READ, ...rest(({ openApi }) => openApi) };
+// The page has nothing in it: it asks for the document as whoever reads it.
+const DOCS = { methods: READ, access: 'open', anyHost: false, style: 'rest', handle: sendDocsPage } as const;
+
+const MCPO = { style: 'mcpo', isThere: ({ mcpo }: HttpConfig) => mcpo } as const;
+
+/** `*` stands for any one part of a path. The first that fits counts. */
 export const ROUTES: readonly Route[] = [
   { path: '/mcp', ...MCP },
   { path: '/mcp/t/*', ...MCP },
@@ -116,6 +140,17 @@ export const ROUTES: readonly Route[] = [
   { path: '/ns/*/sse', ...STREAM },
   { path: '/messages', ...MESSAGES },
   { path: '/ns/*/messages', ...MESSAGES },
+  { path: '/tools', ...LIST },
+  { path: '/tools/*', ...TOOL },
+  { path: '/tools/*/schema', ...SCHEMA },
+  { path: '/namespaces', methods: READ, ...rest(({ namespaces }) => namespaces) },
+  { path: '/openapi.json', ...OPENAPI },
+  { path: '/docs', ...DOCS },
+  { path: '/ns/*/tools', ...LIST },
+  { path: '/ns/*/tools/*', ...TOOL },
+  { path: '/ns/*/tools/*/schema', ...SCHEMA },
+  { path: '/ns/*/openapi.json', ...OPENAPI },
+  { path: '/ns/*/docs', ...DOCS },
   {
     path: '/metrics',
     methods: ['GET'],
@@ -129,16 +164,37 @@ export const ROUTES: readonly Route[] = [
   { path: '/ready', ...PROBE, handle: ready },
   { path: METADATA_PATH, ...METADATA },
   { path: `${METADATA_PATH}/mcp`, ...METADATA },
+  { path: '/*/openapi.json', methods: READ, ...rest(({ shortOpenApi }) => shortOpenApi), ...MCPO },
+  { path: '/*/docs', ...DOCS, ...MCPO },
+  { path: '/*/*', methods: ['POST'], ...rest(({ short }) => short), ...MCPO },
 ];
 
 const exact = new Map(ROUTES.map((route) => [route.path, route]));
 const open = ROUTES.filter(({ path }) => path.includes('*')).map((route) => {
-  const [start = '', end = ''] = route.path.split('*');
-  return { start, end, route };
+  const [start = ''] = route.path.split('*');
+  return { start, parts: route.path.split('/'), route };
 });
 
+// Clients call the same tools again and again.
+const MOST_FOUND = 1_000;
+const LONGEST_FOUND = 200;
+const found = new Map<string, Route>();
+
 export function findRoute(path: string): Route | undefined {
-  const known = exact.get(path);
+  const known = exact.get(path) ?? found.get(path);
   if (known !== undefined) return known;
-  return open.find(({ start, end }) => path.startsWith(start) && path.slice(start.length).endsWith(end))?.route;
+  const asked = path.split('/');
+  const route = open.find(({ start, parts }) => path.startsWith(start) && fits(parts, asked))?.route;
+  if (route === undefined || path.length > LONGEST_FOUND) return route;
+  if (found.size >= MOST_FOUND) found.clear();
+  found.set(path, route);
+  return route;
+}
+
+function fits(parts: readonly string[], asked: readonly string[]): boolean {
+  // Well-known places are nobody's namespace.
+  if (parts[1] === '*' && asked[1]?.startsWith('.')) return false;
+  return (
+    parts.length === asked.length && parts.every((part, i) => (part === '*' ? asked[i] !== '' : part === asked[i]))
+  );
 }

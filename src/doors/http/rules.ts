@@ -35,6 +35,10 @@ export function requireVersion(
   }
 }
 
+export function requireJsonReader({ accept }: IncomingHttpHeaders): void {
+  if (!takes(accept, JSON_TYPE)) throw notAcceptable(JSON_TYPE);
+}
+
 export function requireStreamReader({ accept }: IncomingHttpHeaders): void {
   if (!takes(accept, STREAM_TYPE)) throw notAcceptable(STREAM_TYPE);
 }

@@ -1,22 +1,25 @@
 /** The HTTP door: one server, and the way of a request from there to its route. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gauge } from '../../calls/families.ts';
-import type { HttpConfig } from '../../config/config.ts';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { isParamHeader } from '../../protocol/mirror.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
-import { type Address, readAddress } from './address.ts';
+import { type Address, pathOf, readAddress } from './address.ts';
 import { sendReply } from './exchange.ts';
 import { createGuard, isLoopback } from './guard.ts';
 import { openIdentity } from './identity.ts';
+import { listen, refusalToListen } from './listening.ts';
 import { createMcpHandler } from './mcp.ts';
 import { findNamespace } from './namespace.ts';
 import { Refusal } from './refusal.ts';
 import { METADATA_PATH, metadataUrl } from './resource.ts';
+import { ownFailure, sendFailure } from './rest/failure.ts';
+import { requestId, withOwnId } from './rest/request-id.ts';
+import { createRest } from './rest/rest.ts';
 import { findRoute, type Parts, type Route } from './routes.ts';
 import { createSessions, KEEPALIVE } from './sessions.ts';
 import { createSseDoor } from './sse.ts';
@@ -56,8 +59,14 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   const stateless = createStateless(gateway, unread);
   const sse = createSseDoor(gateway, unread, fail);
   const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
+  const rest = createRest(gateway, {
+    unread,
+    fail,
+    base: () => gateway.config.http.publicUrl?.replace(/\/mcp\/?$|\/$/, '') ?? '',
+    needsToken: () => !identity.isOpen,
+  });
   let isDraining = false;
-  const parts: Parts = { gateway, sse, mcp, resource, isDraining: () => isDraining };
+  const parts: Parts = { gateway, sse, mcp, rest, resource, isDraining: () => isDraining };
   const identity = await openIdentity(gateway, token, resource, isLoopback(host), turnOut).catch((error: unknown) => {
     closeParts();
     throw error;
@@ -68,6 +77,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     sessions.turnOut();
     sse.turnOut();
     stateless.turnOut();
+    rest.turnOut();
   }
 
   function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
@@ -82,6 +92,12 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
     const { complete, headers: asked } = response.req;
     if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
+    const style = styleOf(response.req);
+    if (style !== undefined) {
+      const said = withOwnId(headers, requestId(response.req.headers));
+      sendFailure(response, ownFailure(known), said, style === 'mcpo');
+      return;
+    }
     const reply = modern ? errorReply(null, modernErrorObject(known)) : errorReply('null', errorObject(known));
     sendReply(response, known.httpStatus, reply, headers);
   }
@@ -125,6 +141,11 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     return path === new URL(metadataUrl(resource())).pathname ? METADATA_ROUTE : undefined;
   }
 
+  function styleOf({ url = '/' }: IncomingMessage): Route['style'] {
+    const route = findRoute(pathOf(url));
+    return route?.isThere?.(gateway.config.http) === false ? undefined : route?.style;
+  }
+
   function requireRoute({ methods, isThere }: Route, { method = '' }: IncomingMessage): void {
     if (isThere?.(gateway.config.http) === false) throw nothingHere();
     if (!methods.includes(method))
@@ -156,7 +177,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     if (route === undefined || route.access === 'open' || route.access === 'operator') throw nothingHere();
     requireRoute(route, request);
     if (route.access === 'admin') identity.requireAdmin(visitor, request);
-    const address = readAddress(request);
+    const address = readAddress(request, route.style === 'mcpo');
     if (address.toolset === null && address.namespace === null)
       route.handle(parts, request, response, headers, visitor);
     else
@@ -183,6 +204,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
   function closeParts(): void {
     sessions.close();
     stateless.close();
+    rest.close();
     sse.close();
     unread.close();
   }
@@ -234,7 +256,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
       isDraining = true;
       server.close();
       const end = Date.now() + ms;
-      while (sessions.awaited + stateless.awaited + sse.awaited > 0 && Date.now() < end) await pause();
+      while (sessions.awaited + stateless.awaited + rest.awaited + sse.awaited > 0 && Date.now() < end) await pause();
     },
     async close() {
       const done = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -254,7 +276,7 @@ const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20))
 const READ_OFF = 64 * 1024 * 1024;
 
 const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-agent-id, traceparent, tracestate';
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-agent-id, x-request-id, if-none-match, traceparent, tracestate';
 
 /** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
 function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {
@@ -281,21 +303,7 @@ function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
 }
 
 function nothingHere(): GatewayError {
-  return new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp.');
-}
-
-/** Why the door is not opened; null where it is. */
-function refusalToListen(
-  host: string,
-  { trustAgentHeader, jwt, publicUrl }: HttpConfig,
-  hasCredentials: boolean,
-): string | null {
-  if (isLoopback(host)) return null;
-  if (!hasCredentials && !trustAgentHeader)
-    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; where the network itself is trusted, http.trust_agent_header = true.`;
-  if (jwt !== null && publicUrl === null)
-    return `Toolgate cannot take JWTs on ${host} without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
-  return null;
+  return new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp, tools over REST are at /tools.');
 }
 
 /** Addresses end up in logs and histories; nothing secret belongs there. */
@@ -311,23 +319,3 @@ function refuseQueryToken({ url = '/' }: IncomingMessage): void {
 }
 
 const METADATA_ROUTE = findRoute(METADATA_PATH);
-
-function pathOf(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === 'EADDRINUSE'
-          ? `port ${port} on ${host} is in use; choose another with --port`
-          : error.code === 'EACCES'
-            ? `port ${port} needs more rights; choose one above 1023 with --port`
-            : error.message;
-      reject(new GatewayError('listen_refused', `Toolgate cannot listen: ${why}.`));
-    });
-    server.listen(port, host, resolve);
-  });
-}

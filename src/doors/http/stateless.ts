@@ -1,6 +1,5 @@
 /** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
@@ -15,7 +14,7 @@ import { claimsRevision, idText, isRequest, isResponse, type Message } from '../
 import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../../protocol/mirror.ts';
 import { isModern, MODERN_REVISION } from '../../protocol/revisions.ts';
 import { errorReply } from '../../protocol/rpc.ts';
-import type { Answer } from '../answer.ts';
+import { cancelOnClose } from './closing.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
 import { createModernPeers } from './modern-peers.ts';
 import { requireNamespace } from './namespace.ts';
@@ -48,24 +47,6 @@ export function isModernHeader(headers: Headers): boolean {
 export function isStateless(message: Message, headers: Headers): boolean {
   if (!claimsRevision(message)) return isModernHeader(headers);
   return message.method !== 'initialize' || isModernHeader(headers);
-}
-
-/** What hangs on a connection, so that one listener serves all the requests that come over it. */
-const ANSWER = Symbol('answer');
-type Carrier = (Socket | ServerResponse) & { [ANSWER]?: Answer };
-
-/** The client closing its end is how it cancels. */
-function onClose(this: Carrier): void {
-  this[ANSWER]?.cancel('the client is gone');
-}
-
-function cancelOnClose(response: ServerResponse, answer: Answer): void {
-  const socket: Carrier | null = response.socket;
-  // One request follows another on a connection, unless a client does not wait for answers.
-  const carrier: Carrier =
-    socket !== null && !(socket[ANSWER] !== undefined && socket[ANSWER].place >= 0) ? socket : response;
-  if (carrier[ANSWER] === undefined) carrier.on('close', onClose);
-  carrier[ANSWER] = answer;
 }
 
 export function createStateless(gateway: Gateway, unread: Unread): Stateless {

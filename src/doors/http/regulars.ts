@@ -1,0 +1,76 @@
+/** Who comes without a session: known again by who it is, and by the toolset or namespace that its address names. */
+import type { Toolset } from '../../access/toolset.ts';
+import type { Visitor } from './visitor.ts';
+
+/** Something that is kept for such a visitor. */
+export interface Regular {
+  /** Whether nothing would be lost but what it has switched on. */
+  readonly isIdle: boolean;
+  close(): void;
+}
+
+export interface Regulars<R extends Regular> {
+  of(visitor: Visitor): R;
+  readonly all: Iterable<R>;
+  readonly size: number;
+}
+
+interface Known<R> {
+  readonly regular: R;
+  readonly toolset: Toolset | null;
+  /** Whether it came again since the last time that room was made. */
+  wasUsed: boolean;
+}
+
+/** Tokens name any number of principals; beyond this many, those who have not come for longest are forgotten. */
+const MOST = 4_096;
+
+/** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
+export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) => R, most = MOST): Regulars<R> {
+  const regulars = new Map<string, Known<R>>();
+
+  /** Forgets some that are idle: first those that came once, or not since the last time, then any. Not just one, which takes as long. */
+  function makeRoom(): void {
+    for (const isLast of [false, true]) {
+      for (const [key, known] of regulars) {
+        if (regulars.size < most * 0.75) return;
+        if (known.regular.isIdle && (isLast || !known.wasUsed)) forget(key, known);
+        else known.wasUsed = false;
+      }
+    }
+  }
+
+  function forget(key: string, { regular }: Known<R>): void {
+    regulars.delete(key);
+    regular.close();
+  }
+
+  function join(key: string, visitor: Visitor): R {
+    if (regulars.size >= most) makeRoom();
+    const regular = welcome(visitor);
+    regulars.set(key, { regular, toolset: visitor.toolset, wasUsed: false });
+    return regular;
+  }
+
+  return {
+    of(visitor) {
+      const { principal, agent, toolset, namespace } = visitor;
+      // A principal comes as another agent when the configuration says so.
+      const isPlain = toolset === null && namespace === null && principal === agent;
+      const key = isPlain ? agent : JSON.stringify([principal, agent, toolset?.name, namespace]);
+      const known = regulars.get(key);
+      if (known === undefined) return join(key, visitor);
+      known.wasUsed = true;
+      if (toolset === null || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known.regular;
+      // One that was changed since makes another of them.
+      forget(key, known);
+      return join(key, visitor);
+    },
+    get all() {
+      return [...regulars.values()].map(({ regular }) => regular);
+    },
+    get size() {
+      return regulars.size;
+    },
+  };
+}

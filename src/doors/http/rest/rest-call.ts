@@ -1,0 +1,150 @@
+/** One call over REST under way: its answer is the reply. */
+import type { ServerResponse } from 'node:http';
+import type { Item } from '../../../catalog/item.ts';
+import { GatewayError } from '../../../errors.ts';
+import { bareResult } from '../../../protocol/bare.ts';
+import { ASKS } from '../../../protocol/bridge.ts';
+import { NOBODY } from '../../../protocol/envelope.ts';
+import { JsonError } from '../../../protocol/json.ts';
+import type { Parts } from '../../../protocol/parts.ts';
+import { type Question, unanswerable } from '../../../protocol/question.ts';
+import type { Admission, Sink, Ticket } from '../../../sources/connection.ts';
+import { type Pass, TAKEN_BACK } from '../../pass.ts';
+import type { UnderWay } from '../closing.ts';
+import { sendReply } from '../exchange.ts';
+import type { Unread } from '../unread.ts';
+import { ASKED_BACK, type Failure, ownFailure, sendFailure, serverFailure, toolFailure } from './failure.ts';
+import { withNumber } from './request-id.ts';
+import { unwraps } from './wrapped.ts';
+
+export class RestCall implements Sink, UnderWay {
+  // Plain fields: this object is made for every call, and private ones cost time.
+  readonly response: ServerResponse;
+  readonly headers: readonly string[];
+  /** As JSON. */
+  readonly id: string;
+  readonly unread: Unread;
+  readonly pass: Pass;
+  /** Whether errors are as mcpo writes them. */
+  readonly detailed: boolean;
+  /** The calls of the same caller, in an array for the reason that slots.ts gives. */
+  readonly running: RestCall[];
+  place: number;
+  ticket: Ticket | null = null;
+  item: Item | null = null;
+
+  constructor(
+    response: ServerResponse,
+    headers: readonly string[],
+    id: string,
+    unread: Unread,
+    pass: Pass,
+    detailed: boolean,
+    running: RestCall[],
+  ) {
+    this.response = response;
+    this.headers = headers;
+    this.id = id;
+    this.unread = unread;
+    this.pass = pass;
+    this.detailed = detailed;
+    this.running = running;
+    this.place = running.push(this) - 1;
+  }
+
+  // Nobody can be asked anything, or told anything before the answer.
+
+  get owner(): object {
+    return this;
+  }
+
+  get capabilities(): string {
+    return NOBODY.capabilities;
+  }
+
+  get asks(): ReadonlySet<string> {
+    return NOBODY.asks;
+  }
+
+  get logLevel(): null {
+    return null;
+  }
+
+  get tasks(): boolean {
+    return false;
+  }
+
+  get awaySince(): null {
+    return null;
+  }
+
+  get isFull(): boolean {
+    return false;
+  }
+
+  whenDrained(goOn: () => void): void {
+    goOn();
+  }
+
+  notify(): void {}
+
+  ask({ method, refuse }: Question): void {
+    refuse(unanswerable(method, 'the tool was called over REST'));
+  }
+
+  admit({ item }: Admission): void {
+    this.item = item;
+  }
+
+  result(result: Parts): void {
+    if (!this.end()) return;
+    try {
+      const bare = bareResult(result, this.item !== null && unwraps(this.item));
+      if (bare === ASKS) this.#send(ownFailure(ASKED_BACK));
+      else if (bare.isError) this.#send(toolFailure(bare.value));
+      else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.unread);
+    } catch (error) {
+      // Long results are not looked into on their way here.
+      if (!(error instanceof JsonError || error instanceof SyntaxError)) throw error;
+      const text = `The server answered with invalid JSON: ${error.message}.`;
+      this.#send(ownFailure(new GatewayError('source_broken', text)));
+    }
+  }
+
+  error(error: Buffer): void {
+    if (this.end()) this.#send(serverFailure(error));
+  }
+
+  fail(error: GatewayError): void {
+    if (this.end()) this.#send(ownFailure(error));
+  }
+
+  /** Ends it without an answer. */
+  cancel(reason: string): void {
+    if (this.end()) this.ticket?.cancel(reason);
+  }
+
+  /** Ends it where its credential was taken back. The server hears that nobody waits for it. */
+  turnOut(): void {
+    if (!this.pass.ground.isGone) return;
+    this.ticket?.cancel(TAKEN_BACK.message);
+    this.fail(TAKEN_BACK);
+  }
+
+  /** False when it was over already. */
+  end(): boolean {
+    if (this.place < 0) return false;
+    const last = this.running.pop()!;
+    if (last !== this) {
+      this.running[this.place] = last;
+      last.place = this.place;
+    }
+    this.place = -1;
+    return true;
+  }
+
+  #send(failure: Failure): void {
+    const challenge = failure.status === 401 ? ['www-authenticate', 'Bearer realm="toolgate"'] : [];
+    sendFailure(this.response, failure, [...withNumber(this.headers, this.id), ...challenge], this.detailed);
+  }
+}

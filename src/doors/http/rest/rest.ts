@@ -1,0 +1,260 @@
+/** Tools over plain HTTP: lists, calls, and what describes them. Whoever comes has no session, and sees all that its policy allows. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { findTool } from '../../../access/find.ts';
+import { includesTool } from '../../../access/toolset.ts';
+import type { View } from '../../../access/view.ts';
+import type { Caller } from '../../../calls/caller.ts';
+import { nameIn } from '../../../catalog/catalog.ts';
+import { KINDS } from '../../../catalog/item.ts';
+import { GatewayError } from '../../../errors.ts';
+import type { Gateway } from '../../../gateway-types.ts';
+import { toBytes } from '../../../protocol/json.ts';
+import { toolCall } from '../../../protocol/tool-call.ts';
+import { withHeaderTrace } from '../../../protocol/trace.ts';
+import { requireGround } from '../../pass.ts';
+import { decode, pathOf } from '../address.ts';
+import { createBodyReader, Post } from '../body.ts';
+import { cancelOnClose } from '../closing.ts';
+import { sendReply } from '../exchange.ts';
+import { requireNamespace } from '../namespace.ts';
+import { createRegulars, type Regular } from '../regulars.ts';
+import { requireJson, requireJsonReader } from '../rules.ts';
+import type { Unread } from '../unread.ts';
+import type { Visitor } from '../visitor.ts';
+import { inputSchemaOf, papersOf } from './papers.ts';
+import { requestId, withOwnId } from './request-id.ts';
+import { RestCall } from './rest-call.ts';
+
+export type RestHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  visitor: Visitor,
+  headers: readonly string[],
+) => void;
+
+export interface Rest {
+  /** `GET /tools` */
+  readonly list: RestHandler;
+  /** `GET` and `POST /tools/{name}`; `short` is for addresses as mcpo has them. */
+  readonly tool: RestHandler;
+  readonly short: RestHandler;
+  /** `GET /tools/{name}/schema` */
+  readonly schema: RestHandler;
+  readonly namespaces: RestHandler;
+  /** The document for addresses of ours, and for those of mcpo. */
+  readonly openApi: RestHandler;
+  readonly shortOpenApi: RestHandler;
+  /** Calls whose clients wait for the answers. */
+  readonly awaited: number;
+  /** Ends what is under way for those whose credentials were taken back. */
+  turnOut(): void;
+  close(): void;
+}
+
+export interface RestOptions {
+  readonly unread: Unread;
+  readonly fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
+  /** The address that clients know us by, without a path; empty where that is the one they use. */
+  base(): string;
+  /** Whether nobody is let in without a token. */
+  needsToken(): boolean;
+}
+
+class RestRegular implements Regular {
+  readonly caller: Caller;
+  readonly running: RestCall[] = [];
+
+  constructor(gateway: Gateway, { agent, principal, toolset, namespace }: Visitor) {
+    this.caller = gateway.join({
+      agent,
+      principal,
+      door: 'rest',
+      selection: 'all',
+      controls: false,
+      ...(toolset !== null && { toolset }),
+      ...(namespace !== null && { namespace }),
+      changed() {},
+    });
+  }
+
+  get isIdle(): boolean {
+    return this.running.length === 0;
+  }
+
+  close(): void {
+    for (const call of [...this.running]) call.cancel('the client is gone');
+    this.caller.leave();
+  }
+}
+
+export function createRest(gateway: Gateway, { unread, fail, base, needsToken }: RestOptions): Rest {
+  const regulars = createRegulars((visitor) => new RestRegular(gateway, visitor));
+
+  const readBody = createBodyReader(
+    () => gateway.config.limits.body,
+    (post, body) => {
+      try {
+        if (body instanceof GatewayError) throw body;
+        requireGround(post.visitor.pass);
+        if (body.length > 0) requireJson(post.request.headers);
+        call(post, body);
+      } catch (error) {
+        fail(post.response, error, post.headers);
+      }
+    },
+  );
+
+  function call({ request, response, visitor, headers, isShort }: Post, body: Buffer): void {
+    const path = pathOf(request.url ?? '');
+    const name = decode(path.slice(path.lastIndexOf('/') + 1), 'tool');
+    const id = requestId(request.headers);
+    const made = toolCall(id, name, body, gateway.config.limits.depth);
+    const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
+    const { caller, running } = regulars.of(visitor);
+    const asked = new RestCall(response, withOwnId(headers, id), id, unread, visitor.pass, isShort, running);
+    asked.ticket = caller.call(message, asked);
+    // Over already: nothing to cancel.
+    if (asked.place >= 0) cancelOnClose(response, asked);
+  }
+
+  /** For what is read: answered when servers have been tried. */
+  function reading(
+    answer: (caller: Caller, asked: Parameters<RestHandler>) => void | Promise<void>,
+    isAnywhere = false,
+  ): RestHandler {
+    return (...asked) => {
+      const [request, response, visitor, headers] = asked;
+      requireJsonReader(request.headers);
+      if (!isAnywhere) requireNamespace(gateway, visitor);
+      const { caller } = regulars.of(isAnywhere ? { ...visitor, toolset: null, namespace: null } : visitor);
+      Promise.resolve(gateway.opening)
+        .then(() => {
+          // Servers that do not tell of changes are listed again now and then, when somebody looks.
+          if (!isAnywhere) caller.list('tool', 'modern');
+          return answer(caller, asked);
+        })
+        .catch((error: unknown) => fail(response, error, headers));
+    };
+  }
+
+  const list = reading(async (caller, [, response, { namespace }, headers]) => {
+    const tools = papersOf(caller.view()).list;
+    if (namespace !== null) return send(response, tools, headers);
+    const { toolsets } = await gateway.shelf.list();
+    const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}}`;
+    return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
+  });
+
+  const definition = reading((caller, [{ url = '' }, response, , headers]) =>
+    send(response, definitionAt(caller, url, -1), headers),
+  );
+
+  const schema = reading((caller, [{ url = '' }, response, , headers]) =>
+    send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
+  );
+
+  const namespaces = reading(
+    (caller, [, response, , headers]) => send(response, toBytes(countNamespaces(gateway, caller.view())), headers),
+    true,
+  );
+
+  function documenting(isShort: boolean): RestHandler {
+    return reading((caller, [request, response, { namespace, toolset }, headers]) => {
+      const place = namespace === null ? '' : `${isShort ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
+      const { bytes, etag } = papersOf(caller.view()).openApi({
+        title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
+        description: caller.introduction(),
+        server: `${base()}${place}` || '/',
+        prefix: isShort ? '' : '/tools',
+        needsToken: needsToken(),
+        toolset: toolset?.name ?? null,
+      });
+      const all = [
+        ...headers,
+        'etag',
+        etag,
+        'cache-control',
+        'no-cache',
+        'vary',
+        'authorization, x-namespace, x-toolset',
+      ];
+      if (isSame(request.headers['if-none-match'], etag)) response.writeHead(304, all).end();
+      else send(response, bytes, all);
+    });
+  }
+
+  function posting(isShort: boolean): RestHandler {
+    return (request, response, visitor, headers) => {
+      requireJsonReader(request.headers);
+      // Without a body there is nothing to be of a type.
+      if (request.headers['content-type'] !== undefined) requireJson(request.headers);
+      requireNamespace(gateway, visitor);
+      readBody(new Post(request, response, visitor, headers, isShort));
+    };
+  }
+
+  const post = posting(false);
+  return {
+    list,
+    tool: (request, response, visitor, headers) =>
+      (request.method === 'POST' ? post : definition)(request, response, visitor, headers),
+    short: posting(true),
+    schema,
+    namespaces,
+    openApi: documenting(false),
+    shortOpenApi: documenting(true),
+    get awaited() {
+      let sum = 0;
+      for (const { running } of regulars.all) sum += running.filter(({ response }) => !response.destroyed).length;
+      return sum;
+    },
+    turnOut() {
+      for (const { running } of regulars.all) for (const call of [...running]) call.turnOut();
+    },
+    close() {
+      for (const regular of regulars.all) regular.close();
+    },
+  };
+}
+
+const TOOLS = Buffer.from('{"tools":');
+
+function send(response: ServerResponse, body: Buffer, headers: readonly string[]): void {
+  sendReply(response, 200, { head: '', body, tail: '' }, headers);
+}
+
+/** `place` is where in the path its name stands, counted from the end. */
+function definitionAt(caller: Caller, url: string, place: number): Buffer {
+  const parts = pathOf(url).split('/');
+  const view = caller.view();
+  const entry = findTool(view, decode(parts.at(place)!, 'tool'));
+  return papersOf(view).definition(nameIn(view.catalog, entry));
+}
+
+/** Toolsets with something in them that the caller sees. */
+function visibleToolsets({ entries }: View, toolsets: readonly Parameters<typeof includesTool>[0][]) {
+  return toolsets
+    .map((toolset) => ({
+      name: toolset.name,
+      description: toolset.description,
+      tools: [...entries.tool].filter(([, entry]) => includesTool(toolset, entry)).map(([name]) => name),
+    }))
+    .filter(({ tools }) => tools.length > 0);
+}
+
+/** The namespaces that a caller may know of, in the order of the configuration. One with nothing in it is known where all is allowed. */
+function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
+  const counts = new Map<string, number>();
+  if (permission === null) for (const { namespace } of gateway.statuses()) counts.set(namespace, 0);
+  for (const kind of KINDS)
+    for (const entry of catalog.claims[kind].values())
+      if (entry !== null && !counts.has(entry.namespace)) counts.set(entry.namespace, 0);
+  for (const { namespace } of catalog.entries.tool.values()) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  counts.delete('');
+  return [...counts].map(([name, tools]) => ({ name, tool_count: tools }));
+}
+
+function isSame(asked: string | undefined, etag: string): boolean {
+  if (asked === undefined) return false;
+  return asked.trim() === '*' || asked.split(',').some((one) => one.trim().replace(/^W\//, '') === etag);
+}

@@ -1,0 +1,256 @@
+/**
+ * JSON Schemas of tools as programs read them that know OpenAPI better than JSON Schema: nothing but what OpenAPI 3.1 knows,
+ * and no references but to what leads back to itself, which stands among the components then.
+ */
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface Settled {
+  readonly schema: unknown;
+  /** What has to stand among the components, by name. */
+  readonly hoisted: ReadonlyMap<string, unknown>;
+}
+
+/** Beyond this many parts a schema keeps its references: a few lines can stand for billions of parts. */
+const MOST_PARTS = 5_000;
+const MOST_REFERENCES = 500;
+const MOST_DEPTH = 64;
+
+/** `prefix` begins the names of what is hoisted. References out of the schema are never followed: they stand for anything. */
+export function settleSchema(schema: unknown, prefix: string): Settled {
+  const graph = readReferences(schema);
+  if (graph !== null) {
+    const recursive = new Set([...graph.keys()].filter((pointer) => reaches(graph, pointer)));
+    const settled = settle(schema, prefix, (pointer) => recursive.has(pointer), MOST_PARTS);
+    if (settled !== null) return settled;
+  }
+  return settle(schema, prefix, () => true, MOST_PARTS) ?? { schema: {}, hoisted: new Map() };
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What a pointer into the schema leads to; undefined where that is nothing. */
+function follow(root: unknown, pointer: string): unknown {
+  if (pointer === '#') return root;
+  if (!pointer.startsWith('#/')) return undefined;
+  return pointer
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((value, part) => {
+      const key = decodePart(part);
+      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+      return (value as Json)[key];
+    }, root);
+}
+
+function decodePart(part: string): string {
+  let text = part;
+  try {
+    text = decodeURIComponent(part);
+  } catch {
+    // As it is, then.
+  }
+  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+type References = ReadonlyMap<string, readonly string[]>;
+
+/** For each pointer that is used, those that are used below it. Null where there are too many to look at. */
+function readReferences(root: unknown): References | null {
+  const found = new Map<string, readonly string[]>();
+  const waiting = ['#'];
+  for (let pointer = waiting.pop(); pointer !== undefined; pointer = waiting.pop()) {
+    if (found.has(pointer)) continue;
+    if (found.size > MOST_REFERENCES) return null;
+    const below: string[] = [];
+    collect(follow(root, pointer), below, 0);
+    found.set(pointer, below);
+    waiting.push(...below);
+  }
+  return found;
+}
+
+function collect(node: unknown, into: string[], depth: number): void {
+  if (depth > MOST_DEPTH * 2 || typeof node !== 'object' || node === null) return;
+  if (Array.isArray(node)) {
+    for (const one of node) collect(one, into, depth + 1);
+    return;
+  }
+  for (const [key, value] of Object.entries(node)) {
+    if (key === '$ref' && typeof value === 'string') into.push(value);
+    else if (!ASIDE.has(key)) collect(value, into, depth + 1);
+  }
+}
+
+/** Whether something leads back to where it is. */
+function reaches(graph: References, pointer: string): boolean {
+  const seen = new Set<string>();
+  const waiting = [...(graph.get(pointer) ?? [])];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (next === pointer) return true;
+    if (seen.has(next)) continue;
+    seen.add(next);
+    waiting.push(...(graph.get(next) ?? []));
+  }
+  return false;
+}
+
+/** Schemas that are there for references only, and values that are none. */
+const ASIDE = new Set(['$defs', 'definitions', 'const', 'enum', 'default', 'examples', 'example']);
+const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
+const LISTS = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems']);
+const SINGLES = new Set([
+  ...['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'],
+  ...['unevaluatedItems', 'unevaluatedProperties', 'contentSchema'],
+]);
+const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+
+/** What the values of other keywords are; a keyword that is not here is left out. */
+const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ...['title', 'description', 'format', 'pattern', 'contentEncoding', 'contentMediaType'].map(
+    (key) => [key, isText] as const,
+  ),
+  ...['multipleOf', 'maximum', 'exclusiveMaximum', 'minimum', 'exclusiveMinimum'].map(
+    (key) => [key, isNumber] as const,
+  ),
+  ...['maxLength', 'minLength', 'maxItems', 'minItems', 'maxContains', 'minContains'].map(
+    (key) => [key, isCount] as const,
+  ),
+  ...['maxProperties', 'minProperties'].map((key) => [key, isCount] as const),
+  ...['uniqueItems', 'deprecated', 'readOnly', 'writeOnly'].map((key) => [key, isFlag] as const),
+  ['required', isTexts],
+  ['type', isType],
+  ['enum', isFilled],
+  ['examples', Array.isArray],
+  ['const', () => true],
+  ['default', () => true],
+]);
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number';
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0;
+}
+
+function isFlag(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText) && new Set(value).size === value.length;
+}
+
+function isFilled(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function isType(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0 && value.every((one) => TYPES.has(one as string));
+  return TYPES.has(value as string);
+}
+
+class TooMany extends Error {}
+
+/** Null where it gets too large. */
+function settle(root: unknown, prefix: string, isHoisted: (pointer: string) => boolean, most: number): Settled | null {
+  const hoisted = new Map<string, unknown>();
+  const names = new Map<string, string>();
+  let parts = 0;
+
+  function convert(node: unknown, depth: number): unknown {
+    if (typeof node === 'boolean') return node;
+    if (!isObject(node) || depth > MOST_DEPTH) return {};
+    if (++parts > most) throw new TooMany();
+    const { $ref, ...rest } = node;
+    if (typeof $ref !== 'string') return convertOwn(node, depth);
+    const target = refer($ref, depth);
+    const own = convertOwn(rest, depth);
+    if (Object.keys(own).length === 0) return target;
+    // What is said beside a reference holds as well.
+    const isSaid = Object.keys(own).every((key) => key === 'description' || key === 'title' || key === 'default');
+    return isSaid && isObject(target) && !('$ref' in target) ? { ...target, ...own } : { ...own, allOf: [target] };
+  }
+
+  function refer(pointer: string, depth: number): unknown {
+    const target = follow(root, pointer);
+    if (target === undefined) return {};
+    if (!isHoisted(pointer)) return convert(target, depth + 1);
+    const name = names.get(pointer) ?? nameOf(pointer);
+    if (!names.has(pointer)) {
+      names.set(pointer, name);
+      hoisted.set(name, convert(target, 0));
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  function nameOf(pointer: string): string {
+    const last = pointer === '#' ? 'self' : decodePart(pointer.slice(pointer.lastIndexOf('/') + 1));
+    const plain = `${prefix}_${last.replace(/[^\w.-]/g, '_').slice(0, 64)}`;
+    return [...names.values()].includes(plain) ? `${plain}_${names.size + 1}` : plain;
+  }
+
+  function convertOwn(node: Json, depth: number): Record<string, unknown> {
+    const made: Record<string, unknown> = {};
+    const put = (key: string, value: unknown) => {
+      made[key] = value;
+    };
+    for (const [key, value] of Object.entries(modernized(node))) {
+      if (MAPS.has(key)) {
+        if (isObject(value))
+          put(key, fromEntries(Object.entries(value).map(([name, one]) => [name, convert(one, depth + 1)])));
+      } else if (LISTS.has(key)) {
+        if (isFilled(value))
+          put(
+            key,
+            (value as unknown[]).map((one) => convert(one, depth + 1)),
+          );
+      } else if (SINGLES.has(key)) put(key, convert(value, depth + 1));
+      else if (key === 'dependentRequired') {
+        if (isObject(value) && Object.values(value).every(isTexts)) put(key, value);
+      } else if (key.startsWith('x-') ? key !== 'x-fastmcp-wrap-result' : KEYWORDS.get(key)?.(value)) put(key, value);
+    }
+    return made;
+  }
+
+  try {
+    const schema = convert(root, 0);
+    return { schema, hoisted };
+  } catch (error) {
+    if (error instanceof TooMany || error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+/** Names may be `__proto__`. */
+function fromEntries(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
+  return Object.fromEntries(entries);
+}
+
+/** Words of earlier drafts as the present one has them. */
+function modernized(node: Json): Json {
+  const { items, additionalItems, dependencies, exclusiveMinimum, exclusiveMaximum, nullable, ...rest } = node;
+  const made: Record<string, unknown> = rest;
+  if (Array.isArray(items)) {
+    made.prefixItems = items;
+    if (additionalItems !== undefined) made.items = additionalItems;
+  } else if (items !== undefined) made.items = items;
+  if (exclusiveMinimum === true && isNumber(rest.minimum)) made.exclusiveMinimum = rest.minimum;
+  else if (exclusiveMinimum !== undefined) made.exclusiveMinimum = exclusiveMinimum;
+  if (exclusiveMaximum === true && isNumber(rest.maximum)) made.exclusiveMaximum = rest.maximum;
+  else if (exclusiveMaximum !== undefined) made.exclusiveMaximum = exclusiveMaximum;
+  if (nullable === true && typeof rest.type === 'string') made.type = [rest.type, 'null'];
+  if (isObject(dependencies)) {
+    const all = Object.entries(dependencies);
+    made.dependentRequired = fromEntries(all.filter(([, one]) => Array.isArray(one)));
+    made.dependentSchemas = fromEntries(all.filter(([, one]) => !Array.isArray(one)));
+  }
+  return made;
+}

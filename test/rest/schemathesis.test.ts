@@ -1,0 +1,59 @@
+/** Schemathesis reads the document, makes up calls good and bad, and looks at what comes back: no 500, nothing but what the document promises. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { noPython } from '../support/python.ts';
+import { runTool } from '../support/tools.ts';
+import { type RestGateway, startRest } from './use.ts';
+
+const program = fileURLToPath(new URL('../tools/python/rest/bin/st', import.meta.url));
+const TOKEN = 'a-token-for-schemathesis';
+const TOOLS = `
+import { z } from 'zod';
+const person = z.object({ name: z.string().min(1), age: z.number().int().min(0).optional() });
+export const add = {
+  description: 'Adds.',
+  inputSchema: z.object({ a: z.number(), b: z.number().default(1) }),
+  outputSchema: z.number(),
+  execute: ({ a, b }) => a + b,
+};
+export const greet = {
+  description: 'Greets.',
+  inputSchema: z.object({ person, tone: z.enum(['warm', 'cold']).nullable() }),
+  outputSchema: z.object({ text: z.string() }),
+  execute: ({ person }) => ({ text: 'Hello ' + person.name }),
+};
+export const pick = {
+  description: 'Gives back what it gets.',
+  inputSchema: z.object({ of: z.array(z.string()).max(4), deep: z.record(z.string(), z.number()).optional() }),
+  execute: (input) => input,
+};
+export const nothing = { description: 'Takes nothing.', inputSchema: z.object({}), execute: () => 'done' };
+`;
+
+let gateway: RestGateway;
+describe.skipIf(noPython !== undefined)('Schemathesis', () => {
+  beforeAll(async () => {
+    expect(existsSync(program), 'npm test installs it').toBe(true);
+    const config = { http: { mcpo: true } };
+    gateway = await startRest(config, { '.toolgate/tools/ts/tools.ts': TOOLS }, { BEARER_TOKEN: TOKEN });
+  });
+
+  it.each([
+    ['/ts/openapi.json', []],
+    // Tools are described as calls alone, because each operation becomes a tool of somebody; but GET is there too.
+    ['/openapi.json', ['--exclude-checks', 'allow_header_conformance,unsupported_method']],
+  ])('finds nothing wrong with %s', { timeout: 60_000 }, async (path, more) => {
+    const { code, stdout, stderr } = await runTool(
+      program,
+      [
+        ...['run', gateway.origin + path, '-H', `Authorization: Bearer ${TOKEN}`, '--checks', 'all', ...more],
+        ...['--max-examples', '15', '--phases', 'examples,coverage,fuzzing', '--no-color', '--seed', '7'],
+      ],
+      { timeout: 50_000 },
+    );
+    expect(code, stdout + stderr).toBe(0);
+    expect(stdout).toMatch(/Tested: 4/);
+    expect(stdout).toMatch(/\d{2,} generated, \d{2,} passed/);
+  });
+});
