@@ -29,6 +29,7 @@ const kinds = {
   rate_limited: { http: 429, rpc: -32000 },
   question_unanswered: { http: 424, rpc: -32000 },
   cancelled: { http: 499, rpc: -32000 },
+  macro_failed: { http: 424, rpc: -32000 },
   audit_unavailable: { http: 503, rpc: -32000 },
   // Read by the client's author.
   parse: { http: 400, rpc: -32700 },

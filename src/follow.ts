@@ -28,19 +28,27 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
     }
     if (closed) return;
     gateway.apply(next);
+    watchAll();
   }
 
   // One after the other: the last edit is the one that stays.
   const queue = () => {
     last = last.then(reload);
   };
-  const { file } = gateway.config;
-  const watcher = file === null ? null : watchConfig(file, queue);
+  const watchers = new Map<string, { close(): void }>();
+  /** The file, and those of rules that it names. */
+  const watchAll = () => {
+    const { file, tasks } = gateway.config;
+    const files = new Set(file === null ? [] : [file, ...tasks.files]);
+    for (const [name, watcher] of watchers) if (!files.has(name) && watchers.delete(name)) watcher.close();
+    for (const name of files) if (!watchers.has(name)) watchers.set(name, watchConfig(name, queue));
+  };
+  watchAll();
   process.on('SIGHUP', queue);
   return {
     close() {
       closed = true;
-      watcher?.close();
+      for (const watcher of watchers.values()) watcher.close();
       process.off('SIGHUP', queue);
     },
   };

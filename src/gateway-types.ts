@@ -11,6 +11,7 @@ import type { Tracer } from './calls/span.ts';
 import type { TaskDesk } from './calls/tasks.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config, ServerConfig } from './config/config.ts';
+import type { Task } from './config/task.ts';
 import type { Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import type { FleetReport } from './sources/fleet.ts';
@@ -77,4 +78,6 @@ export interface GatewayOptions {
   readonly beside?: Beside;
   /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
   readonly audit?: boolean;
+  /** What everybody works on but the operator: nothing else is seen. */
+  readonly task?: Task | null;
 }

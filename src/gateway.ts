@@ -6,12 +6,10 @@
 import { agentLimits } from './access/agent-limits.ts';
 import { confirmationFor } from './access/confirm.ts';
 import { isHidden } from './access/find.ts';
-import { isInhabited, NO_CONTROLS, namespaced } from './access/namespaced.ts';
-import { hasTimes, permissionAt, permitted } from './access/permission.ts';
+import { hasTimes, type Permission, permissionAt } from './access/permission.ts';
 import { isBarred, rulesFor } from './access/policy.ts';
 import { basePatterns } from './access/selection.ts';
-import { buildView } from './access/view.ts';
-import { createViews } from './access/views.ts';
+import { createSight } from './access/sight.ts';
 import { createApprovals } from './calls/approvals.ts';
 import { createAudit } from './calls/audit.ts';
 import type { Call } from './calls/call.ts';
@@ -19,6 +17,7 @@ import { dispatch, NO_TICKET } from './calls/dispatch.ts';
 import { createFigures } from './calls/figures.ts';
 import { createGrants } from './calls/grants.ts';
 import { createLanes } from './calls/limits/lanes.ts';
+import { createMacroPlace, MACROS_ID, withMacros } from './calls/macros.ts';
 import { measure } from './calls/measures.ts';
 import { type Home, Member } from './calls/member.ts';
 import { createMiddlewareStack } from './calls/middleware.ts';
@@ -31,7 +30,7 @@ import { createSubscriptionDesk } from './calls/subscriptions.ts';
 import { createTaskDesk } from './calls/tasks.ts';
 import { traceCall } from './calls/tracing.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog/catalog.ts';
-import { BUILT_IN, type Owner } from './catalog/entry.ts';
+import { BUILT_IN } from './catalog/entry.ts';
 import { introduce } from './catalog/introduction.ts';
 import type { Config } from './config/config.ts';
 import { createControls } from './controls/controls.ts';
@@ -63,9 +62,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   let controls = createControls(config.controls);
   let catalog: Catalog = EMPTY_CATALOG;
   let namespaces: ReadonlySet<string> = new Set();
-  const views = createViews((permission, selection, namespace, plain) => {
-    const own = namespace === null && !plain ? controls : NO_CONTROLS;
-    return buildView(namespaced(permitted(catalog, permission), namespace, config), selection, own, permission);
+  const { views, sees, knows, allowed } = createSight({
+    catalog: () => catalog,
+    config: () => config,
+    controls: () => controls,
+    permissionOf,
   });
   let swapTimer: NodeJS.Timeout | undefined;
   let allTried = false;
@@ -95,9 +96,14 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     taskChanged: (source: Source, message: Message) => tasks.told(fleet.idOf(source), message),
   };
   const fleet = createFleet(context);
+  const macros = createMacroPlace(() => config.macros, {
+    allowed: (by) => allowed(by.view().permission),
+    call: (by, entry, args, id, sink) => routing.step(by as Member, entry, args, id, sink),
+  });
+  const placeOf = (id: number) => (id === MACROS_ID ? macros : fleet.find(id));
   const lanes = createLanes(config, {
     events,
-    find: (id) => fleet.find(id),
+    find: placeOf,
     agent: (name) => agentLimits(config.policy, name),
     refused: (call, { code }) => figures.refuse(call.by.usage, code),
   });
@@ -153,7 +159,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       if (entry.sourceId !== BUILT_IN)
         return dispatch(
           call,
-          fleet.find(entry.sourceId),
+          placeOf(entry.sourceId),
           member.guest,
           tasks,
           figures,
@@ -189,10 +195,10 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     get allTried() {
       return allTried;
     },
+    task: options.task ?? null,
     desk,
     figures,
-    permissionOf: ({ agent, options }) =>
-      options.operator === true ? null : permissionAt(config.policy, agent, Date.now(), grants.of(agent)),
+    permissionOf: ({ agent, options }) => (options.operator === true ? null : permissionOf(agent)),
     viewOf: views.of,
     introduce: (member) =>
       introduce(
@@ -211,18 +217,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     },
   };
 
-  /** Whether there is anything of the server that the caller may use. */
-  function sees(member: Member, { key, namespace }: Pick<Owner, 'key' | 'namespace'>): boolean {
-    if (member.namespace !== null && member.namespace !== namespace) return false;
-    const { permission } = member.view();
-    return permission === null || permitted(catalog, permission).sources.has(key);
-  }
-
-  /** Whether there is a namespace of which the agent may know. */
-  function knows(agent: string, namespace: string): boolean {
-    if (!namespaces.has(namespace)) return false;
-    const permission = permissionAt(config.policy, agent, Date.now(), grants.of(agent));
-    return permission === null || isInhabited(permitted(catalog, permission), namespace);
+  function permissionOf(agent: string): Permission | null {
+    return permissionAt(config.policy, agent, Date.now(), grants.of(agent));
   }
 
   function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
@@ -245,7 +241,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     const contributions = fleet.contributions();
     const named = [...contributions.map(({ namespace }) => namespace), ...beside.namespaces];
     namespaces = new Set(named.filter((name) => name !== ''));
-    catalog = buildCatalog(before.version + 1, contributions, controls.names, config);
+    catalog = buildCatalog(before.version + 1, withMacros(config.macros, contributions), controls.names, config);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
     for (const member of members) member.look();
@@ -318,7 +314,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       if (allTried) member.look();
       return member;
     },
-    knows,
+    knows: (agent, namespace) => namespaces.has(namespace) && knows(agent, namespace),
     parked,
     tasks,
     approvals,

@@ -7,6 +7,7 @@ import type { PolicyConfig } from '../config/policy.ts';
 import { GatewayError } from '../errors.ts';
 import { aliased } from './alias.ts';
 import { type Decision, explain, rulesFor } from './policy.ts';
+import { canonicalName } from './toolset.ts';
 
 /** One item, and what the policy says of it. */
 export interface EntryDecision extends Decision {
@@ -31,5 +32,21 @@ export function explainName(
   }
   if (policy === null) return entries.map((entry) => ({ entry, allowed: true, findings: [] }));
   const rules = rulesFor(policy, agent);
-  return entries.map((entry) => ({ entry, ...explain(rules, entry, now) }));
+  return entries.map((entry) => ({ entry, ...withUses(explain(rules, entry, now), entry) }));
+
+  /** What is made of other tools may be used where all of those may. */
+  function withUses(decision: Decision, { item, name: macro }: Entry): Decision {
+    if (!decision.allowed || item.uses === undefined) return decision;
+    const used = [...catalog.claims.tool.values()].filter(
+      (one) => one !== null && item.uses?.includes(canonicalName(one)),
+    );
+    const denied = used.find((one) => one !== null && !explain(rules, one, now).allowed);
+    const rule = `macros.${macro}`;
+    const text =
+      denied == null
+        ? 'calls only what the agent may use'
+        : `calls "${canonicalName(denied)}", which the agent may not use`;
+    const verdict = denied == null ? 'passes' : 'deny';
+    return { allowed: denied == null, findings: [...decision.findings, { rule, verdict, text }] };
+  }
 }

@@ -1,8 +1,10 @@
 /** Rules that are about nothing there is: nearly always a misspelt name, and one that closes or opens too much. */
 import type { Catalog } from '../catalog/catalog.ts';
+import { isCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 import { didYouMean } from '../catalog/similar.ts';
+import { MACROS } from '../config/macros.ts';
 import type { ByKind, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isServer } from './policy.ts';
 
@@ -16,11 +18,18 @@ interface Server {
 /** A sentence for each. */
 export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: readonly Server[]): string[] {
   const found: string[] = [];
+  const isMacros = (pattern: string) => pattern === MACROS && macros.length > 0;
+  const macros = [...catalog.claims.tool.values()].filter((entry) => entry?.item.uses !== undefined);
   const names = servers.map(({ key }) => key);
 
   function checkServers(place: string, patterns: readonly string[]): void {
     for (const pattern of patterns) {
-      if (pattern === 'toolgate' || servers.some((server) => isServer(pattern, server.key, server.namespace))) continue;
+      if (
+        pattern === 'toolgate' ||
+        isMacros(pattern) ||
+        servers.some((server) => isServer(pattern, server.key, server.namespace))
+      )
+        continue;
       found.push(`${place} names "${pattern}", and there is no such server.${didYouMean(pattern, names)}`);
     }
   }
@@ -35,7 +44,8 @@ export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: reado
         .filter((entry: Entry) => isServer(server, entry.sourceKey, entry.namespace))
         .map(({ item }) => item.name);
       for (const pattern of patterns) {
-        if (own.some((name) => matchesPattern(pattern, name))) continue;
+        // A category holds for tools to come, too.
+        if (isCategory(pattern) || own.some((name) => matchesPattern(pattern, name))) continue;
         found.push(
           `${place}.${server} lists "${pattern}", which the server does not offer.${didYouMean(pattern, own)}`,
         );

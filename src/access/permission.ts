@@ -107,9 +107,8 @@ function narrow(catalog: Catalog, permission: Permission): Catalog {
   const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
   const sources = new Set<string>();
   for (const kind of KINDS) {
-    claims[kind] = new Map(
-      [...catalog.claims[kind]].filter(([, entry]) => entry === null || permits(permission, entry)),
-    );
+    const left = [...catalog.claims[kind]].filter(([, entry]) => entry === null || permits(permission, entry));
+    claims[kind] = new Map(kind === 'tool' ? whole(left) : left);
     entries[kind] = new Map([...catalog.entries[kind]].filter(([name]) => claims[kind].has(name)));
     for (const entry of claims[kind].values()) if (entry !== null) sources.add(entry.sourceKey).add(entry.namespace);
   }
@@ -123,6 +122,13 @@ function narrow(catalog: Catalog, permission: Permission): Catalog {
     isClosed: (template: Entry, uri: string) =>
       hidden.has(`${template.sourceId} ${uri}`) || deniesName(permission.rules, template, uri),
   });
+}
+
+/** Without tools that are made of others, where one of those is missing. */
+function whole(tools: readonly (readonly [string, Entry | null])[]): readonly (readonly [string, Entry | null])[] {
+  if (!tools.some(([, entry]) => entry?.item.uses !== undefined)) return tools;
+  const names = new Set(tools.map(([, entry]) => (entry === null ? '' : canonicalName(entry))));
+  return tools.filter(([, entry]) => entry?.item.uses?.every((name) => names.has(name)) !== false);
 }
 
 /** What is hidden by its own name is not to be had through a template either. */

@@ -3,6 +3,7 @@
  * denied; then the server has to be one of the agent's, then the agent's own list for it decides, then the list for all,
  * then the default. What is allowed so far may still depend on conditions.
  */
+import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { isPattern, matchesPattern } from '../catalog/pattern.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
@@ -38,6 +39,8 @@ interface Listing {
   readonly names: ReadonlySet<string>;
   /** Those of them that are patterns. */
   readonly patterns: readonly string[];
+  /** Those that are about what tools do. */
+  readonly categories: readonly string[];
 }
 
 /** What the rules say of one kind of items of one server. */
@@ -91,7 +94,7 @@ export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
 export function isBarred(rules: Rules, entry: Entry): boolean {
   const { denied, access } = serverRules(rules, entry);
   return (
-    denied.some((one) => lists(one, entry.item.name)) ||
+    denied.some((one) => lists(one, entry.item.name, entry)) ||
     access.some(({ rule, verdict }) => verdict === 'deny' && rule.endsWith('.denied_servers'))
   );
 }
@@ -115,9 +118,9 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
   const { denied, access, overrides, exposed, fallback } = serverRules(rules, entry);
   const { name } = entry.item;
   const key = plural[groupOf(entry)];
-  const denial = denied.find((one) => lists(one, name));
+  const denial = denied.find((one) => lists(one, name, entry));
   if (denial !== undefined) {
-    findings?.push({ rule: denial.rule, verdict: 'deny', text: `lists "${name}"` });
+    findings?.push(listed(denial, entry, true, 'deny'));
     return false;
   }
   findings?.push({ rule: `denied_${key}`, verdict: 'passes', text: 'does not list it' });
@@ -126,10 +129,10 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
   if (access.some(({ verdict }) => verdict === 'deny')) return false;
   if (access.some(({ verdict }) => verdict === 'allow')) return true;
 
-  const listing = overrides.find((one) => lists(one, name));
+  const listing = overrides.find((one) => lists(one, name, entry));
   const [own] = overrides;
   if (own !== undefined) {
-    findings?.push(listed(listing ?? own, name, listing !== undefined));
+    findings?.push(listed(listing ?? own, entry, listing !== undefined));
     return listing !== undefined;
   }
   findings?.push({
@@ -139,19 +142,33 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
   });
 
   if (exposed !== null) {
-    const allowed = lists(exposed, name);
-    findings?.push(listed(exposed, name, allowed));
+    const allowed = lists(exposed, name, entry);
+    findings?.push(listed(exposed, entry, allowed));
     return allowed;
   }
   findings?.push({ rule: `exposed_${key}`, verdict: 'passes', text: `says nothing of "${entry.sourceKey}"` }, fallback);
   return fallback.verdict === 'allow';
 }
 
-function listed({ rule }: Listing, name: string, isIn: boolean): Finding {
-  return { rule, verdict: isIn ? 'allow' : 'deny', text: `${isIn ? 'lists' : 'does not list'} "${name}"` };
+function listed(
+  listing: Listing,
+  entry: Entry,
+  isIn: boolean,
+  verdict: 'allow' | 'deny' = isIn ? 'allow' : 'deny',
+): Finding {
+  const { name } = entry.item;
+  // Nobody sees in a list of categories why it has this tool.
+  const category =
+    isIn && !listsName(listing, name) ? listing.categories.find((one) => isOfCategory(one, entry)) : null;
+  const by = category == null ? '' : ` by "${category}"`;
+  return { rule: listing.rule, verdict, text: `${isIn ? 'lists' : 'does not list'} "${name}"${by}` };
 }
 
-function lists({ names, patterns }: Listing, name: string): boolean {
+function lists(listing: Listing, name: string, entry: Entry): boolean {
+  return listsName(listing, name) || listing.categories.some((one) => isOfCategory(one, entry));
+}
+
+function listsName({ names, patterns }: Listing, name: string): boolean {
   return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
@@ -177,7 +194,9 @@ function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof 
   const { sourceKey } = entry;
   const listing = (rule: string, lists: ServerLists): Listing[] => {
     const names = listFor(lists, entry);
-    return names === null ? [] : [{ rule, names: new Set(names), patterns: names.filter(isPattern) }];
+    if (names === null) return [];
+    const categories = names.filter(isCategory);
+    return [{ rule, names: new Set(names), patterns: names.filter(isPattern), categories }];
   };
   const denials = `denied_${plural[group]}`;
   const override = overrideKeys[group];
@@ -238,5 +257,5 @@ export function isServer(pattern: string, key: string, namespace: string): boole
 
 /** Whether something in a template's reach is denied by its own name. */
 export function deniesName(rules: Rules, template: Entry, uri: string): boolean {
-  return serverRules(rules, template).denied.some((one) => lists(one, uri));
+  return serverRules(rules, template).denied.some((one) => listsName(one, uri));
 }

@@ -3,6 +3,7 @@
  * server that goes away and comes back finds its items as they were.
  */
 
+import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 import type { Config } from '../config/config.ts';
@@ -16,7 +17,7 @@ export interface Switches {
   readonly off: ReadonlySet<string>;
 }
 
-/** Patterns over exposed names; null means everything. */
+/** Patterns over exposed names, or categories of tools; null means everything. */
 export type Patterns = readonly string[] | null;
 
 /** What is active before anybody switches anything. */
@@ -97,7 +98,7 @@ export function isActive({ base, tools, resources, toolset }: Selection, entry: 
   if (switches.on.has(name)) return true;
   if (switches.off.has(name)) return false;
   const patterns = kind === 'tool' ? base.tools : base.resources;
-  if (patterns === null || patterns.some((pattern) => matchesPattern(pattern, name))) return true;
+  if (patterns === null || patterns.some((one) => matchesPattern(one, name) || isOfCategory(one, entry))) return true;
   return kind === 'tool' && toolset !== null && includesTool(toolset, entry);
 }
 

@@ -1,6 +1,7 @@
 /** A named choice of tools of several servers. */
 
 import type { Catalog } from '../catalog/catalog.ts';
+import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 
@@ -29,14 +30,15 @@ export function canonicalName({ sourceKey, item }: Entry): string {
   return `${sourceKey}.${item.name}`;
 }
 
-/** A tool is meant by its canonical name, or by a pattern over that or the exposed one. */
+/** A tool is meant by its canonical name, by a pattern over that or the exposed one, or by its category. */
 export function includesTool(toolset: Toolset, entry: Entry): boolean {
   const canonical = canonicalName(entry);
   return toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry, canonical));
 }
 
 export function isMeant(reference: string, entry: Entry, canonical = canonicalName(entry)): boolean {
-  return reference === canonical || matchesPattern(reference, canonical) || matchesPattern(reference, entry.name);
+  if (reference === canonical || matchesPattern(reference, canonical)) return true;
+  return matchesPattern(reference, entry.name) || isOfCategory(reference, entry);
 }
 
 /** The server that a reference names, of those there are: the longest, because keys may have dots. */

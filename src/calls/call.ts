@@ -33,6 +33,9 @@ export interface Lane {
   show(call: Call, result: Parts, era: Era): void;
 }
 
+/** Who answers calls: a server, or whatever stands for one. */
+export type Callee = Pick<Source, 'call' | 'completes' | 'tasks'>;
+
 /** Who writes down what became of calls. */
 export interface Recorder {
   /** A call is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one; `answer` that of the server. */
@@ -61,7 +64,7 @@ export class Call extends Relay implements Request, Ticket {
   /** The definition, as last listed. */
   item: Item;
   /** Where it goes, and where it is counted. */
-  source: Source | null = null;
+  source: Callee | null = null;
   row: CallFigures | null = null;
   /** The same while it is under way. */
   figures: CallFigures | null = null;

@@ -3,6 +3,7 @@ import type { ListKind } from '../access/lists.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
+import type { Task } from '../config/task.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
@@ -33,6 +34,8 @@ export interface CallerOptions {
   readonly namespace?: string;
   /** False where Toolgate's own tools are not for it. */
   readonly controls?: boolean;
+  /** What the caller works on: it sees only what that needs, and all of it. Its address says so, or whoever started us. */
+  readonly task?: Task;
   /** A list that the caller sees has changed. */
   changed(kind: ListKind): void;
   /** A resource that it subscribed to has changed, by the URI that it used. */

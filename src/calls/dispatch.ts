@@ -5,15 +5,14 @@ import { GatewayError } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
-import type { Source } from '../sources/source.ts';
 import type { Approvals } from './approvals.ts';
-import type { Call, Recorder } from './call.ts';
+import type { Call, Callee, Recorder } from './call.ts';
 import { type FigureDesk, OK } from './figures.ts';
 import type { Lanes } from './limits/lanes.ts';
 import type { TaskDesk } from './tasks.ts';
 
 interface Place {
-  readonly source: Source;
+  readonly source: Callee;
   readonly config: ServerConfig;
 }
 

@@ -4,6 +4,7 @@ import type { Permission } from '../access/permission.ts';
 import { type Base, fixedSelection, rebase, type Selection, startSelection } from '../access/selection.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
+import type { Task } from '../config/task.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
@@ -20,13 +21,21 @@ export interface Home {
   /** Whether nobody has a choice of their own. */
   readonly isShared: boolean;
   readonly pageSize: number | null;
+  /** What everybody works on; null for anything. */
+  readonly task: Task | null;
   /** Whether every server has been tried. */
   readonly allTried: boolean;
   readonly desk: SubscriptionDesk<Member>;
   readonly figures: FigureDesk;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
-  viewOf(permission: Permission | null, selection: Selection, namespace: string | null, plain: boolean): View;
+  viewOf(
+    permission: Permission | null,
+    selection: Selection,
+    namespace: string | null,
+    tasks: readonly Task[],
+    plain: boolean,
+  ): View;
   introduce(member: Member): string;
   freshen(kind: Kind): void;
   call(member: Member, message: Message, sink: Sink): Ticket;
@@ -42,6 +51,8 @@ export class Member implements Caller {
   readonly door: Way;
   readonly revision: string | null;
   readonly namespace: string | null;
+  /** What it works on: it sees what all of them need. */
+  readonly tasks: readonly Task[];
   readonly options: CallerOptions;
   readonly guest: Guest;
   readonly usage: Usage;
@@ -62,10 +73,12 @@ export class Member implements Caller {
     this.door = options.door ?? 'local';
     this.revision = options.revision ?? null;
     this.namespace = options.namespace ?? null;
+    const common = this.isOperator ? null : home.task;
+    this.tasks = [common, options.task ?? null].filter((task) => task !== null);
     this.options = options;
     this.guest = options.guest ?? createMute();
     this.usage = home.figures.usageOf(options.agent);
-    if (options.selection === 'all' || this.namespace !== null) this.selection = startSelection(null);
+    if (options.selection === 'all' || this.#isInside) this.selection = startSelection(null);
     if (options.toolset !== undefined) this.selection = fixedSelection(this.#fixed(home.base), options.toolset);
   }
 
@@ -83,7 +96,8 @@ export class Member implements Caller {
     if (this.current === null || isStale) {
       const permission = this.home.permissionOf(this);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      this.current = this.home.viewOf(permission, this.chosen, this.namespace, this.options.controls === false);
+      const isPlain = this.options.controls === false;
+      this.current = this.home.viewOf(permission, this.chosen, this.namespace, this.tasks, isPlain);
     }
     return this.current;
   }
@@ -133,13 +147,18 @@ export class Member implements Caller {
   rebase(base: Base): void {
     const { selection, toolset } = this.options;
     if (toolset !== undefined) this.selection = fixedSelection(this.#fixed(base), toolset);
-    else if (this.namespace !== null) return;
+    else if (this.#isInside) return;
     else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);
   }
 
-  /** Patterns are over exposed names, and say nothing about what is inside a namespace. */
+  /** Whether all that it sees is switched on, and stays so. */
+  get #isInside(): boolean {
+    return this.namespace !== null || this.tasks.length > 0;
+  }
+
+  /** Patterns are over exposed names, and say nothing about what is inside a namespace or a task. */
   #fixed(base: Base): Base {
-    return this.namespace === null ? base : startSelection(null).base;
+    return !this.#isInside ? base : startSelection(null).base;
   }
 
   /** Tells of the lists that changed since the last time. */

@@ -1,12 +1,14 @@
 /** The way of a call from its caller to whoever answers it; what is wrong with it ends it here, counted and written down. */
 import { requireArguments } from '../access/permission.ts';
-import { BUILT_IN } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
+import { readMessage } from '../protocol/read.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import type { Audit } from './audit.ts';
-import { type Call, findCall } from './call.ts';
+import { Call, findCall } from './call.ts';
 import { NO_TICKET } from './dispatch.ts';
 import { createEarlyCalls, MAY_CHANGE } from './early.ts';
 import type { FigureDesk } from './figures.ts';
@@ -31,6 +33,8 @@ export interface Stations {
 
 export interface Routing {
   call(member: Member, message: Message, sink: Sink): Ticket;
+  /** A call of one of the caller's tools that is known already; what is wrong with it is told to the sink. */
+  step(member: Member, entry: Entry, args: object, id: string, sink: Sink): Ticket;
   /** What calls wait for that came too early may be there now. */
   retry(): void;
 }
@@ -70,10 +74,18 @@ export function createRouting(stations: Stations): Routing {
       return NO_TICKET;
     }
     const found = findCall(member, message, sink);
-    const { permission } = member.view();
-    if (permission !== null && permission.onArguments.length > 0) requireArguments(permission, found.entry, message);
+    checkArguments(member, found);
     if (isOpening() && isEarly(found)) return callWhenKnown(member, message, sink);
     sink.admit(found);
+    return pass(member, found);
+  }
+
+  function checkArguments(member: Member, { entry, message }: Call): void {
+    const { permission } = member.view();
+    if (permission !== null && permission.onArguments.length > 0) requireArguments(permission, entry, message);
+  }
+
+  function pass(member: Member, found: Call): Ticket {
     if (audit.stops) throw new GatewayError('audit_unavailable', UNRECORDED);
     found.recorder = audit.recorder;
     if (stack.all.length === 0) return send(member, found);
@@ -85,5 +97,23 @@ export function createRouting(stations: Stations): Routing {
     return found.entry.sourceId === BUILT_IN || !found.exact || mayClaim(found);
   }
 
-  return { call, retry: early.retry };
+  function step(member: Member, entry: Entry, args: object, id: string, sink: Sink): Ticket {
+    const params = { name: entry.name, arguments: args };
+    const message = readMessage(toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params }));
+    try {
+      const { nameStart, nameEnd } = message;
+      const found = new Call(message, entry, entry.upstreamName, nameStart, nameEnd, sink, member);
+      checkArguments(member, found);
+      return pass(member, found);
+    } catch (error) {
+      const known = toGatewayError(error);
+      if (known.code === 'internal') events.emit('failure', { where: 'macro', error });
+      figures.refuse(member.usage, known.code);
+      audit.recorder?.refused(member, message, known);
+      sink.fail(known);
+      return NO_TICKET;
+    }
+  }
+
+  return { call, step, retry: early.retry };
 }

@@ -21,6 +21,8 @@ export interface Item {
   /** The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly. */
   readonly mirrored: readonly MirroredArgument[] | string | null;
   readonly traits: EraTraits;
+  /** The tools that it is made of, by `server.tool`; absent for all that servers offer. */
+  readonly uses?: readonly string[];
 }
 
 export interface Listing {

@@ -22,16 +22,17 @@ export async function call(args: readonly string[], options: Options): Promise<n
   const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    return print(await answer(door, name, callArguments), options.json === true);
+    return print(await answer(door, name, callArguments, options['dry-run'] === true), options.json === true);
   };
   return withGateway(options, work, undefined, ({ catalog }) => catalog.entries.tool.has(name));
 }
 
 type Result = { readonly bytes: Buffer; readonly failed: boolean };
 
-async function answer(door: LocalDoor, name: string, args: unknown): Promise<Result> {
+async function answer(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<Result> {
   try {
     const bytes = await door.callTool(name, args, {
+      ...(dryRun && { dryRun }),
       onProgress: (params) => {
         if (process.stderr.isTTY) process.stderr.write(`${paint('dim', JSON.stringify(params), process.stderr)}\n`);
       },

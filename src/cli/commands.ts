@@ -1,48 +1,9 @@
 /** The commands and their options, as `--help` shows them. */
 import { parseArgs } from 'node:util';
 import { didYouMean, GatewayError } from '../index.ts';
+import { type OptionName, type Options, optionTexts } from './options.ts';
 
-export interface Options {
-  readonly config?: string;
-  readonly 'log-level'?: string;
-  readonly agent?: string;
-  readonly json?: boolean;
-  readonly stats?: boolean;
-  readonly url?: string;
-  readonly host?: string;
-  readonly port?: string;
-  readonly 'equip-toolset'?: string;
-  readonly description?: string;
-  readonly language?: string;
-  readonly add?: readonly string[];
-  readonly remove?: readonly string[];
-  readonly user?: boolean;
-  readonly yes?: boolean;
-  readonly server?: string;
-  readonly tool?: string;
-  readonly status?: string;
-  readonly kind?: string;
-  readonly since?: string;
-  readonly until?: string;
-  readonly limit?: string;
-  readonly follow?: boolean;
-  readonly expires?: string;
-  readonly grace?: string;
-  readonly for?: string;
-  readonly reason?: string;
-  readonly namespace?: string;
-  readonly scope?: string;
-  readonly key?: string;
-  readonly stdin?: boolean;
-  readonly out?: string;
-  readonly 'new-key-file'?: string;
-  readonly header?: readonly string[];
-  readonly timeout?: string;
-  readonly help?: boolean;
-  readonly version?: boolean;
-}
-
-type OptionName = keyof Options;
+export type { Options } from './options.ts';
 
 interface Command {
   readonly usage: string;
@@ -53,83 +14,11 @@ interface Command {
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
 }
 
-const optionTexts: Readonly<
-  Record<
-    OptionName,
-    {
-      readonly type: 'string' | 'boolean';
-      readonly short?: string;
-      readonly multiple?: true;
-      readonly text: string;
-      readonly value?: string;
-    }
-  >
-> = {
-  config: { type: 'string', value: 'PATH', text: 'the configuration file; otherwise it is looked for in this folder' },
-  'log-level': { type: 'string', value: 'LEVEL', text: 'debug, info, warn, error or silent' },
-  agent: { type: 'string', value: 'NAME', text: 'as this agent, with what its policy allows' },
-  json: { type: 'boolean', text: 'print JSON' },
-  stats: { type: 'boolean', text: 'how calls went in a gateway that is running, instead' },
-  url: { type: 'string', value: 'URL', text: 'where that one listens (default http://127.0.0.1:8808)' },
-  host: { type: 'string', value: 'HOST', text: 'the address to listen on (default 127.0.0.1)' },
-  port: { type: 'string', value: 'PORT', text: 'the port to listen on (default 8808; 0 takes a free one)' },
-  'equip-toolset': { type: 'string', value: 'NAME', text: 'equip this toolset at the start' },
-  description: { type: 'string', value: 'TEXT', text: 'what it is for' },
-  language: { type: 'string', value: 'LANGUAGE', text: 'typescript (default) or python' },
-  add: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to put into the toolset; may be repeated' },
-  remove: { type: 'string', multiple: true, value: 'TOOL', text: 'a tool to take out of it; may be repeated' },
-  user: { type: 'boolean', text: 'save it for all your projects' },
-  yes: { type: 'boolean', text: 'do not ask' },
-  server: { type: 'string', value: 'KEY', text: 'only what this server was asked' },
-  tool: { type: 'string', value: 'PATTERN', text: 'only tools, resources and prompts of such names' },
-  status: {
-    type: 'string',
-    value: 'STATUS',
-    text: 'only what ended like this: ok, tool_error, timeout, item_unknown, …',
-  },
-  kind: { type: 'string', value: 'KIND', text: 'only these: call, denial or admin' },
-  since: { type: 'string', value: 'TIME', text: 'not before: 30m, 24h, 7d ago, or a date and time' },
-  until: { type: 'string', value: 'TIME', text: 'before that' },
-  limit: { type: 'string', short: 'n', value: 'N', text: 'the last so many; 0 for all' },
-  follow: { type: 'boolean', short: 'f', text: 'go on with what is written from now on' },
-  expires: {
-    type: 'string',
-    value: 'TIME',
-    text: 'how long the token is good, such as 12h, 30d or 4w (default: for ever)',
-  },
-  grace: { type: 'string', value: 'TIME', text: 'how long the tokens before it stay good (default: not at all)' },
-  for: {
-    type: 'string',
-    value: 'TIME',
-    text: 'and the same agent need not ask again for the tool so long, such as 30m',
-  },
-  reason: { type: 'string', value: 'TEXT', text: 'why; whoever waits is told' },
-  namespace: { type: 'string', value: 'NAME', text: 'for this namespace alone, before what is for all' },
-  scope: { type: 'string', value: 'SCOPE', text: 'global, or a namespace: the same in other words' },
-  key: { type: 'string', value: 'NAME', text: 'the name of the secret, instead of behind the command' },
-  stdin: { type: 'boolean', text: 'read the value from the standard input, for programs' },
-  out: { type: 'string', value: 'FILE', text: 'write the key to this new file, which nobody else can read' },
-  'new-key-file': {
-    type: 'string',
-    value: 'FILE',
-    text: 'the key to encrypt with from now on; otherwise it is asked for',
-  },
-  header: {
-    type: 'string',
-    multiple: true,
-    value: 'HEADER',
-    text: 'sent with every request, such as "X-Namespace: git"; may be repeated',
-  },
-  timeout: { type: 'string', value: 'TIME', text: 'how long to wait for the gateway (default 60s)' },
-  help: { type: 'boolean', short: 'h', text: 'show this help' },
-  version: { type: 'boolean', text: 'show the version' },
-};
-
 export const commands = {
   stdio: {
     usage: 'toolgate [stdio]',
     summary: 'MCP on standard input and output, with the configuration found here',
-    options: ['agent', 'equip-toolset', 'config', 'log-level'],
+    options: ['agent', 'task', 'equip-toolset', 'config', 'log-level'],
   },
   serve: {
     usage: 'toolgate serve',
@@ -139,7 +28,7 @@ export const commands = {
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
       'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and figures to a collector, where OpenTelemetry is installed.',
     ],
-    options: ['host', 'port', 'equip-toolset', 'config', 'log-level'],
+    options: ['host', 'port', 'task', 'equip-toolset', 'config', 'log-level'],
   },
   connect: {
     usage: 'toolgate connect URL',
@@ -216,11 +105,46 @@ export const commands = {
     details: ['Values are read by the type that the tool declares; a whole JSON object may be given instead.'],
     options: ['agent', 'json', 'config', 'log-level'],
   },
+  macros: {
+    usage: 'toolgate macros [list|run] [NAME] [key=value … | JSON]',
+    summary: 'tools of the configuration that are made of other tools',
+    details: [
+      'run calls one, as toolgate call does; with --dry-run it prints its steps and their arguments. toolgate macro is the same.',
+    ],
+    options: ['dry-run', 'agent', 'json', 'config', 'log-level'],
+  },
   explain: {
     usage: 'toolgate explain NAME --agent NAME',
     summary: 'why an agent may use something, or may not: rule by rule; exit 0 allowed, 1 denied',
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     options: ['agent', 'json', 'config', 'log-level'],
+  },
+  plan: {
+    usage: 'toolgate plan --service NAME --type TYPE --description TEXT',
+    summary: 'the configuration that a task needs, by the rules for tasks',
+    details: [
+      'It has the servers that the task needs, and lists of the tools that it needs, each with its reason.',
+      '--json prints the plan itself: the tools, and why each of them.',
+    ],
+    options: [
+      'service',
+      'type',
+      'description',
+      'profile',
+      'task',
+      'agent',
+      'format',
+      'name',
+      'offline',
+      'json',
+      'config',
+      'log-level',
+    ],
+    texts: {
+      description: 'what is to be done',
+      task: 'a file with service, type, description and profile, or a text that is the description',
+      agent: 'no more than what this agent may use',
+    },
   },
   audit: {
     usage: 'toolgate audit [tail|query|usage|verify]',
@@ -257,6 +181,7 @@ const ALIASES: Readonly<Record<string, CommandName>> = {
   namespace: 'namespaces',
   agent: 'agents',
   secret: 'secrets',
+  macro: 'macros',
 };
 
 export function parseCommandLine(argv: readonly string[]): Invocation {

@@ -1,5 +1,5 @@
 /** `toolgate explain`: why an agent may use something, or may not. */
-import { type Entry, type EntryDecision, explainName, GatewayError, openLocalDoor } from '../index.ts';
+import { categoryOf, type Entry, type EntryDecision, explainName, GatewayError, openLocalDoor } from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { jsonText, paint, plain, table } from './terminal.ts';
@@ -34,7 +34,8 @@ interface Explanation extends EntryDecision {
 
 function asJson({ entry, allowed, active, findings }: Explanation, agent: string) {
   const { name, kind, sourceKey, item } = entry;
-  return { name, kind, server: sourceKey, upstreamName: item.name, agent, allowed, active, findings };
+  const category = kind === 'tool' ? { category: categoryOf(entry) } : {};
+  return { name, kind, server: sourceKey, upstreamName: item.name, ...category, agent, allowed, active, findings };
 }
 
 function show({ entry, allowed, active, findings }: Explanation, agent: string): string {
@@ -47,8 +48,15 @@ function show({ entry, allowed, active, findings }: Explanation, agent: string):
   return [
     `${describe(entry)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
     ...(findings.length === 0 ? ['  There is no policy: everybody may use everything.'] : [table(rows)]),
+    ...(entry.kind === 'tool' ? [`  Its category: ${categoryText(entry)}.`] : []),
     ...(allowed && !active ? ['  It is not active until it is switched on.'] : []),
   ].join('\n');
+}
+
+function categoryText(entry: Entry): string {
+  const { domain, effect, by } = categoryOf(entry);
+  if (by === 'nothing') return `${domain}/${effect}, because nothing says what it does`;
+  return `${domain}/${effect}, by its ${by}`;
 }
 
 function describe({ kind, name, sourceKey, item }: Entry): string {

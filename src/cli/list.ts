@@ -1,5 +1,6 @@
 /** `toolgate list`. */
 import {
+  categoryOf,
   didYouMean,
   type Entry,
   type Gateway,
@@ -85,6 +86,7 @@ function printEntries(gateway: Gateway, wanted: readonly Kind[], { agent, json }
         kind: entry.kind,
         server: entry.sourceKey,
         active: isActive(entry),
+        ...(entry.kind === 'tool' && { category: categoryOf(entry) }),
         description: entry.item.description,
       })),
     );

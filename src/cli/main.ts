@@ -56,8 +56,12 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
       return (await import('./secrets.ts')).secrets(args, options);
     case 'call':
       return (await import('./call.ts')).call(args, options);
+    case 'macros':
+      return (await import('./macros.ts')).macros(args, options);
     case 'explain':
       return (await import('./explain.ts')).explain(args, options);
+    case 'plan':
+      return (await import('./plan.ts')).plan(options);
     case 'audit':
       return (await import('./audit.ts')).audit(args, options);
     case 'doctor':

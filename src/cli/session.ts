@@ -1,5 +1,14 @@
 /** A gateway for the length of one command. */
-import { findKey, type Gateway, INSECURE_TEXT, type LoadOptions, loadConfig, openGateway } from '../index.ts';
+import {
+  findKey,
+  type Gateway,
+  INSECURE_TEXT,
+  type LoadOptions,
+  loadConfig,
+  loadTask,
+  openGateway,
+  requireProfile,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { readLogLevel, startLog } from './log.ts';
 import { paint, withSpinner } from './terminal.ts';
@@ -11,7 +20,9 @@ export function loadOptions(options: Options): LoadOptions {
 export async function startGateway(options: Options, defaultLevel: string, audit?: boolean): Promise<Gateway> {
   const level = readLogLevel(options['log-level'] ?? levelOf(process.env.LOG_LEVEL) ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
-  const gateway = await openGateway(config, audit === undefined ? {} : { audit });
+  const task = options.task === undefined ? null : await loadTask(options.task, process.cwd());
+  if (task !== null) requireProfile(task, config.tasks.rules());
+  const gateway = await openGateway(config, { task, ...(audit !== undefined && { audit }) });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));

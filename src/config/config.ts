@@ -1,8 +1,11 @@
 /** The configuration after reading: every default filled in, every path absolute, every string expanded. */
 
 import type { CallLimits, ToolLimits } from './limits.ts';
+import type { MacroConfig } from './macros.ts';
 import type { PolicyConfig } from './policy.ts';
 import type { SecurityConfig } from './security.ts';
+import type { TasksConfig } from './task-rules.ts';
+import type { WrittenConfig } from './written.ts';
 
 /** How to reach a server. Where a secret is to stand, its texts have a place for it. Two servers with equal launches are the same process or endpoint. */
 export type Launch =
@@ -222,6 +225,10 @@ export interface Config {
   readonly security: SecurityConfig;
   /** Who may use what; null where everybody may use everything. */
   readonly policy: PolicyConfig | null;
+  /** Which tools tasks need. */
+  readonly tasks: TasksConfig;
+  /** Tools made of other tools. */
+  readonly macros: readonly MacroConfig[];
   readonly dataDir: string;
   readonly folders: FoldersConfig;
   readonly http: HttpConfig;
@@ -231,6 +238,8 @@ export interface Config {
   readonly vault: VaultConfig;
   /** Values that must not be told. A function, so that whoever prints a configuration does not print them. */
   readonly secrets: () => readonly string[];
+  /** As it is written, before anything was expanded. A function for the same reason. */
+  readonly written: () => WrittenConfig;
   /** What the reader should know: keys that were ignored, files that were passed over. */
   readonly notices: readonly string[];
 }

@@ -4,6 +4,7 @@
  */
 
 import * as z from 'zod';
+import { categoryProblem } from '../catalog/category.ts';
 import { DURATION, MAX_DURATION, SIZE, toBytes, toMilliseconds } from './units.ts';
 
 /** A string; `expected` says so in other words. */
@@ -20,6 +21,15 @@ export function flag() {
 
 export function textList() {
   return z.array(text(), { error: 'expected a list of strings' });
+}
+
+/** Names of tools, patterns over them, or categories. A category that is not there would match nothing, and let things pass. */
+export function toolList() {
+  const tool = text().superRefine((name, context) => {
+    const problem = categoryProblem(name);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  });
+  return z.array(tool, { error: 'expected a list of strings' });
 }
 
 /** A map of strings; its keys must have the form `name`, or else they get the message `wrongName`. */

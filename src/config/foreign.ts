@@ -13,6 +13,8 @@ import { keysWithout, type ServerFile, serverSchema, serverShape } from './serve
 
 export interface Foreign {
   readonly settings: Settings;
+  /** The same as they are written. */
+  readonly written: Readonly<Record<string, unknown>>;
   readonly entries: readonly Entry[];
   readonly notices: readonly string[];
   /** Mistakes that are not passed over. */
@@ -49,7 +51,7 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
         for (const [name, entry] of Object.entries(value)) {
           const path = [key, name];
           const server = readServer(name, entry, (message) => notice(path, message));
-          if (server) entries.push({ path, name, server, shellLine: false });
+          if (server) entries.push({ path, name, ...server, shellLine: false });
         }
       } else notice([key], 'left out: it is not a map of servers');
     } else if (!Object.hasOwn(settingsSchema.shape, key)) {
@@ -65,7 +67,7 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
   }
   if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
   const parsed = settingsSchema.parse(issues.length > 0 ? {} : settings);
-  return { settings: parsed, entries, notices, issues };
+  return { settings: parsed, written: settings, entries, notices, issues };
 }
 
 /** Part of a policy without the keys that nobody knows. What is wrong otherwise is not passed over: that could open a door. */
@@ -92,7 +94,7 @@ function readRules(
 }
 
 /** The server in `entry`, or null where there is none to be made of it. */
-function readServer(name: string, entry: unknown, notice: (message: string) => void): ServerFile | null {
+function readServer(name: string, entry: unknown, notice: (message: string) => void): Read | null {
   const leaveOut = (reason: string) => {
     notice(`left out: ${reason}`);
     return null;
@@ -124,7 +126,13 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   const { data: server, error } = serverSchema.safeParse(draft);
   if (error) return leaveOut(schemaIssues(error, draft).map(issueText).join(' '));
   if (server.namespace !== name && !('namespace' in rest)) notice(`its namespace is "${server.namespace}"`);
-  return server;
+  return { server, written: draft };
+}
+
+interface Read {
+  readonly server: ServerFile;
+  /** What of it was kept. */
+  readonly written: Readonly<Record<string, unknown>>;
 }
 
 function namespaceOf(name: string): string {

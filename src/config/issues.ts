@@ -5,6 +5,7 @@ import { didYouMean } from '../catalog/similar.ts';
 import { GatewayError } from '../errors.ts';
 import type { Path } from './path.ts';
 import { knownKeys } from './schema.ts';
+import { valueAt } from './written.ts';
 
 export interface Issue {
   readonly path: Path;
@@ -75,12 +76,6 @@ function fromZod(issue: z.core.$ZodIssue, parent: Path, root: unknown): Issue[] 
 
 function suggestion(key: string, known: string[]): string {
   return didYouMean(key, known) || ` Known keys: ${known.join(', ')}.`;
-}
-
-function valueAt(root: unknown, path: Path): unknown {
-  let value = root;
-  for (const part of path) value = (value as Record<string | number, unknown> | undefined)?.[part];
-  return value;
 }
 
 function describe(value: unknown, code: z.core.$ZodIssue['code']): string {

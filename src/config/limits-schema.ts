@@ -1,6 +1,7 @@
 /** How much calls may take, as users write it: the same keys for a server, a tool and an agent. */
 
 import * as z from 'zod';
+import { isCategory } from '../catalog/category.ts';
 import { count, duration, size, strictMap } from './fields.ts';
 
 const RATE = /^(\d{1,9})\/(s|m|h)$/;
@@ -87,7 +88,14 @@ export type ToolLimitsFile = z.output<typeof toolLimitsSchema>;
 
 /** Limits by the names of tools, or patterns over them. */
 export function limitsByTool<Schema extends z.ZodType>(schema: Schema) {
-  return z.record(z.string(), schema, { error: 'expected a map from names or patterns of tools to limits' });
+  // One that nobody looks up would limit nothing.
+  const tool = z
+    .string()
+    .refine((name) => !isCategory(name), { error: 'limits go by names and patterns, not categories' });
+  return z.record(tool, schema, {
+    error: (issue) =>
+      issue.code === 'invalid_type' ? 'expected a map from names or patterns of tools to limits' : undefined,
+  });
 }
 
 /** The keys that may stand there. */

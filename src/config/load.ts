@@ -14,7 +14,9 @@ import { parseConfig } from './parse.ts';
 import { isPersona, readPersona } from './persona.ts';
 import { readConfigText } from './read.ts';
 import { resolveConfig } from './resolve.ts';
-import { type ConfigFile, entriesOf, fileSchema } from './schema.ts';
+import { type ConfigFile, type Entry, entriesOf, fileSchema, type Settings } from './schema.ts';
+import { isPlain, loadTaskRules, type TasksConfig, taskRulesOf } from './task-rules.ts';
+import { valueAt } from './written.ts';
 
 const FILE_NAMES = [
   'tools.toml',
@@ -93,13 +95,42 @@ async function readConfig(options: LoadOptions): Promise<Config> {
     const foreign = readForeign(value, name);
     if (foreign.issues.length > 0) throw configInvalid(origin, foreign.issues);
     const found = isPolicy ? POLICY : FOREIGN;
-    const source = { ...origin, ...found, file, cwd, env, notices: [...notices, ...foreign.notices] };
+    const tasks = await tasksOf(foreign.settings, origin, file);
+    const source = {
+      ...origin,
+      ...found,
+      file,
+      cwd,
+      env,
+      tasks,
+      written: foreign.written,
+      notices: [...notices, ...foreign.notices],
+    };
     return resolveConfig(foreign.settings, foreign.entries, source);
   }
   const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
   const written = validate(value, origin);
-  const source = { ...origin, file, cwd, env, lenient: false, defaultControls, defaultNames: 'join', notices } as const;
-  return resolveConfig(written, entriesOf(written), source);
+  const tasks = await tasksOf(written, origin, file);
+  const own = { lenient: false, defaultControls, defaultNames: 'join' } as const;
+  return resolveConfig(written, writtenEntries(written, value), {
+    ...origin,
+    ...own,
+    file,
+    cwd,
+    env,
+    tasks,
+    written: value as Record<string, unknown>,
+    notices,
+  });
+}
+
+function writtenEntries(file: ConfigFile, value: unknown): Entry[] {
+  return entriesOf(file).map((entry) => ({ ...entry, written: valueAt(value, entry.path) }));
+}
+
+/** Most configurations have no rules of their own: then none are read before they are wanted. */
+async function tasksOf(settings: Settings, origin: Origin, file: string): Promise<TasksConfig> {
+  return isPlain(settings) ? taskRulesOf(settings, origin) : loadTaskRules(settings, origin, file);
 }
 
 /** The servers of a persona package, and its toolsets. */
@@ -114,7 +145,8 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
   if (foreign.issues.length > 0) throw configInvalid({ name: servers, lineOf: () => undefined }, foreign.issues);
   const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
-  const source = { ...origin, ...FOREIGN, file, cwd, env, notices };
+  const tasks = taskRulesOf(settings, origin);
+  const source = { ...origin, ...FOREIGN, file, cwd, env, tasks, written: foreign.written, notices };
   return { ...resolveConfig(settings, foreign.entries, source), equipped };
 }
 
@@ -130,9 +162,11 @@ export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 
     lenient: false,
     defaultControls: [],
     defaultNames: 'join',
+    tasks: taskRulesOf(written, origin),
+    written: value as Record<string, unknown>,
     notices: [],
   } as const;
-  return resolveConfig(written, entriesOf(written), source);
+  return resolveConfig(written, writtenEntries(written, value), source);
 }
 
 function validate(value: unknown, origin: Origin): ConfigFile {

@@ -1,15 +1,24 @@
 /** Who may use what, as users write it. */
 import * as z from 'zod';
-import { flag, strictMap, text, textList } from './fields.ts';
+import { flag, strictMap, text, textList, toolList } from './fields.ts';
 import { limitKeys, limitsByTool, limitsSchema } from './limits-schema.ts';
 
 const EVERYTHING = 'By the name of the server (or a pattern): its own names, or patterns over them.';
+const TOOLS =
+  'By the name of the server (or a pattern): its own names, patterns over them, or categories (`category:read`).';
 
 function lists(meaning: string) {
   return z
     .record(z.string(), textList(), { error: 'expected a map from servers to lists of names' })
     .optional()
     .describe(`${meaning} ${EVERYTHING}`);
+}
+
+function toolLists(meaning: string) {
+  return z
+    .record(z.string(), toolList(), { error: 'expected a map from servers to lists of names' })
+    .optional()
+    .describe(`${meaning} ${TOOLS}`);
 }
 
 const CLOCK = /^([01]\d|2[0-3]):[0-5]\d$|^24:00$/;
@@ -29,9 +38,11 @@ function isTimeZone(name: string): boolean {
 const hint = (name: string) => flag().optional().describe(`What the tool's annotation \`${name}\` has to be.`);
 
 export const conditionSchema = strictMap({
-  tools: textList()
+  tools: toolList()
     .optional()
-    .describe('The tools that it is about: `server.tool`, exposed names, or patterns over either. Default: all.'),
+    .describe(
+      'The tools that it is about: `server.tool`, exposed names, patterns over either, or categories. Default: all.',
+    ),
   resources: textList()
     .optional()
     .describe('The resources, likewise. Default: all, unless `tools` or `prompts` is set.'),
@@ -81,10 +92,10 @@ const agentPolicySchema = strictMap({
   extends: textList().optional().describe('Other entries of `agent_policies` whose rules hold for this agent too.'),
   allowed_servers: textList().optional().describe('The servers that the agent may use, or patterns. Default: all.'),
   denied_servers: textList().optional().describe('Servers that it may not use, whatever else says so.'),
-  tool_overrides: lists('Its tools, instead of `exposed_tools`.'),
+  tool_overrides: toolLists('Its tools, instead of `exposed_tools`.'),
   resource_overrides: lists('Its resources and templates, instead of `exposed_resources`.'),
   prompt_overrides: lists('Its prompts, instead of `exposed_prompts`.'),
-  denied_tools: lists('Tools that it may not use, whatever else says so.'),
+  denied_tools: toolLists('Tools that it may not use, whatever else says so.'),
   denied_resources: lists('Resources that it may not use.'),
   denied_prompts: lists('Prompts that it may not use.'),
   conditions: conditions().describe('What it may use only under conditions.'),
@@ -103,10 +114,10 @@ const defaultPolicySchema = strictMap({
 });
 
 export const policyShape = {
-  exposed_tools: lists('The tools that agents may use.'),
+  exposed_tools: toolLists('The tools that agents may use.'),
   exposed_resources: lists('The resources and templates that agents may use.'),
   exposed_prompts: lists('The prompts that agents may use.'),
-  denied_tools: lists('Tools that no agent may use.'),
+  denied_tools: toolLists('Tools that no agent may use.'),
   denied_resources: lists('Resources that no agent may use.'),
   denied_prompts: lists('Prompts that no agent may use.'),
   conditions: conditions().describe('What agents may use only under conditions.'),

@@ -14,6 +14,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
     lenient: false,
     defaultControls: ['activate'],
     defaultNames: 'join',
+    tasks: { rules: () => ({ profiles: [], rules: [] }), files: [] },
     notices: ['first'],
   });
 }
@@ -123,6 +124,9 @@ it('has every default filled in', () => {
     },
     vault: { key: expect.any(Function), keyFile: null, allowInsecure: false, redactResults: true },
     secrets: expect.any(Function),
+    written: expect.any(Function),
+    tasks: { rules: expect.any(Function), files: [] },
+    macros: [],
     notices: ['first'],
   });
 });

@@ -7,19 +7,23 @@ import { dirname, resolve } from 'node:path';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import type { Config, FolderConfig, FoldersConfig, ServerConfig } from './config.ts';
 import { type Environment, expand } from './expand.ts';
+import { isMap } from './fields.ts';
 import { resolveFolder, resolveFolders, toFolder } from './folders.ts';
 import { resolveIdentity, tokenVariables } from './identity.ts';
 import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
 import { launchHash, resolveLaunch } from './launch.ts';
 import { resolveLimits, resolveToolLimits } from './limits.ts';
+import { resolveMacros } from './macros.ts';
 import type { Path } from './path.ts';
 import { resolvePolicy } from './policy.ts';
 import type { Entry, Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
 import { resolveSecurity } from './security.ts';
 import { startsToolgate } from './self.ts';
+import type { TasksConfig } from './task-rules.ts';
 import { readVariables } from './variables.ts';
 import { resolveVault } from './vault.ts';
+import type { WrittenServer } from './written.ts';
 
 const LAZY_IDLE_STOP = 600_000;
 const TIMEOUT = 300_000;
@@ -37,6 +41,9 @@ export interface Source extends Origin {
   readonly lenient: boolean;
   readonly defaultControls: Config['controls'];
   readonly defaultNames: Config['names'];
+  readonly tasks: TasksConfig;
+  /** The settings as they are written. */
+  readonly written?: Readonly<Record<string, unknown>>;
   readonly notices: readonly string[];
 }
 
@@ -50,6 +57,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     named,
     notices,
     issues: ofServers,
+    written,
   } = resolveServers(entries, folder, source, settings, folderDefaults);
   issues.push(...ofServers);
   const text = (path: Path, written: string): string => {
@@ -84,6 +92,12 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     revisions: variables.revisions ?? settings.revisions ?? ALL_REVISIONS,
     policy: resolvePolicy(settings, issues),
     security: resolveSecurity(settings.security),
+    tasks: source.tasks,
+    macros: resolveMacros(
+      settings,
+      [...servers, ...named].map(({ key }) => key),
+      issues,
+    ),
     dataDir: data,
     folders: { ...folderDefaults, named },
     http: {
@@ -121,6 +135,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     },
     vault: resolveVault(settings.secrets, { env: source.env, cwd: source.cwd, folder, text }, issues),
     secrets: () => secrets,
+    written: () => ({ settings: source.written ?? {}, servers: written }),
     notices: [...source.notices, ...notices],
   };
   if (issues.length > 0) throw configInvalid(source, issues);
@@ -139,6 +154,7 @@ function resolveServers(
   const notices: string[] = [];
   const issues: Issue[] = [];
   const taken = new Set<string>();
+  const written = new Map<string, WrittenServer>();
   const withheld = tokenVariables(settings);
   for (const [i, entry] of entries.entries()) {
     const leaveOut = (reason: string) => notices.push(`${name}: ${pathText(entry.path)}: left out: ${reason}`);
@@ -155,6 +171,7 @@ function resolveServers(
     } else {
       const key = freeKey([entry.server.namespace, entry.name, `server-${i + 1}`], taken);
       const common = resolveServer(entry, key, settings);
+      if (isMap(entry.written)) written.set(key, { isShellLine: entry.shellLine, entry: entry.written });
       if ('folder' in resolved) named.push(toFolder(entry, common, resolved, folders));
       else {
         const kept = launch!.kind === 'stdio' && withheld.length > 0 ? { ...launch!, withheld } : launch!;
@@ -164,7 +181,7 @@ function resolveServers(
       }
     }
   }
-  return { servers, named, notices, issues };
+  return { servers, named, notices, issues, written };
 }
 
 function resolveServer(

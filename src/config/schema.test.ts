@@ -255,6 +255,7 @@ it('accepts an empty configuration and fills in every default', () => {
   expect(fileSchema.parse({})).toEqual({
     selection: 'own',
     start_wait: 5000,
+    task_rule_files: ['default'],
     health_interval: 30_000,
     data_dir: '.toolgate',
     security: { approvers: 'any', approval_timeout: 300_000, on_timeout: 'deny' },

@@ -6,14 +6,16 @@
 import * as z from 'zod';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { auditSchema } from './audit-schema.ts';
-import { count, duration, flag, size, strictMap, text, textList } from './fields.ts';
+import { count, duration, flag, size, strictMap, text, textList, toolList } from './fields.ts';
 import { foldersSchema } from './folders-schema.ts';
 import { agentSchema, agentsSchema, identityShape, jwtSchema } from './identity-schema.ts';
 import { toolLimitKeys } from './limits-schema.ts';
+import { macroKeys, macroShape } from './macro-schema.ts';
 import type { Path } from './path.ts';
 import { policyKeys, policyShape } from './policy-schema.ts';
 import { securityKeys, securitySchema } from './security-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
+import { taskKeys, taskShape } from './task-schema.ts';
 import { vaultSchema } from './vault-schema.ts';
 
 const httpSchema = strictMap({
@@ -75,16 +77,18 @@ const limitsSchema = strictMap({
 
 const toolsetSchema = strictMap({
   description: text().prefault('').describe('What the toolset is for.'),
-  tools: textList().describe('Its tools: `server.tool`, exposed names, or patterns over either.'),
+  tools: toolList().describe(
+    'Its tools: `server.tool`, exposed names, patterns over either, or categories such as `category:read`.',
+  ),
 }).meta({ id: 'Toolset', description: 'A named choice of tools.' });
 
 /** Everything but the servers. */
 export const settingsSchema = strictMap({
   $schema: text().optional().describe('Where editors find the schema of this file. Toolgate does not read it.'),
-  active_toolsets: textList()
+  active_toolsets: toolList()
     .optional()
     .describe(
-      'Patterns over exposed names (`*` any characters, `?` one) that say which tools and resources are active at start. ' +
+      'Patterns over exposed names (`*` any characters, `?` one), or categories of tools, that say which tools and resources are active at start. ' +
         'Default: none where a control such as `activate` is on, else all.',
     ),
   controls: z
@@ -140,6 +144,8 @@ export const settingsSchema = strictMap({
   folders: foldersSchema.prefault({}).describe('How folders of tools are served.'),
   ...policyShape,
   security: securitySchema.prefault({}).describe('What a person has to approve.'),
+  ...taskShape,
+  ...macroShape,
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   agents: agentsSchema
     .optional()
@@ -172,6 +178,8 @@ export interface Entry {
   readonly server: ServerFile;
   /** Whether `command` without `args` is a shell line; else it is an executable. */
   readonly shellLine: boolean;
+  /** As it is written; absent where nobody wants to know. */
+  readonly written?: unknown;
 }
 
 /** The servers in the order in which they are written. */
@@ -192,6 +200,8 @@ export function entriesOf({ servers = [], mcpServers = {} }: ConfigFile): Entry[
 export function knownKeys(path: Path): string[] {
   const ofPolicy = policyKeys(path);
   if (ofPolicy !== null) return ofPolicy;
+  const ofTasks = taskKeys(path) ?? macroKeys(path);
+  if (ofTasks !== null) return ofTasks;
   switch (path[0]) {
     case undefined:
       return Object.keys(fileSchema.shape);

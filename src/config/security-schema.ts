@@ -1,6 +1,6 @@
 /** What a person has to approve, and what agents may ask for, as users write it. */
 import * as z from 'zod';
-import { duration, flag, strictMap, textList } from './fields.ts';
+import { duration, flag, strictMap, textList, toolList } from './fields.ts';
 import { conditionSchema } from './policy-schema.ts';
 
 const agents = () => textList().optional().describe('The agents that it is about, or patterns. Default: all.');
@@ -12,7 +12,7 @@ const confirmSchema = strictMap({ ...conditionSchema.shape, agents: agents() }).
 
 const grantSchema = strictMap({
   agents: agents(),
-  tools: textList().describe('The tools that may be asked for: `server.tool`, or patterns over that.'),
+  tools: toolList().describe('The tools that may be asked for: `server.tool`, patterns over that, or categories.'),
   duration: duration(1).prefault('1h').describe('How long they may be used then.'),
   approval: flag().prefault(true).describe('`false` grants them at once, to whoever gives a reason.'),
 }).meta({ id: 'Grant', description: 'What agents get for a while when they ask for it with `request_access`.' });
@@ -30,9 +30,11 @@ const promptSchema = strictMap({
 
 export const securitySchema = strictMap({
   dangerous_tools: z
-    .record(z.string(), textList(), { error: 'expected a map from servers to lists of names' })
+    .record(z.string(), toolList(), { error: 'expected a map from servers to lists of names' })
     .optional()
-    .describe('Tools that wait for a person before every call. By the name of the server: its own names, or patterns.'),
+    .describe(
+      'Tools that wait for a person before every call. By the name of the server: its own names, patterns, or categories.',
+    ),
   confirm: z
     .array(confirmSchema, { error: 'expected a list of rules' })
     .optional()

@@ -1,6 +1,8 @@
 /** A way in for programs in the same process: values instead of bytes. */
 
+import { findTool } from '../access/find.ts';
 import type { Caller } from '../calls/caller.ts';
+import { DRY_RUN } from '../calls/macro-run.ts';
 import { parseObject, relayed } from '../calls/relayed.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
@@ -16,6 +18,8 @@ import { READS_AT_ONCE } from '../sources/connection.ts';
 export interface LocalCallOptions {
   readonly onProgress?: (params: unknown) => void;
   readonly signal?: AbortSignal;
+  /** For macros: nothing is called, and the result is what would be. */
+  readonly dryRun?: boolean;
 }
 
 export interface LocalDoor {
@@ -48,10 +52,15 @@ export function openLocalDoor(
       return Object.values(result)[0] ?? [];
     },
     callTool(name, args, options = {}) {
-      const meta = options.onProgress === undefined ? {} : { _meta: { progressToken: 1 } };
+      if (options.dryRun === true) requireMacro(caller, name);
+      const meta = {
+        ...(options.onProgress !== undefined && { progressToken: 1 }),
+        ...(options.dryRun === true && { [DRY_RUN]: true }),
+      };
+      const more = Object.keys(meta).length === 0 ? {} : { _meta: meta };
       const id = ++lastId;
       const message = readMessage(
-        toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...meta } }),
+        toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } }),
       );
       return new Promise((resolve, reject) => {
         const { signal } = options;
@@ -88,4 +97,10 @@ export function openLocalDoor(
     },
     close: () => caller.leave(),
   };
+}
+
+/** Any other tool would simply be called. */
+function requireMacro(caller: Caller, name: string): void {
+  if (findTool(caller.view(), name).item.uses === undefined)
+    throw new GatewayError('params_invalid', `"${name}" is no macro, and only macros have a dry run.`);
 }

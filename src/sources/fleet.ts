@@ -250,10 +250,9 @@ export function createFleet(context: SourceContext): Fleet {
     find: (id) => byId.get(id),
     idOf: (source) => slots.find((slot) => slot.source === source)?.id,
     mayClaim(name, id, naming) {
-      const before = slots.slice(
-        0,
-        slots.findIndex((slot) => slot.id === id),
-      );
+      const at = slots.findIndex((slot) => slot.id === id);
+      // What is none of them comes after all.
+      const before = at < 0 ? slots : slots.slice(0, at);
       return before.some(
         ({ source, config }) =>
           source.offer === EMPTY_OFFER &&

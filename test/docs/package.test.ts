@@ -28,7 +28,10 @@ describe('npm pack', () => {
     ];
     expect(files).toEqual(expect.arrayContaining([...wanted, 'README.md', 'CHANGELOG.md', 'LICENSE']));
     const others = files.filter(
-      (path) => !/^(bin|dist)\/|^python\/.*\.py$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/.test(path),
+      (path) =>
+        !/^(bin|dist)\/|^python\/.*\.py$|^rules\/.*\.toml$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/.test(
+          path,
+        ),
     );
     expect(others).toEqual([]);
     expect(files.filter((path) => path.includes('.test.'))).toEqual([]);

@@ -21,7 +21,7 @@ import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { loadConfig } from '../../src/index.ts';
+import { loadConfig, loadTask } from '../../src/index.ts';
 import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
@@ -93,6 +93,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     if (language === 'js') printed = (await sandbox.shell(`node ${name}`)).output;
     else if (name === undefined || /^(tools|toolgate|filter|\.?mcp)\.\w+$/.test(basename(file)))
       await checkConfig(file, text);
+    else if (basename(file) === 'task.toml') await loadTask(file, dirname(file));
     else if (basename(file) === 'tooldock.yaml') expect((await readMetadata(text)).problems).toEqual([]);
     // Lines of JSON, tool files: what they do is checked where the page uses them.
     else if (!file.endsWith('.jsonl') && !/\/tools\/[^/]+\/[^/]+\.(ts|py)$/.test(file))

@@ -169,6 +169,7 @@ describe('the table of sessions', () => {
       pass: { expires: null, ground: { isGone: false } },
       toolset: null,
       namespace: null,
+      task: null,
     });
     const session = sessions.open(visitor('alice'));
     const answer = (id: string, principal: string) => {

@@ -184,6 +184,7 @@ describe('modern clients', () => {
     pass: { expires: null, ground: { isGone: false } },
     toolset: null,
     namespace: null,
+    task: null,
   });
 
   it('are forgotten beyond a number, those first who have not come for longest', async () => {

@@ -8,8 +8,7 @@ import { join, type Parts, sizeOf } from '../../protocol/parts.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { startedTask } from '../../protocol/task.ts';
 import type { Ticket } from '../../sources/connection.ts';
-import type { Source } from '../../sources/source.ts';
-import type { Call, Lane } from '../call.ts';
+import type { Call, Callee, Lane } from '../call.ts';
 import { OK } from '../figures.ts';
 import type { Breaker } from './breaker.ts';
 import type { ResultCache } from './cache.ts';
@@ -52,7 +51,7 @@ export interface LaneContext {
   readonly cache: ResultCache;
   readonly kept: KeptResults;
   /** The server that is in charge by now. */
-  find(id: number): { readonly source: Source } | undefined;
+  find(id: number): { readonly source: Callee } | undefined;
   /** A call that waited has reached no server. */
   refused(call: Call, error: GatewayError): void;
 }

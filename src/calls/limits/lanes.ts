@@ -7,8 +7,8 @@ import type { Config, ServerConfig } from '../../config/config.ts';
 import { type AgentLimits, type CallLimits, limitsFor, type ToolLimits } from '../../config/limits.ts';
 import type { Events } from '../../events.ts';
 import type { ServerStatus } from '../../sources/fleet.ts';
-import type { Source } from '../../sources/source.ts';
 import { openUsageStore } from '../../store/usage.ts';
+import type { Callee } from '../call.ts';
 import { Breaker, type BreakerState } from './breaker.ts';
 import { createResultCache } from './cache.ts';
 import { createCounters, type Scope } from './counters.ts';
@@ -37,7 +37,7 @@ export interface WatchedServer extends ServerStatus {
 export interface LanesOptions {
   readonly events: Events;
   /** A server as it is at present; undefined for one that was removed. */
-  find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
+  find(id: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
   /** The limits of an agent; null where it has none. */
   agent(name: string): AgentLimits | null;
   /** A call that waited has reached no server. */
@@ -100,8 +100,10 @@ export function createLanes(config: Config, { events, find, agent: agentLimits, 
     const ofTool = tool === null ? null : toolLimits(config, tool);
     const ofAgentTool = tool === null ? null : agentToolLimits(own, config, tool);
     const name = `tool "${entry.name}"`;
+    // A macro takes no place of its agent: its steps do, and would wait for it.
+    const ofAgent = item.uses === undefined ? (own?.all ?? null) : null;
     const parts: Part[] = [
-      { scope: { agent, sourceId: null, tool: null }, owner: `Agent "${agent}"`, limits: own?.all ?? null },
+      { scope: { agent, sourceId: null, tool: null }, owner: `Agent "${agent}"`, limits: ofAgent },
       { scope: { agent, sourceId, tool }, owner: `Agent "${agent}" with the ${name}`, limits: ofAgentTool },
       { scope: { agent: null, sourceId, tool }, owner: `The ${name}`, limits: ofTool },
       { scope: { agent: null, sourceId, tool: null }, owner: ownerOf(config.key), limits: config.limits },

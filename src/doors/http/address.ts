@@ -1,5 +1,6 @@
-/** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace. */
+/** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace, which task. */
 import type { IncomingMessage } from 'node:http';
+import { type Task, taskFromText } from '../../config/task.ts';
 import { GatewayError } from '../../errors.ts';
 
 export interface Address {
@@ -7,6 +8,8 @@ export interface Address {
   readonly toolset: string | null;
   /** Null for all of them. */
   readonly namespace: string | null;
+  /** Null where it is not said. */
+  readonly task: Task | null;
 }
 
 const TOOLSET = '/mcp/t/';
@@ -15,23 +18,35 @@ const SHORT = /^\/([^/]*)\//;
 
 /** `isShort` says that the namespace stands first in the path. */
 export function readAddress({ url = '/', headers }: IncomingMessage, isShort = false): Address {
-  const query = url.indexOf('?');
+  const at = url.indexOf('?');
   // Nearly all of them.
-  if (query < 0 && !isShort && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
-    if (!url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return PLAIN;
+  if (at < 0 && !isShort && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
+    if (headers['x-task'] === undefined && !url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return PLAIN;
   const path = pathOf(url);
+  const query = at < 0 ? null : new URLSearchParams(url.slice(at + 1));
   return {
-    toolset: toolsetOf(path, query < 0 ? null : url.slice(query + 1), headers),
+    toolset: toolsetOf(path, query, headers),
     namespace: namespaceOf(path, headers, isShort ? SHORT : NAMESPACE),
+    task: taskOf(query, headers),
   };
 }
 
-const PLAIN: Address = { toolset: null, namespace: null };
+const PLAIN: Address = { toolset: null, namespace: null, task: null };
 
-function toolsetOf(path: string, query: string | null, headers: IncomingMessage['headers']): string | null {
+function toolsetOf(path: string, query: URLSearchParams | null, headers: IncomingMessage['headers']): string | null {
   if (path.startsWith(TOOLSET)) return decode(path.slice(TOOLSET.length), 'toolset');
-  const asked = query === null ? null : new URLSearchParams(query).get('toolset');
-  return asked ?? said(headers['x-toolset']);
+  return query?.get('toolset') ?? said(headers['x-toolset']);
+}
+
+/** Both at once would leave open which of them holds. */
+function taskOf(query: URLSearchParams | null, headers: IncomingMessage['headers']): Task | null {
+  const asked = query?.getAll('task') ?? [];
+  const header = said(headers['x-task']);
+  if (asked.length + (header === null ? 0 : 1) > 1)
+    throw new GatewayError('request_invalid', 'The request names more than one task. Leave all but one out.');
+  if (asked[0] !== undefined) return taskFromText(asked[0], 'The task of the address');
+  // Node reads headers as Latin-1, and clients mostly write UTF-8.
+  return header === null ? null : taskFromText(Buffer.from(header, 'latin1').toString(), 'The header X-Task');
 }
 
 function namespaceOf(path: string, headers: IncomingMessage['headers'], place: RegExp): string | null {

@@ -94,7 +94,7 @@ export async function openIdentity(
 
   function visitorOf(agent: string, principal: string, via: Visitor['via'], pass: Pass): Visitor {
     const isAdmin = via !== 'header' && via !== 'nothing' && seen.http.admins.includes(agent);
-    return { agent, principal, via, isAdmin, pass, toolset: null, namespace: null };
+    return { agent, principal, via, isAdmin, pass, toolset: null, namespace: null, task: null };
   }
 
   function refuse(request: IncomingMessage, message: string, description?: string): Refusal {

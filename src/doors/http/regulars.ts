@@ -1,4 +1,5 @@
-/** Who comes without a session: known again by who it is, and by the toolset or namespace that its address names. */
+/** Who comes without a session: known again by who it is, and by the toolset, namespace or task that its address names. */
+import { taskKey } from '../../access/planned.ts';
 import type { Toolset } from '../../access/toolset.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -54,10 +55,11 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
 
   return {
     of(visitor) {
-      const { principal, agent, toolset, namespace } = visitor;
+      const { principal, agent, toolset, namespace, task } = visitor;
       // A principal comes as another agent when the configuration says so.
-      const isPlain = toolset === null && namespace === null && principal === agent;
-      const key = isPlain ? agent : JSON.stringify([principal, agent, toolset?.name, namespace]);
+      const isPlain = toolset === null && namespace === null && task === null && principal === agent;
+      const shown = [toolset?.name, namespace, task === null ? null : taskKey(task)];
+      const key = isPlain ? agent : JSON.stringify([principal, agent, ...shown]);
       const known = regulars.get(key);
       if (known === undefined) return join(key, visitor);
       known.wasUsed = true;

@@ -1,6 +1,7 @@
 /** The HTTP door: one server, and the way of a request from there to its route. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { requireProfile } from '../../access/plan.ts';
 import { gauge } from '../../calls/families.ts';
 import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
@@ -178,7 +179,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     requireRoute(route, request);
     if (route.access === 'admin') identity.requireAdmin(visitor, request);
     const address = readAddress(request, route.style === 'mcpo');
-    if (address.toolset === null && address.namespace === null)
+    if (address.toolset === null && address.namespace === null && address.task === null)
       route.handle(parts, request, response, headers, visitor);
     else
       serveAt(address, request, visitor, (known) => route.handle(parts, request, response, headers, known)).catch(
@@ -188,7 +189,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
 
   /** For a client whose address says what it is to see. */
   async function serveAt(
-    { toolset: name, namespace }: Address,
+    { toolset: name, namespace, task }: Address,
     request: IncomingMessage,
     visitor: Visitor,
     handle: (visitor: Visitor) => void,
@@ -198,7 +199,8 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     const toolset = name === null ? null : await gateway.shelf.find(name);
     if (name !== null && toolset === null)
       throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
-    handle({ ...visitor, toolset, namespace });
+    if (task !== null) requireProfile(task, gateway.config.tasks.rules());
+    handle({ ...visitor, toolset, namespace, task });
   }
 
   function closeParts(): void {
@@ -276,7 +278,7 @@ const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20))
 const READ_OFF = 64 * 1024 * 1024;
 
 const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-agent-id, x-request-id, if-none-match, traceparent, tracestate';
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-task, x-agent-id, x-request-id, if-none-match, traceparent, tracestate';
 
 /** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
 function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {

@@ -34,7 +34,7 @@ export class Session {
   readonly #early = new Set<() => void>();
 
   constructor(gateway: Gateway, visitor: Visitor, unread: Unread, budget: Budget) {
-    const { agent, principal, toolset, namespace } = visitor;
+    const { agent, principal, toolset, namespace, task } = visitor;
     this.visitor = visitor;
     this.namespace = namespace;
     this.peer = new Peer(gateway, {
@@ -44,6 +44,7 @@ export class Session {
       selection: 'own',
       toolset,
       namespace,
+      task,
       notify: (message) => this.say(message),
       initialized: () => this.#initialized(),
     });

@@ -155,7 +155,11 @@ export function createSseDoor(
   };
 }
 
-function joinPeer(gateway: Gateway, { agent, principal, toolset, namespace }: Visitor, stream: EventStream): Peer {
+function joinPeer(
+  gateway: Gateway,
+  { agent, principal, toolset, namespace, task }: Visitor,
+  stream: EventStream,
+): Peer {
   return new Peer(gateway, {
     agent,
     principal,
@@ -163,6 +167,7 @@ function joinPeer(gateway: Gateway, { agent, principal, toolset, namespace }: Vi
     selection: 'own',
     toolset,
     namespace,
+    task,
     notify: (message) => stream.send(message),
   });
 }

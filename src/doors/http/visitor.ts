@@ -1,5 +1,6 @@
 /** Who sends a request, and what its address says that it is to see. */
 import type { Toolset } from '../../access/toolset.ts';
+import type { Task } from '../../config/task.ts';
 import type { Pass } from '../pass.ts';
 
 export interface Visitor {
@@ -14,4 +15,5 @@ export interface Visitor {
   readonly pass: Pass;
   readonly toolset: Toolset | null;
   readonly namespace: string | null;
+  readonly task: Task | null;
 }

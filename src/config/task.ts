@@ -1,0 +1,66 @@
+/** A task as somebody names it: in a file, in an address, in a header, or in code. */
+import { basename, extname, resolve } from 'node:path';
+import { didYouMean } from '../catalog/similar.ts';
+import { type ErrorCode, GatewayError } from '../errors.ts';
+import { isMap } from './fields.ts';
+import { parseConfig } from './parse.ts';
+import { readConfigText } from './read.ts';
+
+/** What somebody is going to work on; what is not said is empty. */
+export interface Task {
+  /** The service that it is about. */
+  readonly service: string;
+  /** What kind of service or work: `api`, `frontend`, `research`. */
+  readonly type: string;
+  readonly description: string;
+  /** The profile that it begins with; empty where its type decides. */
+  readonly profile: string;
+}
+
+const KEYS = ['service', 'type', 'description', 'profile'] as const;
+const MOST = 100_000;
+
+/** The task in a value; errors say that `where` has the mistake. */
+export function taskFromValue(value: unknown, where = 'The task', code: ErrorCode = 'usage'): Task {
+  const fail = (problem: string) => new GatewayError(code, `${where} ${problem}`);
+  if (!isMap(value)) throw fail(`is no map. It has ${KEYS.map((key) => `"${key}"`).join(', ')}, each a text.`);
+  for (const [key, given] of Object.entries(value)) {
+    if (!(KEYS as readonly string[]).includes(key))
+      throw fail(`has an unknown key "${key}".${didYouMean(key, KEYS) || ` It may have ${KEYS.join(', ')}.`}`);
+    if (typeof given !== 'string') throw fail(`has a "${key}" that is no text.`);
+    if (given.length > MOST) throw fail(`has a "${key}" of more than ${MOST} characters.`);
+  }
+  const text = (key: (typeof KEYS)[number]) => String(value[key] ?? '').trim();
+  const task = {
+    service: text('service'),
+    type: text('type'),
+    description: text('description'),
+    profile: text('profile'),
+  };
+  if (KEYS.every((key) => task[key] === ''))
+    throw fail('says nothing. Give at least one of service, type, description and profile.');
+  return task;
+}
+
+/** The task in an address or a header: a JSON object, or else a description. */
+export function taskFromText(text: string, where: string): Task {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('{')) return taskFromValue({ description: trimmed }, where, 'request_invalid');
+  let value: unknown;
+  try {
+    value = JSON.parse(trimmed);
+  } catch {
+    throw new GatewayError('request_invalid', `${where} begins like a JSON object and is none.`);
+  }
+  return taskFromValue(value, where, 'request_invalid');
+}
+
+/** The task in a file: TOML, YAML or JSON with its parts, or a text that describes it. */
+export async function loadTask(path: string, cwd: string): Promise<Task> {
+  const file = resolve(cwd, path);
+  const text = await readConfigText(file, path);
+  if (['.md', '.txt', ''].includes(extname(basename(file)).toLowerCase()))
+    return taskFromValue({ description: text }, path, 'config_invalid');
+  const { value } = await parseConfig(text, path);
+  return taskFromValue(value, path, 'config_invalid');
+}

@@ -1,0 +1,180 @@
+/** Sessions that name their task: by address, by header, by whoever started the gateway. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Opened, open } from '../figures/use.ts';
+import { initialize } from '../http/raw.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { connectHttp } from '../support/connection.ts';
+import { startStdio } from '../support/gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
+import { waitFor } from '../support/processes.ts';
+import { server, serversToml } from '../support/server.ts';
+import { writeFiles } from '../support/temp.ts';
+import { BASE, exposed, PROFILES, servers, TOOLS } from './servers.ts';
+
+let gateway: Opened;
+beforeAll(async () => {
+  gateway = await open(servers(), {
+    controls: ['activate'],
+    agent_policies: {
+      '*': { tool_overrides: { '*': ['*'] } },
+      reader: { tool_overrides: { '*': ['read_*', 'get_*', 'git_log', 'git_reset'] } },
+    },
+    http: { trust_agent_header: true },
+  });
+});
+
+interface Lists {
+  listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
+}
+
+async function toolsOf(client: Lists): Promise<string[]> {
+  return (await client.listTools()).tools.map(({ name }) => name).sort();
+}
+
+function at(task: object | string): string {
+  const text = typeof task === 'string' ? task : JSON.stringify(task);
+  return `${gateway.url}?task=${encodeURIComponent(text)}`;
+}
+
+async function seenBy(task: object | string): Promise<string[]> {
+  return toolsOf((await connectHttp(at(task))).client);
+}
+
+describe('the tasks of the seed have the tools that it describes', () => {
+  it.each(Object.entries(PROFILES))('%s', async (type, tools) => {
+    expect(await seenBy({ type })).toEqual(exposed(tools));
+    expect(await seenBy({ profile: type, service: 'any' })).toEqual(exposed(tools));
+  });
+
+  it('a task that says nothing else: reading code, the list of tasks, files', async () => {
+    expect(await seenBy({ service: 'billing' })).toEqual(exposed(BASE));
+  });
+
+  it('a service that is an API: branches, pull requests, folders; testing it adds the status of tasks', async () => {
+    const api = {
+      github: [...BASE.github, 'create_pull_request', 'create_branch'],
+      taskmaster: BASE.taskmaster,
+      filesystem: [...BASE.filesystem, 'list_directory', 'create_directory'],
+    };
+    expect(await seenBy({ service: 'user-api' })).toEqual(exposed(api));
+    expect(await seenBy({ service: 'user-api', description: 'Write tests for the login' })).toEqual(
+      exposed({ ...api, taskmaster: [...BASE.taskmaster, 'update_task_status'] }),
+    );
+    expect(await seenBy({ type: 'api' })).toEqual(exposed(api));
+  });
+
+  it.each([
+    ['frontend', { type: 'ui' }, { github: ['create_pull_request'], filesystem: ['list_directory'] }],
+    ['testing', { type: 'testing' }, { taskmaster: ['update_task_status'] }],
+    ['testing', 'Add a test', { taskmaster: ['update_task_status'] }],
+    ['deployment', 'Deploy it to staging', { github: ['run_workflow'] }],
+    ['documentation', 'Update the docs', { filesystem: ['list_directory', 'search_files'] }],
+  ])('%s %j', async (_, task, more) => {
+    expect(await seenBy(task)).toEqual([...exposed(BASE), ...exposed(more)].sort());
+  });
+});
+
+describe('a session with a task', () => {
+  const RESEARCH = exposed(PROFILES.research!);
+
+  it('may name it in a header, with clients of both eras, and over HTTP+SSE', async () => {
+    const headers = { 'x-task': '{"type":"research"}' };
+    expect(await toolsOf((await connectHttp(gateway.url, headers)).client)).toEqual(RESEARCH);
+    expect(await toolsOf((await connectModernHttp(gateway.url, headers)).client)).toEqual(RESEARCH);
+    expect(await toolsOf((await connectModernHttp(at({ type: 'research' }), {})).client)).toEqual(RESEARCH);
+    const client = new Client({ name: 'old', version: '1' });
+    atEnd(() => client.close());
+    await client.connect(
+      new SSEClientTransport(new URL(`${gateway.origin}/sse?task=%7B%22type%22%3A%22research%22%7D`)),
+    );
+    expect(await toolsOf(client)).toEqual(RESEARCH);
+  });
+
+  it('may describe it in any language that headers carry as UTF-8', async () => {
+    const text = Buffer.from('Prüfen: qa für das Menü').toString('latin1');
+    const names = await toolsOf((await connectHttp(gateway.url, { 'x-task': text })).client);
+    expect(names).toContain('taskmaster_update_task_status');
+  });
+
+  it('calls what it sees, at once, and all else is unknown to it, whatever it switches', async () => {
+    const { client } = await connectHttp(at({ type: 'research' }));
+    const result = await client.callTool({ name: 'memory_search_memories', arguments: { query: 'x' } });
+    expect(JSON.stringify(result)).toContain('search_memories');
+    for (const name of ['memory_delete_memories', 'git_git_log', 'toolman_activate']) {
+      const refused = await client.callTool({ name, arguments: {} });
+      expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_unknown') }] });
+    }
+  });
+
+  it('sees resources and prompts of the servers that it needs, and no others', async () => {
+    const { client } = await connectHttp(at({ type: 'development' }));
+    expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(['git_git://state']);
+    expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(['git_git_help']);
+    await expect(client.readResource({ uri: 'taskmaster_taskmaster://state' })).rejects.toThrow(/taskmaster/);
+  });
+
+  it('never sees more than its agent may use', async () => {
+    const { client } = await connectHttp(at({ type: 'development' }), { 'x-agent-id': 'reader' });
+    expect(await toolsOf(client)).toEqual(
+      exposed({ filesystem: ['read_file'], github: ['get_file', 'get_file_contents'], git: ['git_log', 'read_file'] }),
+    );
+    const refused = await client.callTool({ name: 'filesystem_write_file', arguments: {} });
+    expect(refused).toMatchObject({ isError: true });
+  });
+
+  it('leaves others alone', async () => {
+    const { client } = await connectHttp(gateway.url);
+    expect(await toolsOf(client)).toEqual(['toolman_activate']);
+  });
+
+  it.each([
+    ['', 'says nothing'],
+    ['{"type":', 'begins like a JSON object and is none'],
+    ['{"typ":"api"}', 'has an unknown key "typ". Did you mean "type"?'],
+    ['{"type":7}', 'has a "type" that is no text'],
+    ['{"profile":"reserch"}', 'There is no task profile "reserch". Did you mean "research"?'],
+  ])('%s is refused, and it is said why', async (task, why) => {
+    const response = await fetch(at(task), {
+      method: 'POST',
+      body: initialize(),
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    });
+    expect(response.status).toBe(400);
+    expect(((await response.json()) as { error: { message: string } }).error.message).toContain(why);
+  });
+
+  it('two tasks in one request are refused', async () => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json', 'x-task': 'one' };
+    const response = await fetch(at('two'), { method: 'POST', body: initialize(), headers });
+    expect(response.status).toBe(400);
+  });
+});
+
+it('many tasks do not add up in memory: the oldest are forgotten, and come again as before', async () => {
+  for (let i = 0; i < 300; i++)
+    gateway.gateway.join({ agent: 'x', selection: 'own', task: task(`${i}`), changed() {} }).view();
+  expect(await seenBy({ type: 'research' })).toEqual(exposed(PROFILES.research!));
+});
+
+function task(description: string) {
+  return { service: '', type: '', description, profile: '' };
+}
+
+it('toolgate --task FILE: everybody works on it, and what a rule file says counts', async () => {
+  const git = server('basic', '--name', 'git', '--tools', TOOLS.git!.join(','));
+  const { client, cwd } = await startStdio({
+    config: `task_rule_files = ["rules.yaml"]\n${serversToml({ git })}`,
+    files: {
+      'rules.yaml': rules('[git_log]'),
+      'task.md': '# Look\n\nWhat happened in the past?\n',
+    },
+    args: ['--task', 'task.md'],
+  });
+  expect(await toolsOf(client)).toEqual(['git_git_log']);
+  writeFiles(cwd, { 'rules.yaml': rules('[git_log, git_diff]') });
+  await waitFor(async () => (await toolsOf(client)).length === 2);
+});
+
+const rules = (tools: string) => `task_rules:\n  - name: history\n    keywords: [past]\n    tools: { git: ${tools} }\n`;
