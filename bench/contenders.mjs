@@ -2,8 +2,8 @@
 //   url, paths, tool(upstream, name)   for the load generator
 //   pid                                the gateway process; direct has none
 
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { descendants, freePort, lastWords, portOf, scratch, start, stop } from './processes.mjs';
@@ -12,6 +12,8 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const TOOLGATE = here('../bin/toolgate.mjs');
 const BUILT = here('../dist/cli/main.js');
 const START_PATIENCE_MS = 60_000;
+/** The environment that Python folders share, which takes long to make: that of the tests. */
+export const VENVS = here('../test/tools/python/dock/venvs/_base');
 
 /** Why Toolgate cannot be measured, or undefined. */
 export function whyNoToolgate() {
@@ -69,11 +71,13 @@ export const CONTENDERS = {
     const server = start(command, [...args, '--host', '127.0.0.1', '--port', String(port)], { reads: false });
     try {
       await ready(server, `http://127.0.0.1:${port}/ready`);
+      for (const { namespace, files = {} } of upstreams) if (Object.keys(files).length > 0) await up(server, namespace);
     } catch (error) {
       await stop(server);
       throw error;
     }
-    return { ...contender(server, port), config: args.at(-1) };
+    const config = args[args.indexOf('--config') + 1];
+    return { ...contender(server, port), config, folder: dirname(config) };
   },
 };
 
@@ -83,7 +87,9 @@ function contender(server, port, { paths = ['/mcp'], tool = ({ namespace }, name
 
 /** Processes of a gateway beside its own, such as a watchdog; the upstreams that it started are not among them. */
 export function helpersOf(pid) {
-  return descendants(pid).filter(({ command }) => !/upstream-stdio\.mjs|server-everything/.test(command));
+  return descendants(pid).filter(
+    ({ command }) => !/upstream-stdio\.mjs|server-everything|fastmcp-server|host\.mjs|start\.py/.test(command),
+  );
 }
 
 let nextConfig = 1;
@@ -93,13 +99,33 @@ export function toolgateCommand(door, upstreams) {
   const folder = join(scratch, `toolgate-${nextConfig++}`);
   mkdirSync(folder);
   const file = join(folder, 'toolgate.toml');
-  const servers = upstreams.map(({ namespace, url, command, args }) => {
+  const servers = upstreams.map(({ namespace, url, command, args, files }) => {
+    if (files) return dropFolder(folder, namespace, files);
     const where = url ? { url } : { command, args };
     const lines = Object.entries({ namespace, ...where }).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
     return `[[servers]]\n${lines.join('\n')}\n`;
   });
   writeFileSync(file, `controls = []\n${servers.join('\n')}`);
-  return [process.execPath, TOOLGATE, door, '--config', file];
+  return [process.execPath, TOOLGATE, door, '--log-level', 'info', '--config', file];
+}
+
+/** A folder of tools, which needs no configuration. */
+function dropFolder(folder, namespace, files) {
+  const data = join(folder, '.toolgate');
+  mkdirSync(join(data, 'tools', namespace), { recursive: true });
+  mkdirSync(VENVS, { recursive: true });
+  mkdirSync(join(data, 'venvs'), { recursive: true });
+  if (!existsSync(join(data, 'venvs/_base'))) symlinkSync(VENVS, join(data, 'venvs/_base'));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(data, 'tools', namespace, name), text);
+  return '';
+}
+
+/** Folders are not waited for at the start; the log says when they are there. */
+async function up(server, namespace) {
+  const line = `"source":"${namespace}","message":"up`;
+  for (const until = Date.now() + START_PATIENCE_MS; Date.now() < until; await sleep(50))
+    if (readFileSync(server.log, 'utf8').includes(line)) return;
+  throw new Error(`${namespace} was not up: ${lastWords(server)}`);
 }
 
 async function ready(server, url) {

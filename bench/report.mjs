@@ -23,6 +23,7 @@ const COLUMNS = {
     ...JUDGEMENT,
   ],
   rest: [value('toolgate'), quotient('of MCP', ({ ofMcp }) => ofMcp), ...JUDGEMENT],
+  dock: [...['stdio', 'worker'].map(value), quotient('worker/stdio', ({ ratios }) => ratios.worker), ...JUDGEMENT],
   governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 
@@ -30,7 +31,8 @@ const COLUMNS = {
 export function verdict({ limit }) {
   if (!limit) return '';
   if (limit.measured === undefined) return 'not measured';
-  return limit.measured <= limit.max ? 'ok' : 'miss';
+  const { measured, min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = limit;
+  return measured >= min && measured <= max ? 'ok' : 'miss';
 }
 
 export function formatTable(scenarios) {
@@ -63,7 +65,7 @@ function judged(row) {
   if (word !== 'ok' && word !== 'miss') return word;
   const { measured, unit } = row.limit;
   if (unit === 'ms') return `${word} (+${format(measured, 'ms')})`;
-  const shown = [row.ratios?.toolgate, row.ofLegacy?.toolgate, row.ofPlain].includes(measured);
+  const shown = [row.ratios?.toolgate, row.ratios?.worker, row.ofLegacy?.toolgate, row.ofPlain].includes(measured);
   return unit || shown ? word : `${word} (${times(measured)})`;
 }
 

@@ -5,6 +5,7 @@ import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
+import { dockDrop, dockPython, dockTypescript } from './dock.mjs';
 import { governedCalls } from './governed.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
 import { modernBig, modernCalls } from './modern.mjs';
@@ -118,6 +119,21 @@ export const SCENARIOS = [
     columns: 'governed',
     fullOnly: true,
   },
+  {
+    name: 'dock-python',
+    title: 'A Python tool in a folder, and on stdio',
+    run: dockPython,
+    columns: 'dock',
+    fullOnly: true,
+  },
+  {
+    name: 'dock-typescript',
+    title: 'A TypeScript tool in a folder, and a server on stdio',
+    run: dockTypescript,
+    columns: 'dock',
+    fullOnly: true,
+  },
+  { name: 'dock-drop', title: 'A folder of tools that is dropped in', run: dockDrop, columns: 'dock', fullOnly: true },
   { name: 'startup', title: 'Start on stdio, until tools/list is answered', run: startup },
 ];
 

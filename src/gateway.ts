@@ -259,6 +259,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     for (const member of members) member.rebase(base);
     minutes.reset();
     const report = fleet.apply([...next.servers, ...beside.servers]);
+    fleet.revive();
     lanes.apply(next);
     swap();
     events.emit('config', { ok: true, message: reportText(report, next.notices) });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Call:
     """A call under way. It is answered once, and at once where it is given up, whatever its tool makes of that."""
 
-    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task")
+    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task", "runs", "is_told")
 
     def __init__(
         self, connection: Connection, id: Any, tool: PreparedTool, arguments: dict[str, Any], request: dict[str, Any]
@@ -34,6 +35,9 @@ class Call:
         self.arguments = arguments
         self.wants_progress = request.get("progress") is True
         self.started = time.perf_counter()
+        # Whether a thread is in the tool, and whether the gateway waits for it.
+        self.runs = False
+        self.is_told = False
         limits = [tool.timeout] if tool.timeout else []
         asked = request.get("timeout_ms")
         if isinstance(asked, (int, float)) and asked > 0:
@@ -57,10 +61,10 @@ class Call:
             context = WorkerContext(worker.server, self)
             if tool.injected:
                 async with context:
-                    raw = await tool.run(args, kwargs)
+                    raw = await tool.run(args, kwargs, self)
             else:
                 with set_context(context):
-                    raw = await tool.run(args, kwargs)
+                    raw = await tool.run(args, kwargs, self)
             self.answer(tool.render(raw))
         except KeyboardInterrupt:
             raise
@@ -85,7 +89,7 @@ class Call:
         connection = self.connection
         limit = connection.worker.max_line
         if len(result) > limit:
-            self.refuse("too_large", f"The result has {len(result)} bytes; {limit} are allowed.")
+            self.refuse("too_large", f"The result has {len(result)} bytes; {limit} are allowed. Return less, or raise limits.message.")
         elif self.end():
             connection.answer(self.id, result, (time.perf_counter() - self.started) * 1000)
 
@@ -97,8 +101,20 @@ class Call:
         self.give_up("execution_timeout", f'The tool "{self.tool.name}" did not end within {self.limit:g} s.')
 
     def give_up(self, code: str, message: str) -> None:
-        self.refuse(code, message)
+        # In this order, because the thread may come back at any moment: it looks for these in the other one.
+        self.is_told = True
+        busy = self.runs
+        if self.end():
+            self.connection.refuse(self.id, code, message, busy=busy)
         self.task.cancel()
+
+    def let_go(self) -> None:
+        """The thread has come back."""
+        if self.connection.worker.is_fork:
+            os._exit(0)
+        self.runs = False
+        if self.is_told:
+            self.connection.tell({"op": "free", "id": self.id})
 
     def abandon(self) -> None:
         self.end()
@@ -133,9 +149,11 @@ def explain_failure(error: BaseException, tool: PreparedTool, folder: str) -> tu
     details = {"type": kind, "file": file or tool.file, "line": line}
     if isinstance(error, ToolError):
         return "internal_error", message, details
-    traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+    # A tool may have closed it.
+    with contextlib.suppress(Exception):
+        traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
     if isinstance(error, SystemExit):
-        return "internal_error", f"The tool wanted to end the program (exit {error.code}).", details
+        return "internal_error", f"The tool wanted to end the program (exit {error.code}). A tool returns or raises instead.", details
     if isinstance(error, ImportError):
         return "dependency_error", message, details
     # In Python 3.10 the one of asyncio is another.

@@ -19,7 +19,7 @@ from fastmcp.utilities.types import get_cached_typeadapter
 
 
 class PreparedTool:
-    __slots__ = ("tool", "file", "name", "timeout", "definition", "injected", "run", "_validate", "_text")
+    __slots__ = ("tool", "file", "name", "timeout", "definition", "injected", "threaded", "run", "_validate", "_text")
 
     def __init__(self, tool: Tool, file: str):
         self.tool = tool
@@ -34,7 +34,9 @@ class PreparedTool:
         plain = without_injected_parameters(function)
         self.injected = plain is not function
         self._validate = validator_of(plain)
-        self.run = runner_of(plain, getattr(tool, "run_in_thread", True))
+        # In a thread it goes on when its call is given up.
+        self.threaded = runs_in_thread(plain, getattr(tool, "run_in_thread", True))
+        self.run = runner_of(plain, self.threaded)
         # A text as the result of a tool that promises one is the commonest, and always rendered alike.
         self._text = plain_text(tool)
 
@@ -105,24 +107,32 @@ def hints_of(function: Any) -> dict[str, Any]:
         return dict(getattr(function, "__annotations__", {}))
 
 
-def runner_of(function: Any, in_thread: bool) -> Any:
+def runs_in_thread(function: Any, wanted: bool) -> bool:
+    return wanted and not is_coroutine_function(function) and not inspect.isasyncgenfunction(function)
+
+
+def runner_of(function: Any, threaded: bool) -> Any:
     if is_coroutine_function(function):
 
-        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> Any:
             return await finished(await function(*args, **kwargs))
 
-    elif in_thread and not inspect.isasyncgenfunction(function):
+    elif threaded:
 
-        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            result = function(*args, **kwargs)
-            return list(result) if inspect.isgenerator(result) else result
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any) -> Any:
+            owner.runs = True
+            try:
+                result = function(*args, **kwargs)
+                return list(result) if inspect.isgenerator(result) else result
+            finally:
+                owner.let_go()
 
-        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return await finished(await run_sync(call, args, kwargs, abandon_on_cancel=True))
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any) -> Any:
+            return await finished(await run_sync(call, args, kwargs, owner, abandon_on_cancel=True))
 
     else:
 
-        async def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        async def run(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> Any:
             return await finished(function(*args, **kwargs))
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import threading
 from typing import Any
@@ -38,6 +39,8 @@ class Worker:
         self.connection: Connection | None = None
         self._end: asyncio.Event | None = None
         self._stopping = False
+        self.is_fork = False
+        os.register_at_fork(after_in_child=self.detach)
 
     def connect(self) -> asyncio.Protocol:
         return Connection(self)
@@ -47,6 +50,18 @@ class Worker:
         if self._stopping:
             self._end.set()
         await self._end.wait()
+
+    def detach(self) -> None:
+        """In a fork, which has our socket too: it would read what is meant for us, and answer it a second time.
+
+        So it ends where a tool comes back in it.
+        """
+        self.is_fork = True
+        transport = self.connection and self.connection.transport
+        if transport:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, transport.get_extra_info("socket").fileno())
+            os.close(nothing)
 
     def stop(self) -> None:
         self._stopping = True
@@ -127,6 +142,8 @@ class Connection(asyncio.Protocol):
             self.parts = [b"".join([*self.parts, part])[:HEAD]]
 
     def send(self, line: bytes) -> None:
+        if self.worker.is_fork:
+            os._exit(0)
         if self.transport is None:
             return
         if not self.out:
@@ -217,11 +234,13 @@ class Connection(asyncio.Protocol):
     def answer(self, id: Any, result: bytes, ms: float = 0.0) -> None:
         self.send(b'{"id":%b,"ok":true,"result":%b,"latency_ms":%.2f}\n' % (to_json(id), result, ms))
 
-    def refuse(self, id: Any, code: str, message: str, details: Any = None) -> None:
+    def refuse(self, id: Any, code: str, message: str, details: Any = None, busy: bool = False) -> None:
+        """`busy`: a thread is still in the tool; when it has come back, the event `free` says so."""
         error = {"code": code, "message": message}
         if details is not None:
             error["details"] = details
-        self.send(to_line({"id": id, "ok": False, "error": error}))
+        answer = {"id": id, "ok": False, "error": error}
+        self.send(to_line({**answer, "busy": True} if busy else answer))
 
     def tell(self, event: dict[str, Any]) -> None:
         """An event. A tool may report from a loop, in a thread, of its own."""

@@ -9,7 +9,7 @@ import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/mirror.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { rewriteRequest, type Wire } from '../protocol/rewrite.ts';
+import { rewriteRequest, toolCall, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import { stampTrace, traceHeaders } from '../protocol/trace.ts';
 import type { Request, Sink, Ticket } from '../sources/connection.ts';
@@ -113,6 +113,10 @@ export class Call extends Relay implements Request, Ticket {
 
   encode(id: number, era: Era): Wire {
     return rewriteRequest(this.message, this, this.sink, id, era);
+  }
+
+  encodeTool(head: string): Wire {
+    return toolCall(this.message, head, this.name);
   }
 
   headers(): readonly string[] {

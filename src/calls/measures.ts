@@ -119,7 +119,7 @@ function agentFamilies(agents: readonly AgentFigures[]): Family[] {
   ];
 }
 
-const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'locked', 'closed'];
+const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'closed'];
 
 function serverFamilies(servers: readonly WatchedServer[]): Family[] {
   return [

@@ -14,7 +14,7 @@ import type { Options } from './commands.ts';
 import { namespaces } from './namespaces.ts';
 import { withGateway } from './session.ts';
 import { showStats } from './stats.ts';
-import { brief, columns, jsonText, paint, table } from './terminal.ts';
+import { brief, columns, jsonText, paint, plain, table } from './terminal.ts';
 import { toolsets } from './toolsets.ts';
 
 const kinds: Readonly<Record<string, readonly Kind[]>> = {
@@ -58,7 +58,17 @@ function printServers(gateway: Gateway, json: boolean): void {
     `since ${localTime(status.since)}`,
     brief(`${status.detail}${restartsOf(status)}`, columns() - 55),
   ]);
-  process.stdout.write(rows.length === 0 ? 'No servers are configured.\n' : `${table(rows)}\n`);
+  if (rows.length === 0) process.stdout.write('No servers are configured.\n');
+  const lines = table(rows).split('\n');
+  for (const [i, status] of statuses.entries())
+    process.stdout.write(`${[lines[i], ...lastWords(status)].join('\n')}\n`);
+}
+
+/** What a folder of tools wrote to its standard error before it ended. */
+function lastWords({ kind, state, stderr }: ServerStatus): string[] {
+  if (kind !== 'folder' || (state !== 'crash_loop' && state !== 'down')) return [];
+  const lines = plain(stderr.trimEnd()).split('\n').slice(-5);
+  return lines.map((line) => paint('dim', `    ${line}`));
 }
 
 /** The time of day, and the day where that is another one. */
@@ -70,7 +80,7 @@ function localTime(time: string): string {
 /** How often it had to be started again, and why the last time. */
 function restartsOf({ restarts, history }: ServerStatus): string {
   if (restarts === 0) return '';
-  const failure = history.findLast(({ state }) => state === 'down');
+  const failure = history.findLast(({ state }) => state === 'down' || state === 'crash_loop');
   return ` (restarts: ${restarts}, the last one: ${failure?.detail ?? 'long ago'})`;
 }
 

@@ -22,6 +22,9 @@ interface Line {
   readonly message: string;
 }
 
+/** States of servers in which somebody has to do something. */
+const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
+
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
 export function startLog(gateway: Gateway, level: LogLevel): void {
@@ -45,7 +48,7 @@ function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
   switch (name) {
     case 'source': {
       const { source, state, detail } = event as EventMap['source'];
-      const level = state === 'down' || state === 'locked' ? 'warn' : state === 'up' ? 'info' : 'debug';
+      const level = WARNED.includes(state) ? 'warn' : state === 'up' ? 'info' : 'debug';
       return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
     }
     case 'note': {

@@ -54,6 +54,17 @@ function replaceTwo(message: Message, head: string, target: Target, start: numbe
   return oneLine(Buffer.concat([Buffer.from(middle, 'latin1'), bytes.subarray(rest, paramsEnd), CLOSE]));
 }
 
+/** The name and the arguments of a call, behind `head`. */
+export function toolCall({ bytes, argumentsStart, argumentsEnd }: Message, head: string, name: string): Wire {
+  const before = `${head}${name},"arguments":`;
+  if (argumentsStart < 0) return `${before}{}}`;
+  if (argumentsEnd - argumentsStart < SHORT) {
+    const whole = `${before}${bytes.toString('latin1', argumentsStart, argumentsEnd)}}`;
+    return whole.includes('\n') || whole.includes('\r') ? whole.replace(/[\n\r]/g, ' ') : whole;
+  }
+  return oneLine(Buffer.concat([Buffer.from(before, 'latin1'), bytes.subarray(argumentsStart, argumentsEnd), CLOSE]));
+}
+
 const CLOSE = Buffer.from('}');
 
 export function wireBytes(wire: Wire): Buffer {

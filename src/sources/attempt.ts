@@ -150,7 +150,8 @@ async function attempt(
   } catch (error) {
     await connection?.close();
     const status = error instanceof GatewayError ? Number(error.details.status ?? 0) : 0;
-    throw new AttemptFailure(died ?? reasonOf(error, startTimeout), died !== null, greeting === null, status);
+    const hasEnded = died !== null || (error instanceof GatewayError && error.details.ended === true);
+    throw new AttemptFailure(died ?? reasonOf(error, startTimeout), hasEnded, greeting === null, status);
   }
 }
 
@@ -180,7 +181,7 @@ function reasonOf(error: unknown, startTimeout: number): string {
 
 /** What to try after a failure; null when there is nothing else. */
 function nextWay(launch: Launch, way: Way, failure: AttemptFailure): Way | null {
-  if (!failure.early || way.sse) return null;
+  if (!failure.early || way.sse || launch.kind === 'folder') return null;
   // One that was taken for a server of the earlier revisions may have been replaced since.
   if (!way.probe) return failure.died ? null : { ...way, probe: true };
   const maySse = launch.kind === 'http' && launch.transport === undefined && NOT_HERE.includes(failure.status);

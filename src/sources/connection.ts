@@ -46,6 +46,8 @@ export interface Request {
   readonly method: string;
   /** The whole message, on one line, under the id that the connection gives it; the id is the progress token too. */
   encode(id: number, era: Era): Wire;
+  /** For a call of a tool: its name and arguments alone, behind `head` and up to the end of that object. */
+  encodeTool?(head: string): Wire;
   /** What HTTP servers of the modern era want to read in headers too: names and values in turn. */
   headers(): readonly string[];
   /** The trace that it belongs to, as headers for any server over HTTP: names and values in turn. */

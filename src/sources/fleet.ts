@@ -64,6 +64,8 @@ export interface Fleet {
   apply(servers: readonly ServerConfig[]): FleetReport;
   /** Other secrets are in force: starts those anew that are given other values. */
   refill(): void;
+  /** Tries those at once that are in a crash loop. */
+  revive(): void;
   contributions(): Contribution[];
   find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
   /** The id of the place that a source has; undefined for one that is not in charge. */
@@ -235,6 +237,9 @@ export function createFleet(context: SourceContext): Fleet {
         replaced: [...report.replaced, ...refilled],
         kept: report.kept.filter((key) => !refilled.includes(key)),
       };
+    },
+    revive() {
+      for (const { source, successor } of slots) (successor ?? source).revive();
     },
     contributions: () =>
       slots.map(({ id, config, source }) => ({

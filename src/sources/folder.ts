@@ -16,6 +16,8 @@ export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
 const MOST_PATH = 100;
 /** How often it is looked whether the worker is still wanted, while its dependencies are being installed. */
 const LOOK = 100;
+/** More bytes than stand around a result. */
+const ENVELOPE = 512;
 let serial = 0;
 
 export async function openFolder(
@@ -27,7 +29,12 @@ export async function openFolder(
   const environment = await prepare(launch, options, events);
   const socketFolder = socketFolderOf(dataDir, namespace);
   const socket = join(socketFolder, `${language}-${process.pid}-${++serial}.sock`);
-  const command = [...environment.command, '--namespace', namespace, '--socket', socket, '--folder', folder];
+  const command = [
+    ...withHeap(environment.command, launch),
+    ...['--namespace', namespace, '--socket', socket, '--folder', folder],
+    // What is around a result fits in, too.
+    ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
+  ];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;
   const needs = { folder, reads: environment.reads, writes: [socketFolder] };
   return openWorker(
@@ -35,6 +42,7 @@ export async function openFolder(
       command: await isolate(command, needs, launch.isolation),
       env: { PATH, HOME, LANG, ...environment.env, ...launch.env },
       cwd: folder,
+      memory: launch.memory,
       namespace,
       socketFolder,
       socket,
@@ -57,10 +65,19 @@ async function prepare(launch: FolderLaunch, options: WorkerOptions, events: Con
     return await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
   } catch (error) {
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));
+    if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
+      throw new GatewayError('source_unavailable', `there is no space left for it in ${dataDir}; make room there`);
     throw new GatewayError('source_unavailable', `its dependencies are not there: ${messageOf(error)}`);
   } finally {
     clearInterval(looking);
   }
+}
+
+/** Node's own limit stands elsewhere, wherever ours is; near it, it would only clean up more and more often. */
+function withHeap(command: readonly string[], { language, memory }: FolderLaunch): readonly string[] {
+  if (language !== 'typescript' || memory === null) return command;
+  const [node, ...rest] = command as [string, ...string[]];
+  return [node, `--max-old-space-size=${Math.max(16, Math.floor(memory / 1024 ** 2))}`, ...rest];
 }
 
 /** In the data folder, unless that is too deep for a socket. */

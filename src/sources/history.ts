@@ -3,10 +3,10 @@ import type { Events } from '../events.ts';
 import type { Tail } from './tail.ts';
 
 /**
- * `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. `locked`: not
- * started, because it needs a secret that is not set.
+ * `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. `crash_loop`:
+ * ended time after time, tried again after a long one. `locked`: not started, because it needs a secret that is not set.
  */
-export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'locked' | 'closed';
+export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'crash_loop' | 'locked' | 'closed';
 
 export interface Transition {
   /** When, as ISO 8601. */
@@ -64,7 +64,7 @@ export function createHistory(
       detail = why;
       // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
       // Cut only when it is clean: half of a secret would not be known for one.
-      const line = next === 'down' ? redact(stderr.lastLine()).slice(0, SHOWN) : '';
+      const line = next === 'down' || next === 'crash_loop' ? redact(stderr.lastLine()).slice(0, SHOWN) : '';
       events.emit('source', { source: key(), state, detail: line === '' ? why : `${why} (it said: ${line})` });
       changed();
     },

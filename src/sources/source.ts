@@ -34,6 +34,8 @@ export interface Source {
   status(): SourceStatus;
   /** New settings for the same launch: nothing is restarted. */
   update(config: ServerConfig): void;
+  /** Tries it at once, if it is in a crash loop. */
+  revive(): void;
   /** Whether it tells of changes inside resources. */
   readonly subscribes: boolean;
   /** Those that this client wants to hear of, or all together where they share it. */

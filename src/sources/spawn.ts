@@ -17,6 +17,8 @@ export type ServerProcess = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Says the number of its group, which is its own, to the watchdog, and turns into the program; the pipe stays behind. */
 const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
+/** The same for code that may do anything: it is the first to go where memory is short, and leaves no image of itself. */
+const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; ${SCRIPT}`;
 
 /** Throws a GatewayError that says why where the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
@@ -36,7 +38,7 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
     // The shell would say it in its own words, and only on its standard error.
     const problem = startProblem(launch, programCode(launch, env.PATH));
     if (problem !== null) throw new Error(problem);
-    return spawn('/bin/sh', ['-c', SCRIPT, 'sh', launch.file, ...launch.args], {
+    return spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
       cwd,
       env,
       stdio: ['pipe', 'pipe', 'pipe', watchdog],

@@ -42,20 +42,18 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   /** The end of one that was hung: until then its successor has to wait. */
   let parting: Promise<void> | null = null;
   let offer: Offer = EMPTY_OFFER;
-  let restarts = 0;
-  let waking = 0;
+  let [restarts, waking] = [0, 0];
   const stderr = createTail();
   const states = createHistory(context, () => config.key, stderr);
   const { moved } = states;
   const isClosed = () => states.state === 'closed';
-  const retry = createRetry(() => start().catch(() => {}));
+  const retry = createRetry(() => start().catch(() => {}), initial.launch.kind === 'folder');
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
   const fading = createFading();
   /** Whether it has been seen to ask things of its clients. */
   let asks = false;
-  const line = () =>
-    connection === null || greeting === null ? null : { connection, greeting, timeout: config.timeout };
+  const line = () => connection && greeting && { connection, greeting, timeout: config.timeout };
   const wishes = createWishes(line);
   const note = (message: string) => events.emit('note', { source: config.key, message });
   const leases = createLeases(initial.key, initial.launch.kind === 'http' ? 'http' : 'stdio', async (lost) => {
@@ -99,18 +97,20 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   async function open(): Promise<Connection> {
-    // While a failed server is tried again it stays `down`, so that one can read why.
-    if (states.state !== 'asleep' && states.state !== 'down') moved('starting', '');
+    // While a failed server is tried again it stays as it is, so that one can read why.
+    if (!['asleep', 'down', 'crash_loop'].includes(states.state)) moved('starting', '');
     try {
       await parting;
       return (await openServer(config, context, keeper, mayProbe)).connection;
     } catch (error) {
-      retry.failed();
+      const died = error instanceof AttemptFailure && error.died;
+      retry.failed(died);
       // A few servers end at a question that they do not know: the next time they are not asked it.
-      const fled = error instanceof AttemptFailure && error.early && error.died && config.launch.kind === 'stdio';
-      if (fled) mayProbe = !mayProbe;
-      if (!isClosed()) retryLater(messageOf(error), error instanceof SecretMissing);
-      throw unavailable(messageOf(error));
+      if (died && error.early && config.launch.kind === 'stdio') mayProbe = !mayProbe;
+      const why = messageOf(error);
+      if (error instanceof SecretMissing && !isClosed()) moved('locked', why);
+      else if (!isClosed()) moved(...retry.later(why));
+      throw unavailable(why);
     } finally {
       opening = null;
     }
@@ -178,7 +178,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (connection !== which || isClosed()) return;
     retire(which);
     restarts++;
-    retryLater(reason);
+    moved(...retry.later(reason));
   }
 
   /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
@@ -186,7 +186,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     for (const others of [privates, leases]) others.forgotten(which);
     if (connection === which) {
       retire(connection);
-      if (retry.failures > MAX_FORGETS) retryLater(FORGOTTEN);
+      if (retry.failures > MAX_FORGETS) moved(...retry.later(FORGOTTEN));
       else {
         moved('asleep', `${FORGOTTEN}; a new one is being opened`);
         start().catch(() => {});
@@ -207,12 +207,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     connection = null;
     rest();
     fading.add(which);
-    retry.failed();
-  }
-
-  function retryLater(reason: string, isLocked = false): void {
-    moved(isLocked ? 'locked' : 'down', reason);
-    if (!isLocked) retry.later();
+    retry.failed(true);
   }
 
   async function refresh(kind: Kind): Promise<void> {
@@ -294,7 +289,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return offer;
     },
     get present() {
-      return connection !== null || (states.state === 'asleep' && offer !== EMPTY_OFFER);
+      // The worker of a folder is soon back: what it offers stays, and its calls are told why they fail.
+      const isBack = states.state === 'down' && restarts > 0 && config.launch.kind === 'folder';
+      return connection !== null || ((states.state === 'asleep' || isBack) && offer !== EMPTY_OFFER);
     },
     get inFlight() {
       return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + privates.inFlight + waking;
@@ -313,6 +310,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       health.arm();
       privates.rearm();
       if (states.state === 'asleep' && !sleeps()) void start().catch(() => {});
+    },
+    revive() {
+      if (retry.revive() && connection === null) void start().catch(() => {});
     },
     get subscribes() {
       return greeting?.subscribes ?? false;

@@ -2,27 +2,28 @@
  * A connection to a worker: a process that serves the tool files of one folder, in one language, over a Unix socket. It is
  * asked in words of its own; towards the gateway it looks like any other server.
  */
-import { lstat, mkdir, unlink } from 'node:fs/promises';
-import { createConnection, type Socket } from 'node:net';
+import { unlink } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../errors.ts';
 import { cleaned } from '../events.ts';
-import { decodeString, findMember, readMembers, toBytes } from '../protocol/json.ts';
+import { findMember, toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
+import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import { LATEST_REVISION } from '../protocol/revisions.ts';
+import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
 import type { Connection, ConnectionEvents, Request } from './connection.ts';
+import { type FailedFile, setGood, textOf, worseThanBefore } from './good-version.ts';
 import { createPending, failing } from './pending.ts';
-import { spawnServer } from './spawn.ts';
-import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
+import { type ProcessLaunch, startWorkerProcess, tooMuch } from './worker-process.ts';
+import { makeOwn, tryConnect } from './worker-socket.ts';
+import { errorResult, found, guessId, printRequest, readAnswer, readLong } from './worker-wire.ts';
 
 /** How a worker is started, and where it is spoken to. */
-export interface WorkerLaunch {
-  readonly command: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
+export interface WorkerLaunch extends ProcessLaunch {
   readonly namespace: string;
   /** The folder of the sockets, and this one's. */
   readonly socketFolder: string;
@@ -45,19 +46,33 @@ export interface WorkerOptions {
   stderr(chunk: Buffer): void;
 }
 
-/** How long a worker has to let go of a call that timed out, and to end; then it is ended. */
-const GRACE = { cancel: 2_000, end: 2_000 };
-const NEWLINE = Buffer.from('\n');
+/** How long a worker has to let go of a call that timed out, to end, and to say how it ended; then it is ended. */
+const GRACE = { cancel: 2_000, end: 2_000, word: 200 };
+/** So many lines that make no sense are reported, and so many are borne. */
+const SPOILT = { told: 10, most: 100 };
+/** What may wait for a worker that does not read. */
+const MAX_UNREAD = 64 * 1024 * 1024;
 const EMPTY = toBytes({});
+/** The id of the last request. */
+const END = 'end';
+const OPEN_BRACE = 0x7b;
 
 /** What the worker said of itself when it was ready. */
 interface Ready {
   readonly tools: Buffer;
-  readonly failed: readonly { readonly file?: unknown; readonly line?: unknown; readonly message?: unknown }[];
+  readonly failed: readonly FailedFile[];
 }
 
-/** Files that could not be used in the workers that serve now, by what those serve. */
-const tolerated = new Map<string, readonly string[]>();
+/** A message of a worker that is not the result of a call. */
+interface Said {
+  readonly id?: unknown;
+  readonly op?: unknown;
+  readonly ok?: unknown;
+  readonly error?: object;
+  /** The tool goes on, though its call has been answered. */
+  readonly busy?: unknown;
+  readonly failed?: readonly FailedFile[];
+}
 
 /** Resolves when the worker is ready; rejects, with the reason, where it does not get there. */
 export async function openWorker(
@@ -68,136 +83,171 @@ export async function openWorker(
   const { source, redact, clean } = options;
   await makeOwn(launch.socketFolder);
   await unlink(launch.socket).catch(() => {});
-  const [file, ...args] = launch.command as [string, ...string[]];
-  const child = spawnServer({ kind: 'stdio', file, args, env: launch.env, cwd: launch.cwd, isBare: true });
-  const group = child.pid ?? null;
-  if (group !== null) watchGroup(group);
   let reason: string | null = null;
+  /** What it did wrong, where that is why it was ended. */
+  let fault: string | null = null;
   let closing = false;
+  let socket: Socket | null = null;
+  let ready: Ready | null = null;
+  let onReady = () => {};
   let onEnded = () => {};
   const ended = new Promise<void>((resolve) => {
     onEnded = resolve;
   });
-  child.stdin.on('error', () => {});
-  for (const output of [child.stdout, child.stderr]) {
-    output.on('data', (chunk: Buffer) => options.stderr(chunk));
-    output.on('error', () => {});
-  }
-  child.on('error', (error) => end(`could not be started: ${error.message}`));
-  child.on('exit', (code, signal) => {
-    if (group !== null) {
-      killGroup(group, 'SIGKILL');
-      unwatchGroup(group);
-    }
-    end(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
-  });
+  let heard = 0;
+  let spoilt = 0;
+  /** Tools that are to come back after their calls were given up, and when the worker is ended if they do not. */
+  const holding = new Map<number, NodeJS.Timeout>();
 
   const pending = createPending(source, {
-    abandoned({ id }, why) {
+    abandoned({ id, request }, why) {
       write(`{"op":"cancel","id":"${id}"}`);
-      if (why !== 'timed out') return;
-      // A call that does not let go holds a thread, or all of the worker: then another one takes its place.
-      abandoned.add(id);
-      setTimeout(() => abandoned.delete(id) && close(STUCK), GRACE.cancel).unref();
+      // One that was cancelled has as long as it would have had.
+      if (request.method === 'tools/call') hold(id, why === 'timed out' ? GRACE.cancel : request.timeout);
     },
     refused: events.refused,
   });
-  /** Calls that timed out and have not come back yet. */
-  const abandoned = new Set<number>();
-  let socket: Socket | null = null;
-  let ready: Ready | null = null;
-  let onReady = () => {};
-  let heard = 0;
 
-  function end(why: string): void {
+  const child = startWorkerProcess(launch, {
+    printed: options.stderr,
+    isBusy: () => pending.size > 0 || holding.size > 0,
+    exceeded: () => give(tooMuch(launch.memory)),
+    ended: end,
+  });
+
+  function end(how: string): void {
     if (reason !== null) return;
-    reason = why;
+    reason = fault ?? (ready === null || !how.startsWith('exited') ? how : `${how} (a tool must not end its process)`);
+    for (const timer of holding.values()) clearTimeout(timer);
     socket?.destroy();
     onEnded();
     onReady();
     void unlink(launch.socket).catch(() => {});
-    pending.failAll(
-      new GatewayError('source_broken', redact(`Server "${source}" ${why} before it answered. Try again.`)),
-    );
-    if (ready !== null && !closing) events.closed(why);
+    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
+    pending.failAll(fault === null ? new GatewayError('source_broken', text) : failing(source, fault));
+    if (ready !== null && !closing) events.closed(reason);
   }
 
-  let batch: (string | Buffer)[] = [];
-  function write(message: string | Buffer): void {
-    if (batch.length === 0) setImmediate(flush);
-    batch.push(message);
+  /** Ends it for what it did. */
+  function give(why: string): void {
+    if (reason !== null) return;
+    fault ??= why;
+    pending.failAll(failing(source, fault));
+    child.kill();
+  }
+
+  /** A tool that does not come back holds a thread, or all of the worker: then another worker takes its place. */
+  function hold(id: number, ms: number): void {
+    if (!holding.has(id)) holding.set(id, setTimeout(give, ms, STUCK).unref());
+  }
+
+  function release(id: number): void {
+    clearTimeout(holding.get(id));
+    holding.delete(id);
+  }
+
+  // Messages of the same turn of the event loop leave in one write.
+  let batch = '';
+  function write(message: Wire): void {
+    if (typeof message !== 'string') {
+      flush();
+      send(message);
+      send('\n');
+      return;
+    }
+    if (batch === '') setImmediate(flush);
+    batch += `${message}\n`;
   }
 
   function flush(): void {
-    const parts = batch.flatMap((part) => [typeof part === 'string' ? Buffer.from(part) : part, NEWLINE]);
-    batch = [];
-    if (socket?.writable === true) socket.write(Buffer.concat(parts));
+    if (batch !== '') send(batch);
+    batch = '';
+  }
+
+  function send(text: Wire): void {
+    if (socket?.writable !== true) return;
+    if (typeof text === 'string') socket.write(text, 'latin1');
+    else socket.write(text);
+  }
+
+  function deliver(): void {
+    if (holding.size > 0) release(found.id);
+    pending.deliver(found.id, found.result);
   }
 
   function receive(line: Buffer): void {
-    heard++;
+    if (readAnswer(line)) deliver();
+    else receiveStrictly(line);
+  }
+
+  function receiveStrictly(line: Buffer): void {
     try {
-      const members = readMembers(line) ?? [];
-      const find = (key: string) => members.find((member) => member.key === key);
-      const op = find('op');
-      if (op !== undefined) hear(decodeString(line, op.start, op.end), line, find('id'));
-      else settle(line, find('id'), find('ok'), find('result'), find('error'));
+      hear(JSON.parse(line.toString()) as Said, line);
     } catch (error) {
-      const preview = JSON.stringify(redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
-      events.note(`wrote a line that is not of the contract of workers: ${preview} (${messageOf(error)})`);
+      spoil(line, messageOf(error));
     }
   }
 
-  type Span = { readonly start: number; readonly end: number } | undefined;
-
-  function idOf(line: Buffer, id: Span): number {
-    return id === undefined ? Number.NaN : Number(line.toString('latin1', id.start + 1, id.end - 1));
+  // The ids are our own, so a call whose answer is spoilt can be found, and need not wait for its time-out.
+  function spoil(line: Buffer, why: string): void {
+    spoilt++;
+    const preview = JSON.stringify(redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
+    if (spoilt <= SPOILT.told) events.note(`${UNKNOWN}: ${preview} (${why})`);
+    const id = guessId(line);
+    if (id !== null)
+      pending.fail(id, failing(source, 'has spoilt its answer: a tool wrote to the socket of its worker'));
+    if (spoilt >= SPOILT.most) give(`${UNKNOWN}, ${spoilt} times; a tool must not write to the socket of its worker`);
   }
 
-  function settle(line: Buffer, id: Span, ok: Span, result: Span, error: Span): void {
-    const number = idOf(line, id);
-    abandoned.delete(number);
-    if (ok !== undefined && line.toString('latin1', ok.start, ok.end) === 'true' && result !== undefined)
-      pending.deliver(number, line.subarray(result.start, result.end));
-    else {
-      // A tool that fails with its address, or prints its surroundings, tells what it was given.
-      const said: unknown = error === undefined ? {} : JSON.parse(line.toString('utf8', error.start, error.end));
-      pending.deliver(number, errorResult(cleaned(said, redact) as object));
-    }
-  }
-
-  function hear(op: string, line: Buffer, id: Span): void {
-    if (op === 'ready') {
+  function hear(said: Said, line: Buffer): void {
+    const { op, id } = said;
+    if (id === END) return;
+    const number = typeof id === 'string' ? Number(id) : Number.NaN;
+    if (op === undefined) settle(number, said, line);
+    else if (op === 'ready') {
       const tools = findMember(line, 'tools');
-      const { failed } = JSON.parse(line.toString()) as { failed?: Ready['failed'] };
       ready = {
         tools: tools === null ? Buffer.from('[]') : line.subarray(tools.start, tools.end),
-        failed: failed ?? [],
+        failed: said.failed ?? [],
       };
       onReady();
-      return;
-    }
-    const { id: _, op: __, ...rest } = JSON.parse(line.toString()) as Record<string, unknown>;
-    if (op === 'progress') {
-      const params = { ...rest, progressToken: idOf(line, id) };
-      pending.hear(readMessage(notificationMessage('notifications/progress', toBytes(params))), null);
-    } else if (op === 'log') {
-      const number = idOf(line, id);
-      pending.log(
-        readMessage(notificationMessage('notifications/message', toBytes(rest))),
-        Number.isNaN(number) ? null : number,
-      );
-    }
+    } else if (op === 'free') release(number);
+    else if (op === 'progress' || op === 'log') {
+      const { id: _, op: __, ...params } = said as Record<string, unknown>;
+      if (op === 'progress') {
+        const told = notificationMessage('notifications/progress', toBytes({ ...params, progressToken: number }));
+        pending.hear(readMessage(told), null);
+      } else {
+        const told = notificationMessage('notifications/message', toBytes(params));
+        pending.log(readMessage(told), Number.isNaN(number) ? null : number);
+      }
+    } else throw new Error('no such op');
+  }
+
+  function settle(id: number, { ok, error, busy }: Said, line: Buffer): void {
+    if (Number.isNaN(id) || (ok !== true && ok !== false)) throw new Error('it is neither an answer nor an event');
+    if (busy === true) hold(id, GRACE.cancel);
+    else release(id);
+    const result = ok ? findMember(line, 'result') : null;
+    // A tool that fails with its address, or prints its surroundings, tells what it was given.
+    if (!ok) pending.deliver(id, errorResult(cleaned(error ?? {}, redact) as object));
+    else if (result !== null && line[result.start] === OPEN_BRACE)
+      pending.deliver(id, line.subarray(result.start, result.end));
+    else throw new Error('its result is no object');
   }
 
   const reader = createLineReader(options.maxMessage, {
     line: clean === null ? receive : (line) => receive(clean(line)),
-    parts: (parts) => receive(clean === null ? Buffer.concat(parts) : clean(Buffer.concat(parts))),
+    parts(parts) {
+      if (clean !== null) receive(clean(join(parts)));
+      else if (readLong(parts)) deliver();
+      else receive(join(parts));
+    },
     tooLong(limit, head) {
-      const id = /"id":\s*"(\d+)"/.exec(head.toString('latin1', 0, 200))?.[1];
       const text = `Server "${source}" answered with more than ${limit} bytes. Raise limits.message to allow it.`;
       events.note(text);
-      if (id !== undefined) pending.fail(Number(id), new GatewayError('source_broken', text));
+      const id = guessId(head);
+      if (id !== null) pending.fail(id, new GatewayError('source_broken', text));
     },
   });
 
@@ -207,9 +257,13 @@ export async function openWorker(
       const opened = await tryConnect(launch.socket);
       if (opened !== null) {
         socket = opened;
-        opened.on('data', (chunk: Buffer) => reader.push(chunk));
+        opened.on('data', (chunk: Buffer) => {
+          heard++;
+          reader.push(chunk);
+        });
         opened.on('error', () => {});
-        opened.on('close', () => void close('closed its connection'));
+        // A process that ends closes it too, and then says more.
+        opened.on('close', () => setTimeout(give, GRACE.word, 'closed its connection').unref());
         const told = new Promise<void>((resolve) => {
           onReady = resolve;
         });
@@ -219,11 +273,12 @@ export async function openWorker(
       if (Date.now() > deadline) break;
       await sleep(pause);
     }
-    if (ready !== null) return;
+    if (ready !== null && reason === null) return;
+    const hasEnded = reason !== null;
     const why =
       reason ?? `was not ready within ${options.startTimeout / 1000} s; look at what its files do when they are loaded`;
     await close();
-    throw new GatewayError('source_unavailable', why);
+    throw new GatewayError('source_unavailable', why, { details: { ended: hasEnded } });
   }
 
   function answerHere(request: Request): Buffer | null {
@@ -238,51 +293,29 @@ export async function openWorker(
     return request.method === 'logging/setLevel' ? EMPTY : null;
   }
 
-  function print(id: number, request: Request): string | Buffer {
-    if (request.method === 'ping') return `{"id":"${id}","op":"ping"}`;
-    const wire = request.encode(id, 'legacy');
-    const message = readMessage(typeof wire === 'string' ? Buffer.from(wire, 'latin1') : wire);
-    const { bytes, nameStart, nameEnd, argumentsStart, argumentsEnd } = message;
-    const head = `{"id":"${id}","op":"tools.call"${request.token === null ? '' : ',"progress":true'},"tool":`;
-    return Buffer.concat([
-      Buffer.from(head),
-      bytes.subarray(nameStart, nameEnd),
-      Buffer.from(',"arguments":'),
-      argumentsStart < 0 ? EMPTY : bytes.subarray(argumentsStart, argumentsEnd),
-      Buffer.from('}'),
-    ]);
-  }
-
-  async function close(fault?: string): Promise<void> {
-    if (fault === undefined) closing = true;
-    else if (reason === null) pending.failAll(failing(source, fault));
-    if (reason !== null || group === null) return;
-    if (fault === undefined) write('{"id":"end","op":"shutdown"}');
-    setTimeout(() => child.stdin.end(), 20).unref();
-    const kill = setTimeout(killGroup, fault === undefined ? GRACE.end : 0, group, 'SIGKILL');
+  async function close(why?: string): Promise<void> {
+    closing ||= why === undefined;
+    if (reason !== null || child.pid === null) return;
+    if (why !== undefined) give(why);
+    else write(`{"id":"${END}","op":"shutdown"}`);
+    setTimeout(child.release, 20).unref();
+    const kill = setTimeout(child.kill, GRACE.end);
     await ended;
     clearTimeout(kill);
   }
 
   await connect();
-  const failures = ready!.failed.map(
-    ({ file, line, message }) => `${String(file)}${typeof line === 'number' ? `:${line}` : ''}: ${String(message)}`,
-  );
-  const broken = ready!.failed.map(({ file }) => String(file));
-  const before = tolerated.get(launch.served);
-  const worse = before === undefined ? [] : failures.filter((_, i) => !before.includes(broken[i]!));
+  const { failed } = ready!;
+  const worse = worseThanBefore(launch.served, failed);
   if (worse.length > 0) {
     await close();
     throw new GatewayError('source_unavailable', `keeps its last good version, because ${worse.join('; ')}`);
   }
-  tolerated.set(launch.served, broken);
-  void ended.then(() => {
-    if (tolerated.get(launch.served) === broken) tolerated.delete(launch.served);
-  });
-  for (const failure of failures) events.note(failure);
+  setGood(launch.served, failed, ended);
+  for (const one of failed) events.note(textOf(one));
 
   return {
-    pid: group,
+    pid: child.pid,
     mirrors: false,
     get heard() {
       return heard;
@@ -300,8 +333,10 @@ export async function openWorker(
       const entry = pending.add(request);
       const known = reason === null ? answerHere(request) : null;
       if (reason !== null) queueMicrotask(() => pending.fail(entry.id, failing(source, reason ?? undefined)));
+      else if (socket!.writableLength > MAX_UNREAD)
+        queueMicrotask(() => pending.fail(entry.id, failing(source, 'does not read what it is asked')));
       else if (known !== null) queueMicrotask(() => pending.deliver(entry.id, known));
-      else write(print(entry.id, request));
+      else write(printRequest(entry.id, request));
       return entry;
     },
     close,
@@ -309,35 +344,4 @@ export async function openWorker(
 }
 
 const STUCK = 'was busy with a call that did not end in time, and is being replaced';
-
-/** Whoever else could write there could answer in the place of the worker. */
-async function makeOwn(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const { uid } = await lstat(folder);
-  if (process.getuid !== undefined && uid !== process.getuid())
-    throw new GatewayError(
-      'source_unavailable',
-      `${folder}, where its socket has to be, is somebody else's. Remove it.`,
-    );
-}
-
-/** Null while nobody listens there. */
-function tryConnect(path: string): Promise<Socket | null> {
-  return new Promise((resolve) => {
-    const socket = createConnection(path);
-    socket.once('connect', () => resolve(socket));
-    socket.once('error', () => resolve(null));
-  });
-}
-
-/** An error of a tool, or about its call, as models read it. */
-function errorResult({ code, message, details }: { code?: unknown; message?: unknown; details?: unknown }): Buffer {
-  const said = {
-    success: false,
-    result: null,
-    code: String(code ?? 'internal_error'),
-    message: String(message ?? 'The tool failed without saying why.'),
-    ...(details !== undefined && { details }),
-  };
-  return toBytes({ content: [{ type: 'text', text: JSON.stringify(said) }], isError: true });
-}
+const UNKNOWN = 'wrote a line that is not of the contract of workers';

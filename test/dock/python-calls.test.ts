@@ -285,7 +285,13 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
       },
     ],
     ['says_so', { code: 'internal_error', message: 'ask somebody else' }],
-    ['leaves', { code: 'internal_error', message: 'The tool wanted to end the program (exit 3).' }],
+    [
+      'leaves',
+      {
+        code: 'internal_error',
+        message: 'The tool wanted to end the program (exit 3). A tool returns or raises instead.',
+      },
+    ],
     ['lacks', { code: 'dependency_error', message: expect.stringContaining('a_package_that_is_not_there') }],
     ['checks_itself', { code: 'internal_error', details: { type: 'ValidationError', file: 'all.py' } }],
     ['late', { code: 'execution_timeout' }],

@@ -129,6 +129,15 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     expect((await host.call('echo', { text: 'x' }, { id: 'a' })).ok).toBe(true);
   });
 
+  it('says that a thread is still in the tool of a call that it gave up, and when it has come back', async () => {
+    const call = host.call('blocks', { ms: 400 }, { id: 'held' });
+    await sleep(100);
+    host.write(`${JSON.stringify({ op: 'cancel', id: 'held' })}\n`);
+    expect(await call).toMatchObject({ ok: false, busy: true });
+    await waitFor(() => host.events.some(({ op, id }) => op === 'free' && id === 'held'));
+    host.events.length = 0;
+  });
+
   it("keeps to the time of the tool, or to the caller's where that is shorter", async () => {
     const timeout = (name: string) => ({
       code: 'execution_timeout',

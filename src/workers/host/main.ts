@@ -44,6 +44,8 @@ lifeline.unref();
 process.exit = (code) => {
   throw new Error(`process.exit(${code ?? ''}) was called; a tool returns or throws instead.`);
 };
+// A tool may have closed them; that nobody hears what is printed then is no error of anybody's.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
 process.on('uncaughtException', (error) => stray(error, 'An error that nobody caught'));
 process.on('unhandledRejection', (error) => stray(error, 'A rejection that nobody handled'));
 

@@ -113,7 +113,7 @@ export class Running {
     // At most three bytes a character, so most results need not be measured.
     const size = json.length * 3 <= maxLine ? 0 : Buffer.byteLength(json);
     if (size > maxLine) {
-      const text = `The result has ${size} bytes; ${maxLine} are allowed. Return less.`;
+      const text = `The result has ${size} bytes; ${maxLine} are allowed. Return less, or raise limits.message.`;
       this.fail(fault('too_large', text, { size, limit: maxLine }));
     } else if (!this.isDone) {
       const latency = Math.round(performance.now() - this.start);

@@ -64,7 +64,7 @@ class RestRegular implements Regular {
   readonly caller: Caller;
   readonly running: RestCall[] = [];
 
-  constructor(gateway: Gateway, { agent, principal, toolset, namespace }: Visitor) {
+  constructor(gateway: Gateway, { agent, principal, toolset, namespace, task }: Visitor) {
     this.caller = gateway.join({
       agent,
       principal,
@@ -73,6 +73,7 @@ class RestRegular implements Regular {
       controls: false,
       ...(toolset !== null && { toolset }),
       ...(namespace !== null && { namespace }),
+      ...(task !== null && { task }),
       changed() {},
     });
   }

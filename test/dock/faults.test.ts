@@ -1,0 +1,108 @@
+/** Tools that do not come back, take all memory, end their process or spoil the wire: only their own namespace is touched. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
+import { running } from '../support/processes.ts';
+import { noPython } from '../support/python.ts';
+import { type Faulty, startFaulty } from './faulty.ts';
+
+describe.skipIf(noPython !== undefined)('while other namespaces go on answering', () => {
+  let dock: Faulty;
+  beforeAll(async () => {
+    dock = await startFaulty(
+      { a: '1s', b: '1s', c: '30s', d: '30s' },
+      { memory: '300MiB', settings: '[limits]\nmessage = "4MiB"\n' },
+    );
+  }, 90_000);
+
+  const TIMED_OUT = /did not answer tools\/call within 1 s and was told to stop. Try again, or raise its timeout/;
+  const MEMORY = /used more than the 300 MiB of memory that it may have, and was ended; let its tools need less/;
+  const CONTRACT = /a tool must not write to the socket of its worker. Try again/;
+
+  // Each namespace is ended less often than what is taken for a loop. Where a language has no such fault, it has another.
+  it.each<[string, [namespace: string, ts: string, py: string, says: RegExp][]]>([
+    [
+      'loops, blocks, eats or exits',
+      [
+        ['a', 'loop', 'loop', TIMED_OUT],
+        ['b', 'block', 'loop_async', TIMED_OUT],
+        ['c', 'buffers', 'buffers', MEMORY],
+        ['d', 'really', 'really', /exited with code 4 \(a tool must not end its process\) before it answered. Try/],
+      ],
+    ],
+    [
+      'waits for a program, is stopped, fills its heap or aborts',
+      [
+        ['a', 'program', 'block', TIMED_OUT],
+        ['b', 'stop', 'stop', TIMED_OUT],
+        ['c', 'heap', 'heap', MEMORY],
+        ['d', 'abort', 'abort', /was ended by SIGABRT before it answered. Try again/],
+      ],
+    ],
+    [
+      'prints without end, is killed or writes to the socket of its worker',
+      [
+        ['a', 'flood', 'flood', TIMED_OUT],
+        ['c', 'kill', 'kill', /was ended by SIGKILL before it answered. Try again/],
+        ['d', 'litter', 'litter', CONTRACT],
+      ],
+    ],
+  ])(
+    'a tool that %s is ended with its worker, and the next one is there soon',
+    { timeout: 60_000 },
+    async (what, faults) => {
+      await dock.during(what, async () => {
+        await Promise.all(
+          faults.flatMap(([namespace, ts, py, says]) => [
+            dock.ended(namespace, `ts_${ts}`).then((text) => expect(text).toMatch(says)),
+            dock.ended(namespace, `py_${py}`).then((text) => expect(text).toMatch(says)),
+          ]),
+        );
+      });
+    },
+  );
+
+  it.each(['ts', 'py'])(
+    'a %s tool cannot harm the other calls of its worker',
+    { timeout: 60_000 },
+    async (language) => {
+      const said: Record<string, string> = {};
+      await dock.during(language, async () => {
+        const tools = ['exit', 'recursion', 'huge', 'garbage', 'spoil', 'long', 'fork', 'closes', 'talks'];
+        if (language === 'py') tools.push('fork_async');
+        for (const tool of tools) said[tool] = await dock.survived('c', `${language}_${tool}`);
+      });
+      expect(said.exit).toMatch(/a tool returns or (throws|raises) instead/i);
+      expect(said.recursion).toMatch(/maximum (recursion depth|call stack size) exceeded/i);
+      expect(said.huge).toMatch(/The result has \d+ bytes; \d+ are allowed. Return less, or raise limits.message/);
+      expect(said.garbage).toBe('written');
+      expect(said.spoil).toContain('has spoilt its answer: a tool wrote to the socket of its worker. Try again');
+      expect(said.long).toBe('written');
+      expect(said.fork).toBe('forked');
+      expect(said.closes).toBe('closed');
+      expect(said.talks).toMatch(/talked|Bad file descriptor/);
+      const log = dock.stderr();
+      expect(log).toContain('wrote a line that is not of the contract of workers');
+      expect(log).toMatch(/answered with more than \d+ bytes. Raise limits.message/);
+    },
+  );
+
+  it('a call that shares its worker with a loop is told why it was lost', { timeout: 30_000 }, async () => {
+    const loop = dock.call('a_ts_loop');
+    const lost: string[] = [];
+    await loop;
+    do lost.push((await dock.call('a_ts_waits')).text);
+    while (!lost.at(-1)!.includes('is being replaced') && lost.length < 20);
+    expect(lost.at(-1)).toContain('was busy with a call that did not end in time, and is being replaced. Try again');
+  });
+
+  it('nothing that its tools started outlives the gateway', async () => {
+    expect(running('987654').length).toBeGreaterThan(0);
+    await dock.stop();
+    const left = ['987654', dock.cwd].flatMap(running);
+    expect(left).toEqual([]);
+    // In a session of its own.
+    const detached = running('987655');
+    for (const pid of detached) process.kill(pid, 'SIGKILL');
+    if ((await bubblewrapTrouble()) === null) expect(detached).toEqual([]);
+  });
+});

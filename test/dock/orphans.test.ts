@@ -1,0 +1,23 @@
+/** No worker, and nothing that its tools started, outlives the gateway, however that ends. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { descendants, running, waitFor } from '../support/processes.ts';
+import { noPython } from '../support/python.ts';
+import { startFaulty } from './faulty.ts';
+
+describe.skipIf(noPython !== undefined)('a gateway that is killed', () => {
+  it.each(['auto', 'off'])('leaves no worker behind (isolation: %s)', { timeout: 90_000 }, async (isolation) => {
+    const dock = await startFaulty({ a: '60s' }, { settings: `[folders]\nisolation = "${isolation}"\n` });
+    // In the middle of what no worker comes back from by itself.
+    for (const tool of ['ts_loop', 'py_loop_async', 'ts_waits', 'py_waits']) dock.call(`a_${tool}`).catch(() => {});
+    await dock.call('calm_ts');
+    await sleep(300);
+    const workers = descendants(dock.pid);
+    expect(running(dock.cwd).length).toBeGreaterThanOrEqual(4);
+    process.kill(dock.pid, 'SIGKILL');
+    const start = performance.now();
+    await waitFor(() => running(dock.cwd).length === 0 || null, 10_000);
+    if (process.env.FIGURES)
+      console.log(`${isolation}: ${workers.length} processes gone ${Math.round(performance.now() - start)} ms after`);
+  });
+});
