@@ -1,5 +1,6 @@
 /** Toolgate as a library. What is exported here is public; the CLI uses nothing else. */
 
+export { confirmationsFor } from './access/confirm.ts';
 export { type EntryDecision, explainName } from './access/explain.ts';
 export { findTool } from './access/find.ts';
 export { idleRules } from './access/idle-rules.ts';

@@ -23,6 +23,11 @@ export function confirmationFor(
   return about.find(fits) ?? null;
 }
 
+/** Those that may want it, whatever the arguments and the time of day. */
+export function confirmationsFor(rules: readonly ConfirmRule[], agent: string, entry: Entry): readonly ConfirmRule[] {
+  return rulesAbout(rules, entry).filter(({ agents }) => concerns(agents, agent));
+}
+
 /** Whether a rule for these agents is about this one. */
 export function concerns(agents: readonly string[] | null, agent: string): boolean {
   return agents === null || agents.some((one) => matchesPattern(one, agent));

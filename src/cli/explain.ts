@@ -1,5 +1,13 @@
 /** `toolgate explain`: why an agent may use something, or may not. */
-import { categoryOf, type Entry, type EntryDecision, explainName, GatewayError, openLocalDoor } from '../index.ts';
+import {
+  categoryOf,
+  confirmationsFor,
+  type Entry,
+  type EntryDecision,
+  explainName,
+  GatewayError,
+  openLocalDoor,
+} from '../index.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { jsonText, paint, plain, table } from './terminal.ts';
@@ -15,6 +23,7 @@ export async function explain(args: readonly string[], options: Options): Promis
     const explanations = explainName(catalog, config.policy, agent, name, new Date()).map((one) => ({
       ...one,
       active: view.entries[one.entry.kind].has(one.entry.name),
+      approvals: confirmationsFor(config.security.confirm, agent, one.entry).map(({ place }) => place),
     }));
     if (options.json === true)
       process.stdout.write(
@@ -30,15 +39,28 @@ export async function explain(args: readonly string[], options: Options): Promis
 
 interface Explanation extends EntryDecision {
   readonly active: boolean;
+  /** The rules by which calls wait for a person. */
+  readonly approvals: readonly string[];
 }
 
-function asJson({ entry, allowed, active, findings }: Explanation, agent: string) {
+function asJson({ entry, allowed, active, approvals, findings }: Explanation, agent: string) {
   const { name, kind, sourceKey, item } = entry;
   const category = kind === 'tool' ? { category: categoryOf(entry) } : {};
-  return { name, kind, server: sourceKey, upstreamName: item.name, ...category, agent, allowed, active, findings };
+  return {
+    name,
+    kind,
+    server: sourceKey,
+    upstreamName: item.name,
+    ...category,
+    agent,
+    allowed,
+    active,
+    approvals,
+    findings,
+  };
 }
 
-function show({ entry, allowed, active, findings }: Explanation, agent: string): string {
+function show({ entry, allowed, active, approvals, findings }: Explanation, agent: string): string {
   const verdict = allowed ? paint('green', 'allowed') : paint('red', 'denied');
   const rows = findings.map(({ rule, verdict, text }, i) => [
     `  ${i + 1}.`,
@@ -49,6 +71,7 @@ function show({ entry, allowed, active, findings }: Explanation, agent: string):
     `${describe(entry)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
     ...(findings.length === 0 ? ['  There is no policy: everybody may use everything.'] : [table(rows)]),
     ...(entry.kind === 'tool' ? [`  Its category: ${categoryText(entry)}.`] : []),
+    ...(allowed && approvals.length > 0 ? [`  A person approves calls of it: ${plain(approvals.join(', '))}.`] : []),
     ...(allowed && !active ? ['  It is not active until it is switched on.'] : []),
   ].join('\n');
 }

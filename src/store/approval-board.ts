@@ -4,7 +4,7 @@
  * very words that the person was shown.
  */
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../errors.ts';
 import { createFile, replaceFile } from './files.ts';
@@ -53,11 +53,14 @@ interface SignedVerdict extends Verdict {
 }
 
 const LOOK = 250;
+const KEPT = 10_000;
 
 export function openApprovalBoard(dataDir: string, key: () => Promise<string>, events: BoardEvents): ApprovalBoard {
   const folder = join(dataDir, 'approvals');
   /** By id, the hash of what was written. */
   const open = new Map<string, string>();
+  /** Those that were decided a moment ago. */
+  const taken = new Set<string>();
   let known: Promise<string> | null = null;
   let swept = false;
   let timer: NodeJS.Timeout | undefined;
@@ -89,12 +92,22 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     if (open.size > 0) timer = setTimeout(look, LOOK).unref();
   }
 
+  function forget(id: string): void {
+    if (taken.delete(id)) queue(() => remove(folder, id));
+  }
+
   async function consider(id: string, hash: string, file: string): Promise<void> {
     const decision = await readVerdict(file);
     const isGood = decision !== null && isSigned(await ownKey(), saidOf(id, hash, decision), decision.signature);
+    if (isGood) {
+      // It stays for a moment after what it was about: whoever is second finds it there.
+      taken.add(id);
+      setTimeout(forget, KEPT, id).unref();
+      events.decided(id, decision);
+      return;
+    }
     await rm(file, { force: true });
-    if (!isGood) events.note(`a decision on ${id} was not signed with the operator's key, and does not count`);
-    else events.decided(id, decision);
+    events.note(`a decision on ${id} was not signed with the operator's key, and does not count`);
   }
 
   return {
@@ -111,12 +124,13 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
     },
     retract(id) {
       open.delete(id);
-      queue(() => remove(folder, id));
+      queue(() => (taken.has(id) ? rm(join(folder, `${id}.json`), { force: true }) : remove(folder, id)));
     },
     async close() {
       clearTimeout(timer);
-      for (const id of open.keys()) queue(() => remove(folder, id));
+      for (const id of [...open.keys(), ...taken]) queue(() => remove(folder, id));
       open.clear();
+      taken.clear();
       await last;
     },
   };
@@ -198,7 +212,15 @@ async function sweep(folder: string): Promise<void> {
     const file = join(folder, name);
     const written = name.endsWith('.json') ? await readWritten(file) : null;
     if (written !== null && !isAlive(written.gateway)) await remove(folder, written.id);
+    else if (name.endsWith('.decision') && (await ageOf(file)) > KEPT) await rm(file, { force: true });
   }
+}
+
+function ageOf(file: string): Promise<number> {
+  return stat(file).then(
+    ({ mtimeMs }) => Date.now() - mtimeMs,
+    () => 0,
+  );
 }
 
 async function remove(folder: string, id: string): Promise<void> {

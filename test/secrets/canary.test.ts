@@ -32,7 +32,10 @@ const changed = { TS_TOKEN: canary('ts-2'), PY_TOKEN: canary('py-2'), LEAKY: can
 const known = [KEY, ...Object.values(secrets), ...Object.values(changed)];
 
 /** Addresses of the gateway that are asked for what they show; whatever is added to it belongs here. */
-const PATHS = ['/metrics', '/health', '/ready'];
+const PATHS = [
+  ...['/metrics', '/health', '/ready', '/tools', '/namespaces', '/openapi.json', '/docs', '/tools/l_tell/schema'],
+  ...['l', 'ts', 'py'].flatMap((name) => [`/ns/${name}/tools`, `/ns/${name}/openapi.json`, `/ns/${name}/docs`]),
+];
 
 const TS = `
 const all = () => ['GLOBAL_ONE', 'TS_TOKEN'].map((name) => process.env[name]).join(' ');
@@ -202,7 +205,7 @@ interface Caller {
 const TOOLS = ['give', 'fail', 'say', 'crash'];
 
 /** Calls everything. Gives all that was answered. */
-async function drive(client: Caller): Promise<string> {
+async function drive(client: Pick<Caller, 'callTool'>): Promise<string> {
   const said: string[] = [];
   const call = (name: string) =>
     client
@@ -214,6 +217,16 @@ async function drive(client: Caller): Promise<string> {
     for (const tool of folder === 'py' ? ['break_down', ...TOOLS] : TOOLS) said.push(await call(`${folder}_${tool}`));
   return said.join('\n');
 }
+
+/** The same over plain HTTP. */
+const overRest = (origin: string): Pick<Caller, 'callTool'> => ({
+  async callTool({ name, arguments: args }) {
+    const headers = { 'content-type': 'application/json', 'x-request-id': 'rest-1' };
+    const body = JSON.stringify(args);
+    const response = await fetch(`${origin}/tools/${name}`, { method: 'POST', headers, body });
+    return [response.status, [...response.headers], await response.text()];
+  },
+});
 
 const all = async (client: Caller) => (await client.listTools()).tools.map(({ name }) => name);
 const isThere = (client: Caller) =>
@@ -245,6 +258,8 @@ it('no secret gets out', async () => {
     await waitFor(() => gateway.stderr().includes('worse.ts') && gateway.stderr().includes('secrets_changed'), 15_000);
     await isThere(modern.client as unknown as Caller);
     seen['answers to a client without one'] = await drive(modern.client as unknown as Caller);
+    await isThere(legacy.client);
+    seen['answers over REST'] = await drive(overRest(gateway.origin));
     seen['what the client was told'] = JSON.stringify([legacy.notifications, modern.notifications ?? []]);
     const listed = [await legacy.client.listTools(), await legacy.client.listResources().catch(String)];
     seen.lists = JSON.stringify(listed);
@@ -281,7 +296,7 @@ it('no secret gets out', async () => {
   expect(found).toEqual([]);
 
   // All of this did happen, and was told without them.
-  for (const place of ['answers to a client with a session', 'answers to a client without one']) {
+  for (const place of ['answers to a client with a session', 'answers to a client without one', 'answers over REST']) {
     expect(seen[place]!.match(/\[redacted\]/g)!.length).toBeGreaterThan(8);
     expect(seen[place]).toContain('@x.example');
   }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import type { Agent, request } from 'undici';
 import { messageOf } from '../../errors.ts';
 import { createSseReader } from '../../protocol/sse.ts';
 import { isUnreachable, reach } from '../../sources/http-refusal.ts';
@@ -25,8 +25,22 @@ export type Outcome =
 /** As much as one message may have; what is longer is the gateway's to cut. */
 const MOST_MESSAGE = 256 * 1024 * 1024;
 
-// Calls may wait for a person, and streams are silent for long.
-const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
+interface Client {
+  readonly request: typeof request;
+  readonly dispatcher: Agent;
+}
+
+/** Loaded when it is wanted: whoever embeds a gateway, or starts one, need not wait for it. */
+let loading: Promise<Client> | null = null;
+
+function client(): Promise<Client> {
+  loading ??= import('undici').then(({ Agent, request }) => ({
+    request,
+    // Calls may wait for a person, and streams are silent for long.
+    dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } }),
+  }));
+  return loading;
+}
 
 /** Hands over every message as soon as it is whole. Waits for `output` where that is full. Never rejects. */
 export async function exchange(
@@ -38,7 +52,8 @@ export async function exchange(
   let lastId = '';
   let hasArrived = false;
   try {
-    const response = await request(url, { method, headers, body: body ?? null, signal, dispatcher: agent });
+    const { request, dispatcher } = await client();
+    const response = await request(url, { method, headers, body: body ?? null, signal, dispatcher });
     hasArrived = true;
     const session = response.headers['mcp-session-id'];
     started?.(response.statusCode, typeof session === 'string' ? session : null);
