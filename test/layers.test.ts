@@ -48,6 +48,20 @@ describe('the source tree', () => {
   });
 });
 
+it('makes nobody wait for packages that few need', () => {
+  const reached = new Set(['index.ts']);
+  const packages = new Set<string>();
+  for (const path of reached) {
+    const text = (sources.get(path) ?? '').replace(/^(import|export) type [^;]*;/gm, '');
+    for (const [, from] of text.matchAll(/^(?:import|export)[^;]*? from '([^']+)';/gm)) {
+      if (from!.startsWith('.')) reached.add(posix.join(posix.dirname(path), from!));
+      else if (!from!.startsWith('node:')) packages.add(from!);
+    }
+  }
+  expect(reached.size).toBeGreaterThan(100);
+  expect([...packages].sort()).toEqual(['smol-toml', 'zod']);
+});
+
 describe('the check itself', () => {
   it('finds an import from a lower room, however it is written', () => {
     const lines = [

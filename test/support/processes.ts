@@ -32,7 +32,7 @@ export function running(text: string): number[] {
 /** Waits until the condition gives something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
-  ms = 5000,
+  ms = 15_000,
 ): Promise<Exclude<T, false | null | undefined>> {
   const end = performance.now() + ms;
   for (;;) {

@@ -1,0 +1,3 @@
+import { runPart } from './pages.ts';
+
+runPart(0);

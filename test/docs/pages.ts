@@ -1,0 +1,19 @@
+/** The pages of docs/, in parts that run beside each other. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'vitest';
+import { entryChecks } from './entries.ts';
+import { figureChecks } from './figures.ts';
+import { root, runPage } from './page.ts';
+import { probeChecks } from './probes.ts';
+import { secretChecks } from './secrets.ts';
+
+const PARTS = 4;
+const checks = { ...figureChecks, ...probeChecks, ...secretChecks, ...entryChecks };
+
+export function runPart(part: number): void {
+  const pages = readdirSync(join(root, 'docs')).filter((_, i) => i % PARTS === part);
+  describe('every block does what the page says', () => {
+    it.each(pages.map((name) => `docs/${name}`))('%s', (page) => runPage(page, checks), 60_000);
+  });
+}
