@@ -1,5 +1,5 @@
 // `npm test`: from a fresh clone to every check and test run. Its last line is always `N passed, N failed`.
-// `--soak` runs the long tests instead; further arguments go to vitest.
+// `--soak` runs the long tests instead, `--wide` goes through every combination; further arguments go to vitest.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -11,7 +11,8 @@ const TIMEOUT = 13.75 * 60_000;
 /** More files than these are no accident. */
 const SECOND_LOOK = 5;
 const soak = process.argv.includes('--soak');
-const extra = process.argv.slice(2).filter((argument) => argument !== '--soak');
+const wide = process.argv.includes('--wide');
+const extra = process.argv.slice(2).filter((argument) => argument !== '--soak' && argument !== '--wide');
 const total = { passed: 0, failed: 0, skipped: 0 };
 
 try {
@@ -57,7 +58,10 @@ async function runTests() {
 
 async function vitest(file, args) {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const code = await node(join('vitest', 'vitest.mjs'), ['run', ...reporters, ...args], soak ? { SOAK: '1' } : {});
+  const code = await node(join('vitest', 'vitest.mjs'), ['run', ...reporters, ...args], {
+    ...(soak && { SOAK: '1' }),
+    ...(wide && { WIDE: '1' }),
+  });
   try {
     return { ...JSON.parse(readFileSync(file, 'utf8')), code };
   } catch (error) {
@@ -97,6 +101,6 @@ function node(bin, args, env = {}) {
     env: { ...process.env, ...env },
     stdio: 'inherit',
     // A test that blocks its process cannot be stopped by its own time-out.
-    timeout: soak ? undefined : Math.max(1, Math.round(TIMEOUT - performance.now())),
+    timeout: soak || wide ? undefined : Math.max(1, Math.round(TIMEOUT - performance.now())),
   });
 }

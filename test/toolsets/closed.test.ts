@@ -1,12 +1,12 @@
 /** A tool outside the equipped toolset is closed, not only hidden: by every name it has, at every door. */
 import { describe, expect, it } from 'vitest';
-import { call, callText, doors, enter, ownError } from '../activation/doors.ts';
+import { allDoors, call, callText, enter, ownError } from '../activation/doors.ts';
 import { control, THREE, toolsetsToml } from './use.ts';
 
 const config = toolsetsToml(THREE, '[toolsets.dev]\ntools = ["git.status"]\n');
 const NAMES = (server: string, tool: string) => [`${server}_${tool}`, `${server}.${tool}`, `${server}:${tool}`, tool];
 
-describe.each(doors)('over %s', (door) => {
+describe.each(allDoors)('over %s', (door) => {
   it('every name of a tool in the toolset opens it, and none of another', async () => {
     const { client } = await enter(door, { config });
     for (const name of NAMES('git', 'status')) expect(ownError(await call(client, name)).code).toBe('item_inactive');
