@@ -174,6 +174,8 @@ export function createFleet(context: SourceContext): Fleet {
         context.events.emit('admin', { act: 'secrets_changed', agent: '', detail: `restarted ${changed.join(', ')}` });
     },
     apply(servers) {
+      // What was still being looked at when all was closed starts nothing any more.
+      if (closed) return { started: [], replaced: [], stopped: [], kept: [] };
       const report = {
         started: [] as string[],
         replaced: [] as string[],

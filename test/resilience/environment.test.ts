@@ -9,8 +9,7 @@ const own = {
   TOOLGATE_ANYTHING: 'ours',
   TOOLGATE_: 'ours',
   BEARER_TOKEN: 'ours',
-  SECRETS_KEY: 'ours',
-  SECRETS_KEY_FILE: 'ours',
+  SECRETS_KEY: 'ours, and long enough',
 };
 
 it("passes the environment on, less what is Toolgate's own, plus what is declared", async () => {
@@ -33,7 +32,6 @@ it("passes the environment on, less what is Toolgate's own, plus what is declare
     BEARER_TOKEN: null,
     // What the configuration itself declares is meant for the server.
     SECRETS_KEY: 'declared',
-    SECRETS_KEY_FILE: null,
     DECLARED: 'with spaces & $igns',
     FROM_OURS: 'hello world',
     GREETING: 'hello',
