@@ -1,5 +1,5 @@
-// The Python SDK in both its major versions, for tests with its clients, and Schemathesis, which judges REST: a virtual
-// environment each.
+// The Python SDK in both its major versions, for tests with its clients and with servers that are made with it, and
+// Schemathesis, which judges REST: a virtual environment each.
 // A machine without Python, or without what Python needs to make one, leaves those tests out and says why.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -94,7 +94,8 @@ describe('docs/troubleshooting.md', () => {
 });
 
 describe('links', () => {
-  const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'dashboard/README.md', ...pages];
+  const others = ['dashboard', 'examples', 'examples/personas', 'deploy/kubernetes'].map((path) => `${path}/README.md`);
+  const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...others, ...pages];
 
   it.each(all)('of %s lead to a file and a heading that are there', (page) => {
     const broken = readLinks(readFileSync(join(root, page), 'utf8')).filter((link) => {

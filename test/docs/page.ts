@@ -16,7 +16,7 @@
  * Words of a page's own come with a function of the test. A block of any other kind fails: nothing is left unchecked.
  */
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +24,7 @@ import { expect } from 'vitest';
 import { loadConfig, loadTask } from '../../src/index.ts';
 import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
+import { commandFolder, shim } from '../support/commands.ts';
 import { waitFor } from '../support/processes.ts';
 import { dataDir } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
@@ -155,15 +156,8 @@ async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Pr
 /** A home folder, a path to the commands that pages use, and a port that is free. */
 async function openSandbox(): Promise<Sandbox> {
   const home = tempFolder({ 'package.json': '{ "private": true }' });
-  const shims = tempFolder();
+  const shims = commandFolder();
   const state = join(shims, 'state');
-  shim(shims, 'toolgate', `exec "${process.execPath}" "${root}/bin/toolgate.mjs" "$@"`);
-  // The same packages, from the project's own: what npx would download is not what is tested.
-  shim(
-    shims,
-    'npx',
-    `[ "$1" = -y ] && shift; package=$1; shift; exec "${process.execPath}" "${root}/node_modules/$package/dist/index.js" "$@"`,
-  );
   shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
   // The packages of Python tools are there already, as they were made.
   mkdirSync(join(home, '.toolgate'));
@@ -195,12 +189,6 @@ async function openSandbox(): Promise<Sandbox> {
     });
   };
   return { home, env, real, shell };
-}
-
-function shim(folder: string, name: string, script: string): void {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
-  chmodSync(join(folder, name), 0o755);
 }
 
 /** The arguments of the `claude` that was just run, if it was. */

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { describe, it } from 'vitest';
 import { entryChecks } from './entries.ts';
 import { figureChecks } from './figures.ts';
+import { manifestChecks } from './manifests.ts';
 import { root, runPage } from './page.ts';
 import { probeChecks } from './probes.ts';
 import { secretChecks } from './secrets.ts';
 
 const PARTS = 4;
-const checks = { ...figureChecks, ...probeChecks, ...secretChecks, ...entryChecks };
+const checks = { ...figureChecks, ...probeChecks, ...secretChecks, ...entryChecks, ...manifestChecks };
 
 export function runPart(part: number): void {
   const pages = readdirSync(join(root, 'docs')).filter((_, i) => i % PARTS === part);

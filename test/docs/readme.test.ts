@@ -106,11 +106,14 @@ describe('npm start', () => {
 });
 
 describe('examples', () => {
-  it.each(['examples/demo/toolgate.toml', 'examples/tools.toml'])('%s is a valid configuration', async (path) => {
-    const config = await loadConfig({ cwd: root, env: { HOME: '/home/you' }, path });
-    expect(config.notices).toEqual([]);
-    expect(config.servers.length).toBeGreaterThan(1);
-  });
+  it.each(['examples/demo/toolgate.toml', 'examples/tools.toml', 'examples/personas/toolgate.toml'])(
+    '%s is a valid configuration',
+    async (path) => {
+      const config = await loadConfig({ cwd: root, env: { HOME: '/home/you' }, path });
+      expect(config.notices).toEqual([]);
+      expect(config.servers.length).toBeGreaterThan(1);
+    },
+  );
 });
 
 function kill(group: number, signal: NodeJS.Signals): void {
