@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: 'scripts/vitest-setup.mjs',
     watch: false,
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 5,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // It warns of what it is: a test's own.
