@@ -51,6 +51,7 @@ export async function openGateway(config: Config, options: Omit<GatewayOptions, 
     // What is in the folders may be as before, but not how it is to be served.
     void watching.setFolders(foldersOf(gateway.config)).then(() => serve(watching.scan));
   });
+  gateway.reloading.add(() => watching.check());
   return gateway;
 }
 

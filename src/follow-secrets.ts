@@ -38,11 +38,13 @@ export function followSecrets(gateway: Gateway): FollowingSecrets {
   }
 
   watch();
+  const stop = gateway.reloading.add(reload);
   const listening = gateway.events.listen((name) => {
     if (name === 'config') watch();
   });
   return {
     close() {
+      stop();
       listening();
       for (const watcher of watchers) watcher.close();
     },

@@ -34,7 +34,9 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
   // One after the other: the last edit is the one that stays.
   const queue = () => {
     last = last.then(reload);
+    return last;
   };
+  const stop = gateway.reloading.add(queue);
   const watchers = new Map<string, { close(): void }>();
   /** The file, and those of rules that it names. */
   const watchAll = () => {
@@ -48,6 +50,7 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
   return {
     close() {
       closed = true;
+      stop();
       for (const watcher of watchers.values()) watcher.close();
       process.off('SIGHUP', queue);
     },

@@ -14,6 +14,7 @@ import type { Config, ServerConfig } from './config/config.ts';
 import type { Task } from './config/task.ts';
 import type { Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
+import type { Reloading } from './reloading.ts';
 import type { FleetReport } from './sources/fleet.ts';
 import type { Vault } from './sources/vault.ts';
 import type { Shelf } from './store/shelf.ts';
@@ -40,6 +41,10 @@ export interface Gateway {
   /** Calls that wait for an answer of a client without a session. */
   readonly parked: ParkedCalls;
   readonly tasks: TaskDesk;
+  /** Looks at everything again. */
+  readonly reloading: Reloading;
+  /** Those that there are, with something in them or not. */
+  namespaces(): ReadonlySet<string>;
   /** What waits for a person. */
   readonly approvals: Pick<Approvals, 'list' | 'decide'>;
   /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */

@@ -40,6 +40,7 @@ import { tellEquipped, tellingShelf } from './controls/telling-shelf.ts';
 import { createEvents } from './events.ts';
 import type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
 import type { Message } from './protocol/message.ts';
+import { createReloading } from './reloading.ts';
 import { createRedactor } from './secrets/redact.ts';
 import { createFleet, type FleetReport, isComplete, reportText } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
@@ -319,6 +320,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     parked,
     tasks,
     approvals,
+    reloading: createReloading(),
+    namespaces: () => namespaces,
     use: stack.use,
     trace(next) {
       tracer = next;

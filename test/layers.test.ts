@@ -16,7 +16,7 @@ const rooms = [
   ['sources/'],
   ['calls/'],
   ['controls/'],
-  ['gateway-types.ts', 'gateway.ts', 'follow.ts', 'follow-secrets.ts', 'folders.ts'],
+  ['reloading.ts', 'gateway-types.ts', 'gateway.ts', 'follow.ts', 'follow-secrets.ts', 'folders.ts'],
   ['telemetry/'],
   ['doors/'],
   ['manager/'],

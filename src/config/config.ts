@@ -134,6 +134,8 @@ export interface HttpConfig {
   readonly admins: readonly string[];
   /** Whether the header `X-Agent-Id` names the agent. */
   readonly trustAgentHeader: boolean;
+  /** Who may have everything looked at again: whoever has the token (null: nobody), from these networks. */
+  readonly manager: { readonly token: () => string | null; readonly networks: readonly string[] };
   readonly jwt: JwtConfig | null;
 }
 

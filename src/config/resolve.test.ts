@@ -101,6 +101,7 @@ it('has every default filled in', () => {
       admins: ['default'],
       trustAgentHeader: false,
       jwt: null,
+      manager: { token: expect.any(Function), networks: ['172.30.0.10/32', '127.0.0.1/32'] },
     },
     agents: [],
     limits: {

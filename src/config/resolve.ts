@@ -30,6 +30,8 @@ const TIMEOUT = 300_000;
 const TOTAL_TIMEOUT = 3_600_000;
 const START_TIMEOUT = 30_000;
 const CONCURRENCY = 256;
+/** This machine, and where the manager is in its own network of containers. */
+const MANAGER_NETWORKS = ['172.30.0.10/32', '127.0.0.1/32'];
 
 /** Where a configuration came from, and what of it is decided by that. */
 export interface Source extends Origin {
@@ -112,6 +114,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       requireNamespace: http.require_namespace,
       mcpo: http.mcpo,
       ...identity.http,
+      manager: { token: () => variables.managerToken, networks: variables.managerNetworks ?? MANAGER_NETWORKS },
     },
     agents: identity.agents,
     limits: {
@@ -134,7 +137,7 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
       onFailure: audit.on_failure,
     },
     vault: resolveVault(settings.secrets, { env: source.env, cwd: source.cwd, folder, text }, issues),
-    secrets: () => secrets,
+    secrets: () => (variables.managerToken === null ? secrets : [...secrets, variables.managerToken]),
     written: () => ({ settings: source.written ?? {}, servers: written }),
     notices: [...source.notices, ...notices],
   };

@@ -1,4 +1,5 @@
 /** Variables of the environment that go before what the configuration says. */
+import { isIP } from 'node:net';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { readDays } from './audit-schema.ts';
 import type { Environment } from './expand.ts';
@@ -19,6 +20,8 @@ export interface Variables {
   readonly debounce: number | null;
   readonly callTimeout: number | null;
   readonly concurrency: number | null;
+  readonly managerToken: string | null;
+  readonly managerNetworks: readonly string[] | null;
 }
 
 const HOUR = 3_600_000;
@@ -57,6 +60,11 @@ export function readVariables(env: Environment, issues: Issue[]): Variables {
     debounce: number('FS_WATCHER_DEBOUNCE_MS', 0, 60_000),
     callTimeout: number('TOOL_CALL_TIMEOUT_SECONDS', 0.001, 2_000_000, 1_000),
     concurrency: number('NAMESPACE_MAX_CONCURRENCY', 1, 1_000_000),
+    managerToken: env.MANAGER_INTERNAL_TOKEN || null,
+    managerNetworks: variable('INTERNAL_ALLOWED_CIDRS', 'a list of networks such as 10.0.0.0/8', (text) => {
+      const networks = list(text);
+      return networks.every(isNetwork) ? networks : null;
+    }),
   };
 }
 
@@ -65,4 +73,10 @@ function list(text: string): string[] {
     .split(',')
     .map((one) => one.trim())
     .filter((one) => one !== '');
+}
+
+function isNetwork(text: string): boolean {
+  const [base = '', bits, ...more] = text.split('/');
+  const most = isIP(base) === 6 ? 128 : 32;
+  return isIP(base) !== 0 && more.length === 0 && (bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= most));
 }

@@ -1,7 +1,12 @@
 /** The environment of a server's process: ours, less what is meant for Toolgate alone, plus what its configuration declares. */
 
 function isOwn(name: string): boolean {
-  return name.startsWith('TOOLGATE_') || name === 'BEARER_TOKEN' || name.startsWith('SECRETS_KEY');
+  return (
+    name.startsWith('TOOLGATE_') ||
+    name === 'BEARER_TOKEN' ||
+    name === 'MANAGER_INTERNAL_TOKEN' ||
+    name.startsWith('SECRETS_KEY')
+  );
 }
 
 export function childEnvironment(

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Launch } from '../config/config.ts';
 import { GatewayError, messageOf } from '../errors.ts';
-import { type Environment, EnvironmentError } from '../workers/environment.ts';
+import { DEPENDENCIES_READY, type Environment, EnvironmentError } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
@@ -61,8 +61,14 @@ async function prepare(launch: FolderLaunch, options: WorkerOptions, events: Con
   }, LOOK);
   try {
     const { prepare } = await TOOLCHAINS[language]();
-    const progress = (message: string) => events.note(message);
-    return await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
+    let isNew = false;
+    const progress = (message: string) => {
+      isNew = true;
+      events.note(message);
+    };
+    const environment = await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
+    if (isNew) events.note(DEPENDENCIES_READY);
+    return environment;
   } catch (error) {
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));
     if ((error as NodeJS.ErrnoException).code === 'ENOSPC')

@@ -29,3 +29,6 @@ export class EnvironmentError extends Error {
     this.log = log;
   }
 }
+
+/** What is told of a folder when something had to be installed for it, and is. */
+export const DEPENDENCIES_READY = 'what it depends on is there';

@@ -53,7 +53,7 @@ beforeAll(async () => {
     '[toolsets.dev]\ntools = ["up.echo"]',
     serversToml({ up: server('basic') }),
   ];
-  gateway = await startHttp({ cwd, config: config.join('\n') });
+  gateway = await startHttp({ cwd, config: config.join('\n'), env: { MANAGER_INTERNAL_TOKEN: 'of-the-manager' } });
 });
 
 /** The session that a request is about, opened by the agent. */

@@ -7,6 +7,7 @@ import { APPROVALS_PATH, decideApproval, listApprovals } from './approvals.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';
 import { sendMetrics } from './metrics.ts';
+import { reload } from './reload.ts';
 import { METADATA_PATH, resourceMetadata } from './resource.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import type { Rest, RestHandler } from './rest/rest.ts';
@@ -19,6 +20,8 @@ export interface Parts {
   readonly sse: SseDoor;
   readonly mcp: McpHandler;
   readonly rest: Rest;
+  /** Answers with an error. */
+  fail(response: ServerResponse, error: unknown, headers: readonly string[]): void;
   /** Whether the door is about to close. */
   isDraining(): boolean;
   /** The address that tokens are made out to. */
@@ -156,6 +159,14 @@ export const ROUTES: readonly Route[] = [
     methods: ['GET'],
     access: 'admin',
     handle: ({ gateway }, request, response, headers) => sendMetrics(gateway, request, response, headers),
+  },
+  {
+    path: '/reload',
+    methods: ['POST'],
+    access: 'agent',
+    isThere: ({ manager }) => manager.token() !== null,
+    handle: ({ gateway, fail }, request, response, headers) =>
+      void reload(gateway, request, response, headers).catch((error: unknown) => fail(response, error, headers)),
   },
   { path: APPROVALS_PATH, methods: ['GET'], access: 'operator', handle: listApprovals },
   { path: `${APPROVALS_PATH}/*`, methods: ['POST'], access: 'operator', handle: decideApproval },

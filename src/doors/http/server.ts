@@ -67,7 +67,7 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     needsToken: () => !identity.isOpen,
   });
   let isDraining = false;
-  const parts: Parts = { gateway, sse, mcp, rest, resource, isDraining: () => isDraining };
+  const parts: Parts = { gateway, sse, mcp, rest, resource, fail, isDraining: () => isDraining };
   const identity = await openIdentity(gateway, token, resource, isLoopback(host), turnOut).catch((error: unknown) => {
     closeParts();
     throw error;
