@@ -79,6 +79,8 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
   let kept = 0;
   let timer: NodeJS.Timeout | null = null;
   let writing: Promise<void> | null = null;
+  /** Whether something came while it was written. */
+  let isWanted = false;
   let failing = false;
   let closed = false;
   let written = 0;
@@ -124,7 +126,9 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
 
   /** Sees to it that what was added is written before long. */
   function hurry(): void {
-    if (queue.length > 0 && !failing) void start();
+    // A write that is under way has collected before: at its end it is looked again.
+    if (writing !== null) isWanted = true;
+    else if (queue.length > 0 && !failing) void start();
     else if (timer === null) wait(PAUSE);
   }
 
@@ -138,7 +142,8 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
   function wait(pause: number): void {
     timer = setTimeout(() => {
       timer = null;
-      void start();
+      if (writing !== null) isWanted = true;
+      else void start();
     }, pause);
     timer.unref();
   }
@@ -147,7 +152,8 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
   function start(): Promise<void> {
     writing ??= drain().finally(() => {
       writing = null;
-      if (kept > 0 && timer === null && !closed) wait(failing ? RETRY : PAUSE);
+      if ((kept > 0 || isWanted) && timer === null && !closed) wait(failing ? RETRY : PAUSE);
+      isWanted = false;
     });
     return writing;
   }
