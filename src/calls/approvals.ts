@@ -167,7 +167,7 @@ export function createApprovals({ events, security, redact, openBoard, refused }
       const { bytes, argumentsStart, argumentsEnd } = message;
       const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
       const wish = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
-      const alive = token === null ? undefined : setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
+      let alive: NodeJS.Timeout | undefined;
       let isOver = false;
       const asking = ask(wish, call, (decision) => {
         isOver = true;
@@ -187,6 +187,8 @@ export function createApprovals({ events, security, redact, openBoard, refused }
         }
       });
       if (isOver) return call;
+      // Not before it waits: one that is refused at once has nothing to be told.
+      if (token !== null) alive = setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
       call.waits = {
         quit() {
           clearInterval(alive);

@@ -176,7 +176,6 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
 
   function track(id: string, method: string): Open {
     const entry = { abort: new AbortController(), method, answered: false };
-    closing.signal.addEventListener('abort', () => entry.abort.abort(), { once: true });
     open.set(id, entry);
     return entry;
   }
@@ -220,7 +219,6 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     listening?.abort();
     const mine = new AbortController();
     listening = mine;
-    closing.signal.addEventListener('abort', () => mine.abort(), { once: true });
     void follow(mine.signal).catch((error: unknown) => note(String(error)));
   }
 
@@ -315,6 +313,8 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     ended,
     async close() {
       closing.abort();
+      listening?.abort();
+      for (const { abort } of open.values()) abort.abort();
       if (session === null) return;
       const signal = AbortSignal.timeout(1_000);
       await exchange(url, { method: 'DELETE', headers: common(), signal }, output, () => {});
