@@ -1,13 +1,17 @@
 /** The fixture servers of test/fixtures, as a configuration names them. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, childEnv, startChild } from './child.ts';
 import { openPipe, type PipeConnection } from './connection.ts';
 import { waitFor } from './processes.ts';
 import { tempFolder } from './temp.ts';
 
-/** The absolute path of a fixture: `fixture('basic')`. */
+const sources = fileURLToPath(new URL('../fixtures', import.meta.url));
+
+/** The absolute path of a fixture: `fixture('basic')`. One that stands elsewhere is not bundled. */
 export function fixture(name: string): string {
-  return fileURLToPath(new URL(`../fixtures/${name}.mjs`, import.meta.url));
+  const folder = name.startsWith('.') ? sources : (process.env.TOOLGATE_FIXTURES ?? sources);
+  return join(folder, `${name}.mjs`);
 }
 
 /** The shell command line of a fixture: `server('basic', '--name', 'a b')`. */

@@ -23,6 +23,10 @@ interface Known<R> {
   wasUsed: boolean;
 }
 
+function keyOf({ principal, agent, toolset, namespace, task }: Visitor): string {
+  return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task)]);
+}
+
 /** Tokens name any number of principals; beyond this many, those who have not come for longest are forgotten. */
 const MOST = 4_096;
 
@@ -58,8 +62,7 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
       const { principal, agent, toolset, namespace, task } = visitor;
       // A principal comes as another agent when the configuration says so.
       const isPlain = toolset === null && namespace === null && task === null && principal === agent;
-      const shown = [toolset?.name, namespace, task === null ? null : taskKey(task)];
-      const key = isPlain ? agent : JSON.stringify([principal, agent, ...shown]);
+      const key = isPlain ? agent : keyOf(visitor);
       const known = regulars.get(key);
       if (known === undefined) return join(key, visitor);
       known.wasUsed = true;
