@@ -6,13 +6,12 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { errorOf, textOf } from '../upstreams/use.ts';
-import { OVER, startPersonal } from './personal.ts';
+import { SHARED_OVER, startPersonal } from './personal.ts';
 import { answersTo, type ModernReply, request } from './use.ts';
 
 const FORMS = { elicitation: {} };
 const URLS = { elicitation: { url: {} } };
 const BOTH = { elicitation: { form: {}, url: {} } };
-const SHARES = ['project', 'session'] as const;
 
 /** A client with a session that answers so; it keeps what it was asked, and which addresses it heard are done. */
 async function open(gateway: HttpGateway, capabilities: object, action: ElicitResult['action'] = 'accept') {
@@ -34,109 +33,106 @@ async function open(gateway: HttpGateway, capabilities: object, action: ElicitRe
 const callModern = (gateway: HttpGateway, name: string, args: object, capabilities: object, more: object = {}) =>
   request(gateway, 'tools/call', { name, arguments: args, ...more }, capabilities);
 
-describe.each(OVER.flatMap((over) => SHARES.map((share) => [over, share] as const)))(
-  'a server over %s with share = "%s"',
-  (over, share) => {
-    const start = () => startPersonal(over, `share = "${share}"\n`);
+describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) => {
+  const start = () => startPersonal(over, `share = "${share}"\n`);
 
-    it('sends the user of a client with a session there, and tells that client alone that he is done', async () => {
-      const { gateway } = await start();
-      const [one, two] = await Promise.all([open(gateway, BOTH), open(gateway, URLS)]);
-      expect(JSON.parse(await one.call('url', { id: 'first' }))).toEqual({ action: 'accept' });
-      expect(JSON.parse(await two.call('url', { id: 'second' }))).toEqual({ action: 'accept' });
-      expect(one.asked).toEqual([
-        { mode: 'url', elicitationId: 'first', url: 'https://example.com/first', message: 'Go to first' },
-      ]);
-      await one.call('finish', { id: 'first' });
-      await two.call('finish', { id: 'second' });
-      await waitFor(() => two.done().length > 0);
-      await sleep(50);
-      expect([one.done(), two.done()]).toEqual([['first'], ['second']]);
-    });
+  it('sends the user of a client with a session there, and tells that client alone that he is done', async () => {
+    const { gateway } = await start();
+    const [one, two] = await Promise.all([open(gateway, BOTH), open(gateway, URLS)]);
+    expect(JSON.parse(await one.call('url', { id: 'first' }))).toEqual({ action: 'accept' });
+    expect(JSON.parse(await two.call('url', { id: 'second' }))).toEqual({ action: 'accept' });
+    expect(one.asked).toEqual([
+      { mode: 'url', elicitationId: 'first', url: 'https://example.com/first', message: 'Go to first' },
+    ]);
+    await one.call('finish', { id: 'first' });
+    await two.call('finish', { id: 'second' });
+    await waitFor(() => two.done().length > 0);
+    await sleep(50);
+    expect([one.done(), two.done()]).toEqual([['first'], ['second']]);
+  });
 
-    it('does not send a client there that takes only forms, nor the reverse', async () => {
-      const { gateway } = await start();
-      const [forms, urls] = await Promise.all([open(gateway, FORMS), open(gateway, URLS)]);
-      const refused = { error: { code: expect.any(Number) } };
-      expect(JSON.parse(await forms.call('url', { id: 'x' }))).toMatchObject(refused);
-      expect(JSON.parse(await urls.call('ask', { word: 'w' }))).toMatchObject(refused);
-      const modern = await callModern(gateway, 'url', { id: 'x' }, FORMS);
-      expect(JSON.parse(modern.result!.content![0]!.text)).toMatchObject(refused);
-      expect([forms.asked, urls.asked]).toEqual([[], []]);
-      expect(JSON.parse(await forms.call('ask', { word: 'w' }))).toMatchObject({ action: 'accept' });
-    });
+  it('does not send a client there that takes only forms, nor the reverse', async () => {
+    const { gateway } = await start();
+    const [forms, urls] = await Promise.all([open(gateway, FORMS), open(gateway, URLS)]);
+    const refused = { error: { code: expect.any(Number) } };
+    expect(JSON.parse(await forms.call('url', { id: 'x' }))).toMatchObject(refused);
+    expect(JSON.parse(await urls.call('ask', { word: 'w' }))).toMatchObject(refused);
+    const modern = await callModern(gateway, 'url', { id: 'x' }, FORMS);
+    expect(JSON.parse(modern.result!.content![0]!.text)).toMatchObject(refused);
+    expect([forms.asked, urls.asked]).toEqual([[], []]);
+    expect(JSON.parse(await forms.call('ask', { word: 'w' }))).toMatchObject({ action: 'accept' });
+  });
 
-    it('has its error passed on as it is to a client with a session, and what follows too', async () => {
-      const { gateway } = await start();
-      const one = await open(gateway, BOTH);
-      const other = await open(gateway, BOTH);
-      const failure = await one.client.callTool({ name: 'required', arguments: { id: 'e' } }).catch((error) => error);
-      expect(failure).toBeInstanceOf(McpError);
-      expect(failure).toMatchObject({ code: -32_042, data: { elicitations: [{ elicitationId: 'e', mode: 'url' }] } });
-      await (share === 'session' ? one : other).call('finish', { id: 'e' });
-      await waitFor(() => one.done().length > 0);
-      expect([one.done(), other.done()]).toEqual([['e'], []]);
-      expect(await one.call('required', { id: 'e' })).toBe('welcome');
-    });
+  it('has its error passed on as it is to a client with a session, and what follows too', async () => {
+    const { gateway } = await start();
+    const one = await open(gateway, BOTH);
+    const other = await open(gateway, BOTH);
+    const failure = await one.client.callTool({ name: 'required', arguments: { id: 'e' } }).catch((error) => error);
+    expect(failure).toBeInstanceOf(McpError);
+    expect(failure).toMatchObject({ code: -32_042, data: { elicitations: [{ elicitationId: 'e', mode: 'url' }] } });
+    await (share === 'session' ? one : other).call('finish', { id: 'e' });
+    await waitFor(() => one.done().length > 0);
+    expect([one.done(), other.done()]).toEqual([['e'], []]);
+    expect(await one.call('required', { id: 'e' })).toBe('welcome');
+  });
 
-    it('asks a client without a session in the middle of a call', async () => {
-      const { gateway } = await start();
-      const asked = await callModern(gateway, 'url', { id: 'm' }, URLS);
-      expect(Object.values(asked.result!.inputRequests!)).toEqual([
-        {
+  it('asks a client without a session in the middle of a call', async () => {
+    const { gateway } = await start();
+    const asked = await callModern(gateway, 'url', { id: 'm' }, URLS);
+    expect(Object.values(asked.result!.inputRequests!)).toEqual([
+      {
+        method: 'elicitation/create',
+        params: { mode: 'url', url: 'https://example.com/m', message: 'Go to m' },
+      },
+    ]);
+    const { result } = await callModern(gateway, 'url', { id: 'm' }, URLS, answersTo(asked, { action: 'accept' }));
+    expect(JSON.parse(result!.content![0]!.text)).toEqual({ action: 'accept' });
+  });
+
+  it('has its error made a question to a client without a session, which makes the call again', async () => {
+    const { gateway } = await start();
+    const call = (more: object = {}, capabilities: object = URLS) =>
+      callModern(gateway, 'required', { id: 'r' }, capabilities, more);
+    const first = await call();
+    expect(first.result).toEqual({
+      resultType: 'input_required',
+      inputRequests: {
+        'address-1': {
           method: 'elicitation/create',
-          params: { mode: 'url', url: 'https://example.com/m', message: 'Go to m' },
+          params: { mode: 'url', url: 'https://example.com/r', message: 'Go to r' },
         },
-      ]);
-      const { result } = await callModern(gateway, 'url', { id: 'm' }, URLS, answersTo(asked, { action: 'accept' }));
-      expect(JSON.parse(result!.content![0]!.text)).toEqual({ action: 'accept' });
+      },
+      requestState: expect.stringMatching(/^toolgate\./),
     });
+    // Agreed to go there, and not been there yet.
+    const second = await call(answersTo(first, { action: 'accept' }));
+    expect(second.result?.resultType).toBe('input_required');
+    await callModern(gateway, 'finish', { id: 'r' }, URLS);
+    const third: ModernReply = await call(answersTo(second, { action: 'accept' }));
+    expect(third.result).toMatchObject({ resultType: 'complete', content: [{ text: 'welcome' }] });
+  });
 
-    it('has its error made a question to a client without a session, which makes the call again', async () => {
-      const { gateway } = await start();
-      const call = (more: object = {}, capabilities: object = URLS) =>
-        callModern(gateway, 'required', { id: 'r' }, capabilities, more);
-      const first = await call();
-      expect(first.result).toEqual({
-        resultType: 'input_required',
-        inputRequests: {
-          'address-1': {
-            method: 'elicitation/create',
-            params: { mode: 'url', url: 'https://example.com/r', message: 'Go to r' },
-          },
-        },
-        requestState: expect.stringMatching(/^toolgate\./),
-      });
-      // Agreed to go there, and not been there yet.
-      const second = await call(answersTo(first, { action: 'accept' }));
-      expect(second.result?.resultType).toBe('input_required');
-      await callModern(gateway, 'finish', { id: 'r' }, URLS);
-      const third: ModernReply = await call(answersTo(second, { action: 'accept' }));
-      expect(third.result).toMatchObject({ resultType: 'complete', content: [{ text: 'welcome' }] });
-    });
+  it('is not called again for a user who said no, nor by a state for another call', async () => {
+    const { gateway } = await start();
+    const first = await callModern(gateway, 'required', { id: 'n' }, URLS);
+    const no = await callModern(gateway, 'required', { id: 'n' }, URLS, answersTo(first, { action: 'decline' }));
+    expect(errorOf(no.result!)).toMatchObject({ code: 'question_unanswered' });
+    const yes = answersTo(first, { action: 'accept' });
+    for (const [name, args] of [
+      ['required', { id: 'other' }],
+      ['finish', { id: 'n' }],
+    ] as const) {
+      const { error } = await callModern(gateway, name, args, URLS, yes);
+      expect(error).toMatchObject({ code: -32_602, message: expect.stringContaining('requestState') });
+    }
+  });
 
-    it('is not called again for a user who said no, nor by a state for another call', async () => {
-      const { gateway } = await start();
-      const first = await callModern(gateway, 'required', { id: 'n' }, URLS);
-      const no = await callModern(gateway, 'required', { id: 'n' }, URLS, answersTo(first, { action: 'decline' }));
-      expect(errorOf(no.result!)).toMatchObject({ code: 'question_unanswered' });
-      const yes = answersTo(first, { action: 'accept' });
-      for (const [name, args] of [
-        ['required', { id: 'other' }],
-        ['finish', { id: 'n' }],
-      ] as const) {
-        const { error } = await callModern(gateway, name, args, URLS, yes);
-        expect(error).toMatchObject({ code: -32_602, message: expect.stringContaining('requestState') });
-      }
-    });
-
-    it('says what is missing to a client without a session that cannot go there', async () => {
-      const { gateway } = await start();
-      const { error } = await callModern(gateway, 'required', { id: 'f' }, FORMS);
-      expect(error).toMatchObject({ code: -32_021, data: { requiredCapabilities: { elicitation: { url: {} } } } });
-    });
-  },
-);
+  it('says what is missing to a client without a session that cannot go there', async () => {
+    const { gateway } = await start();
+    const { error } = await callModern(gateway, 'required', { id: 'f' }, FORMS);
+    expect(error).toMatchObject({ code: -32_021, data: { requiredCapabilities: { elicitation: { url: {} } } } });
+  });
+});
 
 describe('a modern server', () => {
   const start = () =>

@@ -10,6 +10,15 @@ const ALL = ['stdio', 'http', 'sse'] as const;
 export type Over = (typeof ALL)[number];
 export const OVER: readonly Over[] = some(ALL, ['stdio', 'http']);
 
+/** How a server is reached, and whether its clients share it. */
+export const SHARED_OVER: readonly (readonly [Over, 'project' | 'session'])[] = some(
+  ALL.flatMap((over) => [[over, 'project'] as const, [over, 'session'] as const]),
+  [
+    ['stdio', 'project'],
+    ['http', 'session'],
+  ],
+);
+
 let names = 0;
 
 export interface Place {

@@ -2,78 +2,74 @@
 import { describe, expect, it } from 'vitest';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
-import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
+import { configOf, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
 import { answersTo, askedIn, callModern, jsonOf, openLegacy, openLegacyPipe } from './use.ts';
 
-const SHARES = ['project', 'session'] as const;
 const said = (word: string) => ({ action: 'accept', content: { word: `re ${word}` } });
 
-describe.each(OVER.flatMap((over) => SHARES.map((share) => [over, share] as const)))(
-  'a server over %s with share = "%s"',
-  (over, share) => {
-    const more = `share = "${share}"\n`;
+describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) => {
+  const more = `share = "${share}"\n`;
 
-    // Stray: the server does not say in the course of which call it asks. Over HTTP that is on the stream that a GET opens.
-    it.each([false, true])('asks clients with a session and without (stray: %s)', async (stray) => {
-      const { gateway } = await startPersonal(over, more);
-      const { client, questions } = await openLegacy(gateway);
-      const call = (word: string) => client.callTool({ name: 'ask', arguments: { word, stray } });
-      expect(jsonOf(await call('a'))).toEqual(said('a'));
-      expect(jsonOf(await call('b'))).toEqual(said('b'));
-      expect(questions).toEqual(['a', 'b']);
-      const asked = await callModern(gateway, 'ask', { word: 'c', stray });
-      expect(askedIn(asked)).toEqual(['c']);
-      const { result } = await callModern(gateway, 'ask', { word: 'c', stray }, answersTo(asked));
-      expect(jsonOf(result)).toEqual({ action: 'accept', content: { word: 'yes' } });
-      const sdk = await connectModernHttp(gateway.url, {}, { elicitation: {} });
-      sdk.client.setRequestHandler('elicitation/create', () => ({ action: 'accept' as const, content: { word: 's' } }));
-      const final = await sdk.client.callTool({ name: 'ask', arguments: { word: 'd', stray } });
-      expect(jsonOf(final)).toEqual({ action: 'accept', content: { word: 's' } });
-    });
+  // Stray: the server does not say in the course of which call it asks. Over HTTP that is on the stream that a GET opens.
+  it.each([false, true])('asks clients with a session and without (stray: %s)', async (stray) => {
+    const { gateway } = await startPersonal(over, more);
+    const { client, questions } = await openLegacy(gateway);
+    const call = (word: string) => client.callTool({ name: 'ask', arguments: { word, stray } });
+    expect(jsonOf(await call('a'))).toEqual(said('a'));
+    expect(jsonOf(await call('b'))).toEqual(said('b'));
+    expect(questions).toEqual(['a', 'b']);
+    const asked = await callModern(gateway, 'ask', { word: 'c', stray });
+    expect(askedIn(asked)).toEqual(['c']);
+    const { result } = await callModern(gateway, 'ask', { word: 'c', stray }, answersTo(asked));
+    expect(jsonOf(result)).toEqual({ action: 'accept', content: { word: 'yes' } });
+    const sdk = await connectModernHttp(gateway.url, {}, { elicitation: {} });
+    sdk.client.setRequestHandler('elicitation/create', () => ({ action: 'accept' as const, content: { word: 's' } }));
+    const final = await sdk.client.callTool({ name: 'ask', arguments: { word: 'd', stray } });
+    expect(jsonOf(final)).toEqual({ action: 'accept', content: { word: 's' } });
+  });
 
-    it('asks a client on stdio', async () => {
-      const { client, questions } = await openLegacyPipe(configOf(await placeOf(over), more));
-      expect(jsonOf(await client.callTool({ name: 'ask', arguments: { word: 'p' } }))).toEqual(said('p'));
-      expect(questions).toEqual(['p']);
-    });
+  it('asks a client on stdio', async () => {
+    const { client, questions } = await openLegacyPipe(configOf(await placeOf(over), more));
+    expect(jsonOf(await client.callTool({ name: 'ask', arguments: { word: 'p' } }))).toEqual(said('p'));
+    expect(questions).toEqual(['p']);
+  });
 
-    it('asks several clients at once, each about its own call', { timeout: 30_000 }, async () => {
-      const { gateway } = await startPersonal(over, more);
-      const clients = await Promise.all([0, 1, 2].map(() => openLegacy(gateway)));
-      // Before its first question nothing says that it asks at all.
-      await clients[0]!.client.callTool({ name: 'ask', arguments: { word: 'first', stray: true } });
-      const answers = await Promise.all(
-        clients.map(({ client }, index) =>
-          client.callTool({ name: 'ask', arguments: { word: `w${index}`, stray: true } }),
-        ),
-      );
-      expect(answers.map(jsonOf)).toEqual(clients.map((_, index) => said(`w${index}`)));
-      expect(clients.map(({ questions }) => questions.at(-1))).toEqual(['w0', 'w1', 'w2']);
-    });
+  it('asks several clients at once, each about its own call', { timeout: 30_000 }, async () => {
+    const { gateway } = await startPersonal(over, more);
+    const clients = await Promise.all([0, 1, 2].map(() => openLegacy(gateway)));
+    // Before its first question nothing says that it asks at all.
+    await clients[0]!.client.callTool({ name: 'ask', arguments: { word: 'first', stray: true } });
+    const answers = await Promise.all(
+      clients.map(({ client }, index) =>
+        client.callTool({ name: 'ask', arguments: { word: `w${index}`, stray: true } }),
+      ),
+    );
+    expect(answers.map(jsonOf)).toEqual(clients.map((_, index) => said(`w${index}`)));
+    expect(clients.map(({ questions }) => questions.at(-1))).toEqual(['w0', 'w1', 'w2']);
+  });
 
-    it('tells whoever subscribed that a resource has changed', async () => {
-      const { gateway } = await startPersonal(over, more);
-      const legacy = await gateway.connect();
-      const none = await gateway.connect();
-      await legacy.client.subscribeResource({ uri: 'personal://it' });
-      const modern = await connectModernHttp(gateway.url);
-      const heard: string[] = [];
-      modern.client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
-        heard.push(params.uri);
-      });
-      const { honoredFilter } = await modern.client.listen({ resourceSubscriptions: ['personal://it'] });
-      expect(honoredFilter.resourceSubscriptions).toEqual(['personal://it']);
-      await legacy.client.callTool({ name: 'touch' });
-      const updates = ({ notifications }: typeof legacy) =>
-        notifications.filter(({ method }) => method === 'notifications/resources/updated').length;
-      await waitFor(() => updates(legacy) === 1);
-      if (share === 'session') await modern.client.callTool({ name: 'touch' });
-      await waitFor(() => heard.length === 1);
-      expect([updates(legacy), updates(none), heard]).toEqual([1, 0, ['personal://it']]);
-      await legacy.client.unsubscribeResource({ uri: 'personal://it' });
-      const { content } = await legacy.client.callTool({ name: 'touch' });
-      // The other one still listens, where they share it.
-      expect(content).toMatchObject([{ text: String(share === 'project') }]);
+  it('tells whoever subscribed that a resource has changed', async () => {
+    const { gateway } = await startPersonal(over, more);
+    const legacy = await gateway.connect();
+    const none = await gateway.connect();
+    await legacy.client.subscribeResource({ uri: 'personal://it' });
+    const modern = await connectModernHttp(gateway.url);
+    const heard: string[] = [];
+    modern.client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
+      heard.push(params.uri);
     });
-  },
-);
+    const { honoredFilter } = await modern.client.listen({ resourceSubscriptions: ['personal://it'] });
+    expect(honoredFilter.resourceSubscriptions).toEqual(['personal://it']);
+    await legacy.client.callTool({ name: 'touch' });
+    const updates = ({ notifications }: typeof legacy) =>
+      notifications.filter(({ method }) => method === 'notifications/resources/updated').length;
+    await waitFor(() => updates(legacy) === 1);
+    if (share === 'session') await modern.client.callTool({ name: 'touch' });
+    await waitFor(() => heard.length === 1);
+    expect([updates(legacy), updates(none), heard]).toEqual([1, 0, ['personal://it']]);
+    await legacy.client.unsubscribeResource({ uri: 'personal://it' });
+    const { content } = await legacy.client.callTool({ name: 'touch' });
+    // The other one still listens, where they share it.
+    expect(content).toMatchObject([{ text: String(share === 'project') }]);
+  });
+});

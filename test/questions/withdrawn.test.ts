@@ -12,7 +12,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { textOf } from '../upstreams/use.ts';
-import { configOf, OVER, type Over, placeOf, startPersonal } from './personal.ts';
+import { configOf, OVER, type Over, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
 import { ABLE, answersTo, askedIn, callModern } from './use.ts';
 
 /** A client that never answers; it keeps what it was asked, and what of that was taken back. */
@@ -41,10 +41,8 @@ const openPipe: Opening = async (over, more) => {
   return neverAnswer(client);
 };
 const doors = { HTTP: openHttp, stdio: openPipe };
-const cases = OVER.flatMap((over) =>
-  (['HTTP', 'stdio'] as const).flatMap((door) =>
-    (['project', 'session'] as const).map((share) => [door, over, share] as const),
-  ),
+const cases = SHARED_OVER.flatMap(([over, share]) =>
+  (['HTTP', 'stdio'] as const).map((door) => [door, over, share] as const),
 );
 
 describe.each(cases)('a client on %s and a server over %s with share = "%s"', (door, over, share) => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { explain, named, runScenario } from '../conformance/suite.ts';
 import { startHttp } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
+import { isWide, some } from '../support/wide.ts';
 import { at, command, configOf, startTasks } from './use.ts';
 
 const SCENARIOS = [
@@ -24,14 +25,15 @@ async function expectAll(url: string): Promise<void> {
 }
 
 describe('the scenarios for tasks', { timeout: 150_000 }, () => {
-  it('pass at the fixture itself', async () => {
+  it.runIf(isWide)('pass at the fixture itself', async () => {
     await expectAll((await startTasks('tasks')).url);
   });
 
-  it.each([
+  const places: [string, () => Promise<string>][] = [
     ['stdio', async () => command(server('tasks'))],
     ['HTTP', async () => at((await startTasks('tasks')).url)],
-  ])('pass through the gateway, with the server on %s', async (_, place) => {
+  ];
+  it.each(some(places, places.slice(0, 1)))('pass through the gateway, with the server on %s', async (_, place) => {
     const gateway = await startHttp({ config: configOf({ '': await place() }) });
     await expectAll(gateway.url);
   });
