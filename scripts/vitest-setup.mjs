@@ -21,6 +21,8 @@ export function teardown() {
 
 /** The fixture servers with their SDK in a file or two each: they are started a thousand times, and loading is most of what that takes. */
 async function bundleFixtures() {
+  // Once, however many projects there are.
+  if (process.env.TOOLGATE_FIXTURES !== undefined) return;
   const { rolldown } = await import('rolldown');
   const folder = join(root, 'test', 'fixtures');
   const names = readdirSync(folder).filter((name) => name.endsWith('.mjs'));
