@@ -1,5 +1,6 @@
 /** The control tools that a configuration asks for, as one set of words over the caller's selection. */
 import type { ViewControls } from '../access/view.ts';
+import type { Entry } from '../catalog/entry.ts';
 import type { Control } from '../config/config.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
 import { approvalEntries } from './approval-tools.ts';
@@ -15,17 +16,20 @@ export interface Controls extends ViewControls {
   run(name: string, context: ControlContext, args: unknown): Outcome | Promise<Outcome>;
 }
 
-export function createControls(controls: readonly Control[]): Controls {
+/** `program` are those of the program around, which runs them itself. */
+export function createControls(controls: readonly Control[], program: readonly Entry[] = []): Controls {
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
   const approving = approvalEntries(controls);
   return {
     names: [
+      ...program.map(({ name }) => name),
       ...(activates ? [ACTIVATE] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
       ...approving.map(({ name }) => name),
     ],
     entries: (catalog, selection) => [
+      ...program,
       ...(activates ? [activateEntry(catalog, selection)] : []),
       ...(equips ? EQUIP_ENTRIES : []),
       ...approving,

@@ -65,6 +65,8 @@ export interface ToolContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly requestId: string;
   readonly namespace: string;
+  /** Who calls. Known where the tool runs inside of a program, with `createMcpServer`; a worker is not told. */
+  readonly clientId?: string | undefined;
 }
 
 export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output extends AnySchema = JsonSchema> {
