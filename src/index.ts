@@ -54,6 +54,45 @@ export { type Following, followConfig } from './follow.ts';
 export { type FollowingSecrets, followSecrets } from './follow-secrets.ts';
 export { createGateway } from './gateway.ts';
 export type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
+export { createMcpServer, createPermissionBasedMcpServer, type McpServerHandle } from './library/create.ts';
+export {
+  type CustomEndpointDefinition,
+  type CustomEndpointHandler,
+  type CustomEndpointRequest,
+  defineEndpoint,
+  definePermissionAwareEndpoint,
+  type EndpointErrorResponse,
+  type HttpMethod,
+  type PermissionAwareEndpointHandler,
+  type PermissionAwareEndpointRequest,
+} from './library/endpoints.ts';
+export { ToolingError, type ToolingErrorCode } from './library/errors.ts';
+export type { Logger } from './library/logger.ts';
+export type {
+  CreateMcpServerOptions,
+  CreatePermissionBasedMcpServerOptions,
+  HttpOptions,
+} from './library/options.ts';
+export type { FastifyLike, StartOptions } from './library/serve.ts';
+export type { ServerInfo } from './library/server-info.ts';
+export type { ToolsetStatus } from './library/status.ts';
+export { fromFolder, fromServer, type ServerWords } from './library/tool-sources.ts';
+export type {
+  AnyTool,
+  Authenticate,
+  AuthenticatedClient,
+  ClientRequest,
+  ExposurePolicy,
+  LoadedTools,
+  Mode,
+  ModuleLoader,
+  PermissionConfig,
+  SessionContextConfig,
+  SessionRequestContext,
+  ToolSetCatalog,
+  ToolSetDefinition,
+  ToolSource,
+} from './library/types.ts';
 export type { TraceContext } from './protocol/trace.ts';
 export { SHORTEST as SHORTEST_SECRET } from './secrets/forms.ts';
 export { environmentSecrets } from './secrets/known.ts';
@@ -89,6 +128,7 @@ export {
   defineTool,
   type JsonSchema,
   type LogLevel,
+  type McpToolDefinition,
   type StandardSchema,
   type ToolContext,
   type ToolDefinition,

@@ -190,7 +190,7 @@ describe('modern clients', () => {
   it('are forgotten beyond a number, those first who have not come for longest', async () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
-    const peers = createModernPeers(own, 10);
+    const peers = createModernPeers(own, { most: 10 });
     const regular = peers.of(visitor('regular'));
     for (let i = 0; i < 100; i++) {
       peers.of(visitor(`passer-by-${i}`));

@@ -14,6 +14,7 @@ import { foreignIdentity, type Identify, type Identity, openIdentity } from './i
 import { createMcpHandler } from './mcp.ts';
 import { findNamespace } from './namespace.ts';
 import { Refusal } from './refusal.ts';
+import type { Memory } from './regulars.ts';
 import { METADATA_PATH, metadataUrl } from './resource.ts';
 import { ownFailure, sendFailure } from './rest/failure.ts';
 import { requestId, withOwnId } from './rest/request-id.ts';
@@ -34,6 +35,8 @@ export interface HttpDoorOptions {
   readonly allowedHosts?: readonly string[] | 'any';
   /** The credential of the agent `default`, beside those of the configuration and of `toolgate agents`; null for none. */
   readonly token?: string | null;
+  /** How long clients without sessions are remembered; for ever, unless it is said. */
+  readonly forget?: Memory;
 }
 
 export interface HttpDoor {
@@ -72,7 +75,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     (bytes) => gateway.events.emit('cut', { bytes }),
   );
   const sessions = createSessions(gateway, unread);
-  const stateless = createStateless(gateway, unread);
+  const stateless = createStateless(gateway, unread, options.forget);
   const sse = createSseDoor(gateway, unread, base, fail);
   const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
   const rest = createRest(gateway, {
