@@ -50,8 +50,9 @@ export interface HttpDoor {
   readonly isOpen: boolean;
   /** Ends what is under way for visitors whose ground is gone. */
   turnOut(): void;
-  /** Says to everybody that the door is about to close and waits for what is under way, at most so many milliseconds. */
-  drain(ms: number): Promise<void>;
+  /** Says to everybody that the door is about to close and waits for what is under way, at most so many milliseconds (`http.drain`). */
+  drain(ms?: number): Promise<void>;
+  /** Ends what is under way, and every stream. */
   close(): Promise<void>;
 }
 
@@ -288,12 +289,13 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
       return sessions.size + sse.size;
     },
     turnOut,
-    async drain(ms) {
+    async drain(ms = gateway.config.http.drain) {
       isDraining = true;
       const end = Date.now() + ms;
       while (sessions.awaited + stateless.awaited + rest.awaited + sse.awaited > 0 && Date.now() < end) await pause();
     },
     async close() {
+      isDraining = true;
       clearInterval(ticking);
       forget();
       identity.close();

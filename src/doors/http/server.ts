@@ -52,7 +52,7 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
     get sessions() {
       return door.sessions;
     },
-    drain(ms) {
+    drain(ms?: number) {
       server.close();
       return door.drain(ms);
     },
