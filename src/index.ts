@@ -49,6 +49,7 @@ export { createHttpDoor, openHttpDoor } from './doors/http/open.ts';
 export type { ListeningDoor, ListenOptions } from './doors/http/server.ts';
 export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/visitor.ts';
 export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';
+export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
 export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
