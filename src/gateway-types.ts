@@ -7,6 +7,7 @@ import type { Figures } from './calls/figures.ts';
 import type { WatchedServer } from './calls/limits/lanes.ts';
 import type { Middleware } from './calls/middleware.ts';
 import type { ParkedCalls } from './calls/parked.ts';
+import type { ProgramDesk } from './calls/program.ts';
 import type { Tracer } from './calls/span.ts';
 import type { TaskDesk } from './calls/tasks.ts';
 import type { Catalog } from './catalog/catalog.ts';
@@ -22,7 +23,7 @@ import type { SourceSet, SourceSets } from './sources/sets.ts';
 import type { Vault } from './sources/vault.ts';
 import type { Shelf } from './store/shelf.ts';
 
-export interface Gateway {
+export interface Gateway extends ProgramDesk {
   readonly events: Events;
   readonly config: Config;
   readonly catalog: Catalog;

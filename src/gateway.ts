@@ -2,7 +2,6 @@
  * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
-
 import { agentLimits } from './access/agent-limits.ts';
 import { isHidden } from './access/find.ts';
 import { hasTimes, type Permission, permissionAt } from './access/permission.ts';
@@ -22,6 +21,7 @@ import { createMiddlewareStack } from './calls/middleware.ts';
 import { createMinutes } from './calls/minutes.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls } from './calls/parked.ts';
+import { withProgramDesk } from './calls/program.ts';
 import { createRouting } from './calls/routing.ts';
 import type { Tracer } from './calls/span.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
@@ -278,7 +278,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   });
   const opening = createOpening(tried, config.startWait, defaults.restore(), routing.retry);
 
-  return {
+  return withProgramDesk({
     events,
     get config() {
       return config;
@@ -346,5 +346,5 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       await lanes.close();
       await audit.close();
     },
-  };
+  });
 }

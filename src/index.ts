@@ -17,9 +17,22 @@ export { counter, type Family, gauge, type Labels, type Sample } from './calls/f
 export type { AgentFigures, CallKind, Counts, EntryFigures, Figures } from './calls/figures.ts';
 export type { BreakerState } from './calls/limits/breaker.ts';
 export type { WatchedServer } from './calls/limits/lanes.ts';
+export { type LocalCallOptions, type LocalDoor, openLocalDoor, type Progress } from './calls/local.ts';
 export { type LogCallsOptions, logCalls } from './calls/logging.ts';
 export { DRY_RUN } from './calls/macro-run.ts';
 export type { CallResult, Middleware, MiddlewareCall, Next } from './calls/middleware.ts';
+export type {
+  Asking,
+  ContentBlock,
+  ProgramCallOptions,
+  ResourceContents,
+  Seen,
+  SeenPrompt,
+  SeenResource,
+  SeenTemplate,
+  SeenTool,
+  ToolCallResult,
+} from './calls/program.ts';
 export { RelayedError } from './calls/relayed.ts';
 export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './calls/span.ts';
 export type { Duration, Outcome, TallyFigures } from './calls/tally.ts';
@@ -48,7 +61,6 @@ export { type HonoMiddleware, honoMiddleware } from './doors/http/mount/hono.ts'
 export { createHttpDoor, openHttpDoor } from './doors/http/open.ts';
 export type { ListeningDoor, ListenOptions } from './doors/http/server.ts';
 export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/visitor.ts';
-export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';
 export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
 export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
