@@ -25,13 +25,16 @@ export interface Channel {
 export interface Outlet {
   /** Whatever it asked for. */
   readonly exchange: Exchange;
+  /** The same for one request, where it matters which. */
+  exchangeFor?(message: Message): Exchange;
   /** What belongs to no request. */
   notify(message: Buffer): void;
   /** Nothing more is said from here on. */
   end(): void;
 }
 
-export function openChannel(gateway: Gateway, newcomer: Newcomer, { exchange, notify, end }: Outlet): Channel {
+export function openChannel(gateway: Gateway, newcomer: Newcomer, outlet: Outlet): Channel {
+  const { exchange, notify, end, exchangeFor = () => exchange } = outlet;
   const peer = new Peer(gateway, { ...newcomer, notify });
   let modern: ModernPeer | null = null;
 
@@ -49,7 +52,7 @@ export function openChannel(gateway: Gateway, newcomer: Newcomer, { exchange, no
       message = readMessage(bytes, gateway.config.limits.depth);
       // How the client opens decides. One that has opened a session stays with it.
       if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
-      else deliver(peer, message, () => exchange);
+      else deliver(peer, message, exchangeFor);
     } catch (error) {
       refuse(error, message !== null && isRequest(message) ? idText(message) : null);
     }
@@ -58,7 +61,7 @@ export function openChannel(gateway: Gateway, newcomer: Newcomer, { exchange, no
   function receiveModern(message: Message): void {
     // Asking what there is may be how a client finds out that it wants a session after all.
     if (message.method === 'initialize' && !claimsRevision(message)) {
-      deliver(peer, message, () => exchange);
+      deliver(peer, message, exchangeFor);
       return;
     }
     modern ??= new ModernPeer(gateway, { ...newcomer, alone: true });
@@ -68,7 +71,7 @@ export function openChannel(gateway: Gateway, newcomer: Newcomer, { exchange, no
     }
     const audience = readAudience(message);
     requireModern(claimedRevision(message), gateway.config.revisions);
-    modern.request(message, audience, exchange, null);
+    modern.request(message, audience, exchangeFor(message), null);
   }
 
   return {

@@ -336,8 +336,8 @@ const EMPTY = toBytes({});
 const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
 
 /** Hands a message to the peer, whichever kind it is. */
-export function deliver(peer: Peer, message: Message, exchange: () => Exchange): void {
-  if (isRequest(message)) peer.request(message, exchange());
+export function deliver(peer: Peer, message: Message, exchangeFor: (message: Message) => Exchange): void {
+  if (isRequest(message)) peer.request(message, exchangeFor(message));
   else peer.accept(message);
 }
 
