@@ -71,7 +71,12 @@ export { type Following, followConfig } from './follow.ts';
 export { type FollowingSecrets, followSecrets } from './follow-secrets.ts';
 export { createGateway } from './gateway.ts';
 export type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
-export { createMcpServer, createPermissionBasedMcpServer, type McpServerHandle } from './library/create.ts';
+export {
+  createMcpServer,
+  createPermissionBasedMcpServer,
+  type McpServerHandle,
+  mountToolsets,
+} from './library/create.ts';
 export {
   type CustomEndpointDefinition,
   type CustomEndpointHandler,
@@ -85,6 +90,7 @@ export {
 } from './library/endpoints.ts';
 export { ToolingError, type ToolingErrorCode } from './library/errors.ts';
 export type { Logger } from './library/logger.ts';
+export type { MountableServer, MountOptions, SdkServer } from './library/mount.ts';
 export type {
   CreateMcpServerOptions,
   CreatePermissionBasedMcpServerOptions,

@@ -45,8 +45,8 @@ export interface ClientsOptions {
   readonly toolsets: Toolsets;
   readonly sets: SourceSets;
   readonly policy: ExposurePolicy;
-  /** Names that tools cannot have. */
-  readonly taken: readonly string[];
+  /** Names that tools of the client cannot have, and whose they are. */
+  taken(principal: string): ReadonlyMap<string, string>;
   /** What those get who were not seen before. */
   readonly base: LoaderContext;
   /** How many are remembered that are not connected, and for how many milliseconds. */
@@ -142,7 +142,7 @@ class Known implements Client {
     const all = [...this.loaded, added].sort((a, b) => order.indexOf(a.toolset) - order.indexOf(b.toolset));
     try {
       const ids = all.flatMap((one) => one.ids);
-      requireFreeNames(sets.contributions(ids), taken);
+      requireFreeNames(sets.contributions(ids), taken(this.principal));
     } catch (error) {
       toolsets.letGo(added);
       throw error;

@@ -5,6 +5,7 @@ import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { type HostOptions, openToolsetHost, type ToolsetHost } from './host.ts';
 import { follow } from './logger.ts';
+import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { CreateMcpServerOptions, CreatePermissionBasedMcpServerOptions } from './options.ts';
 import { checkPermissions } from './permissions.ts';
 import { type Served, type ServeOptions, type StartOptions, serve } from './serve.ts';
@@ -28,6 +29,15 @@ export interface McpServerHandle<Server = unknown> {
   readonly gateway: Gateway;
   /** Lets somebody in whom the program knows, for doors of its own. `principal` and `agent` are for `gateway.join`. */
   admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }>;
+  /**
+   * Puts the toolsets beside the tools of a server of the official SDK, before that is connected. Any number of servers may
+   * have them: one for each connection, say.
+   *
+   * @example
+   * toolsets.mount(server, { clientId: 'alice' });
+   * await server.connect(transport);
+   */
+  mount(server: MountableServer, options?: MountOptions): void;
   /** What all have, or what a client has. */
   status(clientId?: string): Promise<ToolsetStatus>;
 }
@@ -92,6 +102,34 @@ export async function createPermissionBasedMcpServer<const Options extends Creat
   return handle as McpServerHandle<ServerOf<Options>>;
 }
 
+/**
+ * Toolsets beside the tools that a server of the official SDK already has, v1 or v2. The same as `createMcpServer`, and then
+ * `mount`, of what that gives.
+ *
+ * @example
+ * const server = new McpServer({ name: 'mine', version: '1.0.0' });
+ * await mountToolsets(server, { catalog });
+ * await server.connect(new StdioServerTransport());
+ */
+export async function mountToolsets(
+  server: MountableServer,
+  options: Omit<CreateMcpServerOptions, 'http' | 'createServer' | 'serverInfo'> & MountOptions,
+): Promise<McpServerHandle<null>> {
+  const { clientId, toolsets, toolsChanged, ...rest } = options;
+  const handle = await createMcpServer<CreateMcpServerOptions>(rest);
+  try {
+    handle.mount(server, {
+      ...(clientId !== undefined && { clientId }),
+      ...(toolsets !== undefined && { toolsets }),
+      ...(toolsChanged !== undefined && { toolsChanged }),
+    });
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return handle as McpServerHandle<null>;
+}
+
 type Chosen = Pick<HostOptions, 'fixed' | 'permissions' | 'hasMetaTools'>;
 
 const HOUR = 3_600_000;
@@ -152,6 +190,11 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     end = resolve;
   });
 
+  async function admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }> {
+    const { clientId, principal } = await host.admissions.enter(client);
+    return { agent: clientId, principal };
+  }
+
   async function shut(drainMs: number): Promise<void> {
     const opened = await served?.catch(() => null);
     if (drainMs > 0) await opened?.drain(drainMs);
@@ -184,9 +227,9 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
       closing ??= shut(drainMs);
       return closing;
     },
-    async admit(client) {
-      const { clientId, principal } = await host.admissions.enter(client);
-      return { agent: clientId, principal };
+    admit,
+    mount(server, options = {}) {
+      mount(server, { gateway: host.gateway, admit, reserve: host.reserve }, options);
     },
     async status(clientId) {
       return host.status(clientId === undefined ? null : (await host.admissions.enter({ clientId })).client);

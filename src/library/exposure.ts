@@ -34,9 +34,9 @@ export function requireExposed(policy: ExposurePolicy, toolset: string, active: 
   throw new ToolingError('E_POLICY_MAX_ACTIVE', text);
 }
 
-/** Throws where two tools would have one name: then neither is there. */
-export function requireFreeNames(contributions: readonly Contribution[], taken: readonly string[]): void {
-  const owners = new Map<string, string>(taken.map((name) => [name, 'the meta-tools']));
+/** Throws where two tools would have one name: then neither is there. `taken` says whose names are not free. */
+export function requireFreeNames(contributions: readonly Contribution[], taken: ReadonlyMap<string, string>): void {
+  const owners = new Map(taken);
   for (const { key, namespace, offer } of contributions) {
     for (const { kind, name } of offer.items) {
       if (kind !== 'tool') continue;

@@ -50,6 +50,8 @@ export interface HostOptions {
 export interface ToolsetHost {
   readonly gateway: Gateway;
   readonly admissions: Admissions;
+  /** Names that tools of this client's toolsets cannot have, because the server has them that they are mounted in. */
+  reserve(principal: string, names: ReadonlySet<string>): void;
   /** What a client has, or what one has that was not seen before. */
   status(client: Client | null): ToolsetStatus;
   close(): Promise<void>;
@@ -64,6 +66,7 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
   // The gateway asks its host, and what the host has is made of the gateway's.
   let clients: Clients;
   let common: Client | null = null;
+  const reserved = new Map<string, ReadonlySet<string>>();
   const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
 
   const desk = {
@@ -104,7 +107,11 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
     toolsets,
     sets,
     policy,
-    taken: control?.entries.map(({ name }) => name) ?? [],
+    taken: (principal) =>
+      new Map([
+        ...[...(reserved.get(principal) ?? [])].map((name) => [name, 'the server itself'] as const),
+        ...(control?.entries.map(({ name }) => [name, 'the meta-tools'] as const) ?? []),
+      ]),
     base,
     ...options.clients,
     failed: (toolset, error) => events.emit('note', { source: toolset, message: messageOf(error) }),
@@ -136,6 +143,10 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
       base,
       events,
     }),
+    reserve(principal, names) {
+      if (names.size === 0) reserved.delete(principal);
+      else reserved.set(principal, names);
+    },
     status(client) {
       const { loaded = [], active = [], ids = [] } = common ?? client ?? {};
       const tools = namesOf(
