@@ -187,8 +187,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
       return { jsonrpc: '2.0', id: message.id, error: { code: error.rpcCode, message: error.message } };
     }
     const tools = [...listOf(theirs), ...listOf(ours)];
-    // How long a list may be kept is as long as ours may.
-    return { jsonrpc: '2.0', id: message.id, result: { ...theirs, ...ours, tools } };
+    return { jsonrpc: '2.0', id: message.id, result: { ...theirs, ...(era === 'modern' && NOT_KEPT), tools } };
   }
 
   /** Lists of which another page is asked for. */
@@ -258,6 +257,9 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
     },
   };
 }
+
+/** Whatever the server says of its own list, ours is of this client and may change with its next call. */
+const NOT_KEPT = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
 const CLIENT = { name: 'unknown', version: '0' };
 
