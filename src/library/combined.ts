@@ -75,8 +75,10 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
   let own: ReadonlySet<string> | null = null;
   let pages = new Set<string>();
   let lastId = 0;
+  let isOpen = true;
 
   function say(message: Json, relatedRequestId?: unknown): void {
+    if (!isOpen) return;
     ends.send(message, relatedRequestId === undefined ? undefined : { relatedRequestId }).catch(ends.failed);
   }
 
@@ -121,6 +123,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
   }
 
   function call(message: Json, params: Json): void {
+    if (!isOpen) return;
     // What it would be asked about such a task, the server would be asked.
     const { task: _, ...rest } = params;
     channelIn(eraOf(params));
@@ -213,6 +216,11 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
         give({ ...message, id: `${OURS}level` });
         break;
       case 'notifications/cancelled':
+        // Then there is no answer either.
+        listing.delete(params.requestId);
+        lenient.delete(params.requestId);
+        give(message);
+        break;
       case 'notifications/roots/list_changed':
         give(message);
         break;
@@ -251,6 +259,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
     fromClient,
     fromServer,
     close() {
+      isOpen = false;
       channel?.close();
       caller.leave();
       session.reserve(new Set());

@@ -255,6 +255,7 @@ describe('who is let in', () => {
   it('without a credential is whoever comes to loopback, by a name of it', async () => {
     const at = await serveNode((await makeDoor()).handle);
     expect(await status(`${at}/tools`, {})).toBe(200);
+    expect(await status(`${at}/tools`, { 'x-forwarded-for': '192.0.2.1' })).toBe(401);
     expect(await statusAs(at, ['Host: evil.example'])).toBe(403);
     expect(await statusAs(at, ['Host: localhost', 'Origin: http://evil.example'])).toBe(403);
     expect(await statusAs(at, ['Host: localhost', 'Host: evil.example'])).toBe(403);
@@ -297,9 +298,18 @@ describe('who is let in', () => {
     const { client } = await connectHttp(`${at}/mcp`, { 'x-user': 'alice' });
     await client.callTool({ name: 'basic_whoami' });
     expect(asked).toEqual(['alice']);
-    users.get('alice')!.pass.ground.isGone = true;
-    door.turnOut();
+    door.turnOut(users.get('alice')!);
     expect(door.sessions).toBe(0);
+    expect(await status(`${at}/tools`, { 'x-user': 'alice' })).toBe(401);
+  });
+
+  it('is let in for as long as the program says', async () => {
+    const visitor = createVisitor('alice', { expires: Date.now() + 3_600_000 });
+    const over = createVisitor('bob', { expires: Date.now() - 1 });
+    const door = await makeDoor({ identify: ({ headers }) => (headers['x-user'] === 'bob' ? over : visitor) });
+    const at = await serveNode(door.handle);
+    expect(await status(`${at}/tools`, {})).toBe(200);
+    expect(await status(`${at}/tools`, { 'x-user': 'bob' })).toBe(401);
   });
 
   it('has a name that agents may have', () => {

@@ -269,7 +269,11 @@ describe('without sessions', () => {
       { transport: far as never },
     );
     atEnd(() => handle.close());
-    const client = new ModernClient({ name: 'test', version: '2' }, { versionNegotiation: { mode: { pin: MODERN } } });
+    const client = new ModernClient(
+      { name: 'test', version: '2' },
+      { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: MODERN } } },
+    );
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { value: 'yes' } }));
     await client.connect(near as never);
     atEnd(() => client.close());
     let changes = 0;
@@ -286,6 +290,8 @@ describe('without sessions', () => {
     expect(seen).toEqual([1, 2]);
     expect(textOf(await client.callTool({ name: 'own' }))).toContain('own');
     expect(textOf(await client.callTool(enable('clash')))).toContain('E_TOOL_NAME_CONFLICT');
+    await client.callTool(enable('asking'));
+    expect(textOf(await client.callTool({ name: 'ask', arguments: { questions: 2 } }))).toContain('accept');
     const abort = new AbortController();
     const tag = randomUUID();
     const options = { signal: abort.signal, onprogress: () => abort.abort() };
@@ -303,7 +309,11 @@ describe('without sessions', () => {
     atEnd(() => handler.close());
     const at = await serveNode(toNodeHandler(handler));
     const connect = async (user: string) => {
-      const client = new ModernClient({ name: user, version: '2' }, { versionNegotiation: { mode: { pin: MODERN } } });
+      const client = new ModernClient(
+        { name: user, version: '2' },
+        { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: MODERN } } },
+      );
+      client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { value: user } }));
       await client.connect(new ModernHttp(new URL(at), { requestInit: { headers: { 'x-user': user } } }));
       atEnd(() => client.close());
       return client;
@@ -322,6 +332,8 @@ describe('without sessions', () => {
     expect(seen[0]).toBe(1);
     await bob.callTool(disable('math'));
     expect(await names(bob)).toEqual(['own', ...META]);
+    await carol.callTool(enable('asking'));
+    expect(textOf(await carol.callTool({ name: 'ask', arguments: { questions: 2 } }))).toContain('carol');
   });
 });
 

@@ -48,8 +48,8 @@ export interface HttpDoor {
   readonly sessions: number;
   /** Whether anybody is let in, because no credential is configured. */
   readonly isOpen: boolean;
-  /** Ends what is under way for visitors whose ground is gone. */
-  turnOut(): void;
+  /** Ends the sessions of a visitor that `identify` gave, and what is under way for it. It is not let in again. */
+  turnOut(visitor: Visitor): void;
   /** Says to everybody that the door is about to close and waits for what is under way, at most so many milliseconds (`http.drain`). */
   drain(ms?: number): Promise<void>;
   /** Ends what is under way, and every stream. */
@@ -288,7 +288,10 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     get sessions() {
       return sessions.size + sse.size;
     },
-    turnOut,
+    turnOut(visitor) {
+      visitor.pass.ground.isGone = true;
+      turnOut();
+    },
     async drain(ms = gateway.config.http.drain) {
       isDraining = true;
       const end = Date.now() + ms;

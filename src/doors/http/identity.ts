@@ -3,12 +3,11 @@
  * names an agent only where the operator says that the network is trusted.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { JwtConfig } from '../../config/config.ts';
 import { AGENT_NAME } from '../../config/identity-schema.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
-import { isOver, type Pass } from '../pass.ts';
+import { isOver, type Pass, requireGround } from '../pass.ts';
 import { isLoopback } from './guard.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { Refusal } from './refusal.ts';
@@ -136,7 +135,7 @@ export async function openIdentity(
   function look(request: IncomingMessage, authorization: string | undefined): Visitor | Promise<Visitor> {
     if (isOpen()) {
       if (seen.http.trustAgentHeader) return labelled(request, anonymous);
-      if (reach === 'unknown' && !isLocal(request.socket)) throw refuse(request, ELSEWHERE);
+      if (reach === 'unknown' && !isLocal(request)) throw refuse(request, ELSEWHERE);
       return anonymous;
     }
     const token = BEARER.exec(authorization ?? '')?.[1];
@@ -225,7 +224,10 @@ export async function openIdentity(
 /** For those whom a program knows by itself. */
 export function foreignIdentity(gateway: Gateway, identify: Identify): Identity {
   return {
-    identify,
+    identify(request) {
+      const visitor = identify(request);
+      return visitor instanceof Promise ? visitor.then(stillWelcome) : stillWelcome(visitor);
+    },
     requireAdmin({ isAdmin, agent }, { socket }) {
       if (isAdmin) return;
       const reason = `the agent ${JSON.stringify(agent)} is no admin`;
@@ -238,11 +240,21 @@ export function foreignIdentity(gateway: Gateway, identify: Identify): Identity 
   };
 }
 
-/** Whether it came to an address that only this machine has. A socket in the file system has none. */
-function isLocal({ localAddress, remoteAddress }: Socket): boolean {
-  const address = localAddress ?? remoteAddress;
+function stillWelcome(visitor: Visitor): Visitor {
+  requireGround(visitor.pass);
+  if (isOver(visitor.pass, Date.now()))
+    throw new GatewayError('unauthorized', 'The time for which the program let this visitor in is over.');
+  return visitor;
+}
+
+/** Whether it came to an address that only this machine has, and not by a proxy there. A socket in the file system has none. */
+function isLocal({ headers, socket }: IncomingMessage): boolean {
+  if (PROXIED.some((name) => headers[name] !== undefined)) return false;
+  const address = socket.localAddress ?? socket.remoteAddress;
   return address === undefined || isLoopback(address.replace(/^::ffff:/, ''));
 }
+
+const PROXIED = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
 
 const NEEDED =
   'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or a token of toolgate agents.';

@@ -9,7 +9,16 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   return door.openHttpDoor(gateway, options);
 }
 
-/** The same without a port: for a server that you have. */
+/**
+ * The same without a port: for a server that you have.
+ *
+ * @example
+ * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
+ * const server = createServer((request, response) => {
+ *   if (door.serves(request.url!)) door.handle(request, response);
+ *   else response.end('the rest of your site');
+ * });
+ */
 export async function createHttpDoor(gateway: Gateway, options?: HttpDoorOptions): Promise<HttpDoor> {
   const door = await import('./server.ts');
   return door.createHttpDoor(gateway, options);

@@ -29,7 +29,12 @@ export interface VisitorOptions {
   readonly expires?: number | null;
 }
 
-/** Somebody whom a program knows. */
+/**
+ * Somebody whom a program knows, for `identify` of its door to give.
+ *
+ * @example
+ * const visitor = createVisitor('reader', { principal: 'ann@example.com' });
+ */
 export function createVisitor(agent: string, options: VisitorOptions = {}): Visitor {
   const { principal = agent, isAdmin = false, expires = null } = options;
   if (!AGENT_NAME.test(agent))
