@@ -57,6 +57,8 @@ export interface ClientsOptions {
 
 /** How often is looked for those that have not come for long. */
 const SWEEP = 60_000;
+/** How long it may take from being let in to being there. */
+const COMING = 10_000;
 
 class Known implements Client {
   readonly principal: string;
@@ -69,6 +71,7 @@ class Known implements Client {
   /** One change at a time; null while there is none. */
   busy: Promise<unknown> | null = null;
   isGone = false;
+  hasCome = false;
 
   constructor(principal: string, context: LoaderContext, options: ClientsOptions) {
     this.principal = principal;
@@ -90,6 +93,7 @@ class Known implements Client {
 
   join(caller: Caller): SourceSet {
     this.members.add(caller);
+    this.hasCome = true;
     return this.set;
   }
 
@@ -191,19 +195,22 @@ export function createClients(options: ClientsOptions): Clients {
   }
 
   /** The one that has not come for longest is the first of them. */
-  function makeRoom(): void {
-    if (clients.size < most) return;
+  function makeRoom(left: number): void {
     for (const client of clients.values()) {
-      if (client.members.size > 0) continue;
-      forget(client);
-      if (clients.size < most) return;
+      if (clients.size <= left) return;
+      if (client.members.size === 0 && !isComing(client)) forget(client);
     }
+  }
+
+  /** Let in, but not quite there yet. Where there are far too many that is no excuse. */
+  function isComing({ hasCome, lastUse }: Known): boolean {
+    return !hasCome && Date.now() - lastUse < COMING && clients.size < 2 * most;
   }
 
   const of = (principal: string, context: LoaderContext): Known => {
     const known = clients.get(principal);
     if (known !== undefined) return used(known);
-    makeRoom();
+    makeRoom(most - 1);
     const client = new Known(principal, context, options);
     clients.set(principal, client);
     return client;
@@ -214,7 +221,7 @@ export function createClients(options: ClientsOptions): Clients {
     return client;
   }
 
-  const sweeping = setInterval(sweep, Math.min(SWEEP, ttl));
+  const sweeping = setInterval(sweep, Math.min(SWEEP, Math.max(10, ttl / 4)));
   sweeping.unref();
 
   return {
@@ -234,6 +241,7 @@ export function createClients(options: ClientsOptions): Clients {
       // As the last of those that did.
       clients.delete(client.principal);
       clients.set(client.principal, client);
+      makeRoom(most);
     },
     get size() {
       return clients.size;

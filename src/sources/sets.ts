@@ -38,6 +38,8 @@ export interface SourceSets {
   /** Nobody has it any more: it finishes its calls and ends. */
   release(id: number): void;
   find(id: number): Place | undefined;
+  /** Of all that there are. */
+  ids(): readonly number[];
   idOf(source: Source): number | undefined;
   /** The one of these, in this order. */
   of(ids: readonly number[]): SourceSet;
@@ -77,7 +79,7 @@ export interface SetOptions {
 
 export function createSourceSets(context: SourceContext, { naming, builtIn }: SetOptions): SourceSets {
   const slots = new Map<number, Slot>();
-  const ids = new WeakMap<Source, number>();
+  const idOf = new WeakMap<Source, number>();
   const sets = new Map<string, Held>();
   const leaving = new Set<Source>();
   let nextId = FIRST_ID;
@@ -124,7 +126,7 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
           : createInlineSource(config.key, config.namespace || config.key, tools, inline);
       if (logLevel !== null) source.setLogLevel(logLevel);
       slots.set(id, { id, source, config, sets: new Set() });
-      ids.set(source, id);
+      idOf.set(source, id);
       return id;
     },
     release(id) {
@@ -136,7 +138,8 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
       void slot.source.drain().finally(() => leaving.delete(slot.source));
     },
     find: (id) => slots.get(id),
-    idOf: (source) => ids.get(source),
+    ids: () => [...slots.keys()],
+    idOf: (source) => idOf.get(source),
     of(wanted) {
       const key = wanted.join(' ');
       return sets.get(key) ?? make(key, wanted);

@@ -198,4 +198,15 @@ describe('modern clients', () => {
       expect(peers.size).toBeLessThanOrEqual(10);
     }
   });
+
+  it('are forgotten after a time, where there is one', () => {
+    const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
+    atEnd(() => own.close());
+    const peers = createModernPeers(own, { ttl: 1_000 });
+    const before = peers.of(visitor('one'));
+    peers.sweep(Date.now());
+    expect(peers.of(visitor('one'))).toBe(before);
+    peers.sweep(Date.now() + 2_000);
+    expect(peers.size).toBe(0);
+  });
 });

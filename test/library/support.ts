@@ -42,14 +42,19 @@ export interface TestClient {
   changes(): number;
   server(): { name: string; version: string } | undefined;
   close(): Promise<void>;
+  /** Says that it goes, where there is a session to end. */
+  leave(): Promise<void>;
 }
 
 export type Era = 'v1 (sessions)' | 'v2 (no sessions)';
 export const ERAS: readonly Era[] = ['v1 (sessions)', 'v2 (no sessions)'];
 
 export async function connect(era: Era, url: string, headers: Record<string, string>): Promise<TestClient> {
-  const { client, changes } =
-    era === 'v1 (sessions)' ? await connectHttp(url, headers) : await connectModernHttp(url, headers);
+  if (era === 'v1 (sessions)') {
+    const { client, changes, transport } = await connectHttp(url, headers);
+    return testClient(client as unknown as SomeClient, changes, () => transport.terminateSession());
+  }
+  const { client, changes } = await connectModernHttp(url, headers);
   return testClient(client as unknown as SomeClient, changes);
 }
 
@@ -60,7 +65,11 @@ export interface SomeClient {
   close(): Promise<void>;
 }
 
-export function testClient(client: SomeClient, changes: (kind: 'tools') => number): TestClient {
+export function testClient(
+  client: SomeClient,
+  changes: (kind: 'tools') => number,
+  terminate: () => Promise<void> = async () => {},
+): TestClient {
   const call = async (name: string, args: Record<string, unknown> = {}) =>
     (await client.callTool({ name, arguments: args })) as CallToolResult;
   const text = async (name: string, args: Record<string, unknown> = {}) => textOf(await call(name, args));
@@ -72,6 +81,10 @@ export function testClient(client: SomeClient, changes: (kind: 'tools') => numbe
     changes: () => changes('tools'),
     server: () => client.getServerVersion(),
     close: () => client.close(),
+    async leave() {
+      await terminate();
+      await client.close();
+    },
   };
 }
 
