@@ -14,7 +14,11 @@ import { atEnd } from '../support/cleanup.ts';
 import { connect, ERAS, META, startServer, withId } from './support.ts';
 
 const catalog = {
-  core: { name: 'Core', description: 'D', tools: [{ name: 'ping', description: 'x', inputSchema: {}, handler: () => 'pong' }] },
+  core: {
+    name: 'Core',
+    description: 'D',
+    tools: [{ name: 'ping', description: 'x', inputSchema: {}, handler: () => 'pong' }],
+  },
 };
 
 const customEndpoints = [
