@@ -43,6 +43,15 @@ const RETRY = 5_000;
 
 const NOWHERE: ClientRequest = { method: 'POST', url: '/mcp', headers: {} };
 
+/** What a client says of itself, and what tells it from the same client that says something else. */
+interface Said {
+  readonly value: Record<string, unknown> | null;
+  readonly key: string;
+}
+
+const NOTHING: Said = { value: null, key: '' };
+const MOST_ADDRESSES = 1_000;
+
 interface State {
   /** While its toolsets are being loaded. */
   loading: Promise<void> | null;
@@ -52,6 +61,7 @@ interface State {
 export function createAdmissions(options: AdmissionOptions): Admissions {
   const { clients, permissions, authenticate, base, events } = options;
   const states = new WeakMap<Client, State>();
+  const addresses = new Map<string, Said>();
 
   async function identify(request: ClientRequest): Promise<AuthenticatedClient | null> {
     if (authenticate === null) {
@@ -82,16 +92,29 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
   function enter(known: AuthenticatedClient, request: ClientRequest): Admission | Promise<Admission> {
     const { clientId, expires = null } = known;
     if (clients === null) return { clientId, principal: clientId, client: null, expires };
-    const query = queryOf(request.url);
-    const said = readSessionContext(options.sessionContext, query);
+    const said = read(request.url);
     const allowed = allowedOf(known, request);
     // What comes with the request is part of who it is: what was opened with more is not to be had with less.
-    const principal = said === null && allowed === null ? clientId : `${clientId} ${contextKey([said, allowed])}`;
+    const principal = `${clientId}${said.key}${allowed === null ? '' : ` =${allowed.join(',')}`}`;
     const client = clients.find(principal);
-    if (client === undefined) return welcome(principal, known, request, query, said, allowed);
+    if (client === undefined) return welcome(principal, known, request, said.value, allowed);
     const admission = { clientId, principal, client, expires };
     const waits = permissions === null ? null : refresh(client, known, request, allowed);
     return waits === null ? admission : waits.then(() => admission);
+  }
+
+  /** What an address says, which is the same in every request of a client. */
+  function read(url: string): Said {
+    const at = url.indexOf('?');
+    if (at < 0 || options.sessionContext === null) return NOTHING;
+    const query = url.slice(at);
+    const known = addresses.get(query);
+    if (known !== undefined) return known;
+    const value = readSessionContext(options.sessionContext, queryOf(url));
+    const said = value === null ? NOTHING : { value, key: ` ?${contextKey(value)}` };
+    if (addresses.size >= MOST_ADDRESSES) addresses.delete(addresses.keys().next().value!);
+    addresses.set(query, said);
+    return said;
   }
 
   /** What the request itself says that it may use; null where that is looked up. */
@@ -108,13 +131,12 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     principal: string,
     known: AuthenticatedClient,
     request: ClientRequest,
-    query: URLSearchParams,
     said: Record<string, unknown> | null,
     allowed: readonly string[] | null,
   ): Promise<Admission> {
     const { clientId, expires = null } = known;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
-    const asked = { clientId, headers, query: Object.fromEntries(query) };
+    const asked = { clientId, headers, query: Object.fromEntries(queryOf(request.url)) };
     const context = await sessionContext(options.sessionContext, base, asked, said, events);
     // Another request of the same client may have come first.
     const client = clients!.of(principal, context);
