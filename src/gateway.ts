@@ -59,7 +59,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   let beside: Omit<Beside, 'close'> = options.beside ?? { servers: [], namespaces: [] };
   const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
   const { host = null } = options;
-  let controls = createControls(config.controls, host?.control?.entries);
+  let controls = createControls(config.controls, host?.control);
   let catalog: Catalog = EMPTY_CATALOG;
   let namespaces: ReadonlySet<string> = new Set();
   const { views, sees, knows, allowed } = createSight({
@@ -246,7 +246,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     config = next;
     learn(next.secrets());
     audit.apply(next.audit);
-    controls = createControls(next.controls, host?.control?.entries);
+    controls = createControls(next.controls, host?.control);
     context.limits = next.limits;
     const base = basePatterns(next);
     defaults.rebase();

@@ -5,6 +5,8 @@ import type { Entry } from '../catalog/entry.ts';
 export interface ProgramControl {
   /** They come first in every list. */
   readonly entries: readonly Entry[];
+  /** What to do to have a tool of this name, which is not there; empty for nothing. */
+  hint?(name: string): string;
   /** The result as bytes. What it throws, or rejects with, is the caller's answer. */
   run(caller: Caller, name: string, args: unknown): Buffer | Promise<Buffer>;
 }

@@ -167,7 +167,8 @@ async function open(options: Omit<CreateMcpServerOptions, 'startup'>, chosen: Ch
     port: http.port ?? 3_000,
     basePath: http.basePath ?? '/',
     app: http.app ?? null,
-    allowedHosts: http.allowedHosts ?? [],
+    // Whoever knows a credential is no page that came by another name.
+    allowedHosts: http.allowedHosts ?? (authenticate === undefined ? [] : 'any'),
     configSchema: options.configSchema ?? null,
     endpoints: http.customEndpoints ?? [],
     isGuarded: authenticate !== undefined,
@@ -183,6 +184,7 @@ async function open(options: Omit<CreateMcpServerOptions, 'startup'>, chosen: Ch
 
 function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, stopLog: () => void): McpServerHandle {
   let served: Promise<Served> | null = null;
+  let transport: StartOptions['transport'];
   let url: string | null = null;
   let closing: Promise<void> | null = null;
   let end = () => {};
@@ -213,6 +215,9 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     },
     async start(options = {}) {
       if (closing !== null) throw wrongOptions('The server is closed. Create another.');
+      if (served !== null && options.transport !== transport)
+        throw wrongOptions('The server has started already, on another transport. Create another.');
+      transport = options.transport;
       served ??= serve(host, serving, options);
       const opened = await served.catch((error: unknown) => {
         served = null;

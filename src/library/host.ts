@@ -91,7 +91,7 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
     joined: (caller: Caller): SourceSet => (common === null ? clients.joined(caller) : common.join(caller)),
     left: (caller: Caller) => (common === null ? clients.left(caller) : common.leave(caller)),
   };
-  const gateway = createGateway(config, { host, audit: false });
+  const gateway = createGateway(config, { host });
   const { events } = gateway;
   const sets = gateway.sets!;
   const toolsets: Toolsets = createToolsets({

@@ -16,6 +16,7 @@ import {
   runEndpoint,
 } from './endpoints.ts';
 import type { ToolsetHost } from './host.ts';
+import type { ClientRequest } from './types.ts';
 
 export interface ListenerOptions {
   readonly basePath: string;
@@ -56,6 +57,9 @@ const ALLOWED_HEADERS =
 
 export async function openListener(host: ToolsetHost, options: ListenerOptions): Promise<Listener> {
   const { endpoints, isGuarded } = options;
+  /** Whose addresses were made plain for the door, as they came. */
+  const came = new WeakMap<IncomingMessage, ClientRequest>();
+  let isClosed = false;
   const { gateway, admissions } = host;
   const base = options.basePath.replace(/\/+$/, '');
   const guard = createGuard(() => gateway.config.http, options.host, options.allowedHosts);
@@ -64,7 +68,7 @@ export async function openListener(host: ToolsetHost, options: ListenerOptions):
     allowedHosts: options.host === null ? options.allowedHosts : hostsOf(options.host, options.allowedHosts),
     forget: options.clients,
     identify(request) {
-      const admission = admissions.admit(requestOf(request));
+      const admission = admissions.admit(came.get(request) ?? requestOf(request));
       return admission instanceof Promise ? admission.then(visitorOf) : visitorOf(admission);
     },
   });
@@ -132,7 +136,7 @@ export async function openListener(host: ToolsetHost, options: ListenerOptions):
     );
   }
 
-  async function permissionsOf(known: { readonly clientId: string }, asked: ReturnType<typeof requestOf>) {
+  async function permissionsOf(known: { readonly clientId: string }, asked: ClientRequest) {
     const { client } = await admissions.enter(known, asked);
     return { allowedToolsets: [...(client?.active ?? [])], failedToolsets: [...(client?.failed ?? [])] };
   }
@@ -147,7 +151,14 @@ export async function openListener(host: ToolsetHost, options: ListenerOptions):
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
     const path = inside(request.url ?? '/');
+    if (isClosed) {
+      fail(response, new GatewayError('source_unavailable', 'The server is closed.'), []);
+      return;
+    }
     if (path === '/mcp' && request.method !== 'OPTIONS') {
+      // What stands in the address is for us; the door has other words there.
+      if (request.url!.includes('?')) came.set(request, requestOf(request));
+      request.url = `${base}/mcp`;
       door.handle(request, response);
       return;
     }
@@ -173,11 +184,14 @@ export async function openListener(host: ToolsetHost, options: ListenerOptions):
     handle,
     paths: [...OWN, ...new Set(endpoints.map(({ path }) => path))].map((path) => `${base}${path}`),
     drain: door.drain,
-    close: door.close,
+    close() {
+      isClosed = true;
+      return door.close();
+    },
   };
 }
 
-function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage) {
+function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): ClientRequest {
   return { method, url, headers };
 }
 

@@ -126,6 +126,10 @@ export function createMetaTools(desk: ToolsetDesk, switches: boolean): ProgramCo
 
   return {
     entries,
+    hint(name) {
+      const key = switches ? desk.keys.find((one) => name.startsWith(`${one}.`) && desk.isOffered(one)) : undefined;
+      return key === undefined ? '' : ` If it is of the toolset "${key}", enable that first: call enable_toolset.`;
+    },
     async run(caller, name, args) {
       try {
         return said(await runs[name]!(caller, args), false);

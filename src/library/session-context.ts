@@ -35,12 +35,13 @@ export function readSessionContext(config: SessionContextConfig | null, query: U
   if (text === null) throw wrong('is not base64');
   let said: unknown;
   try {
-    said = JSON.parse(text);
+    // It would be taken for what it is not where objects are merged.
+    said = JSON.parse(text, (key, value: unknown) => (key === '__proto__' ? undefined : value));
   } catch {
     throw wrong(encoding === 'json' ? 'is not JSON' : 'is not JSON in base64');
   }
   if (!isObject(said)) throw wrong('is no JSON object');
-  const kept = Object.entries(said).filter(([key]) => key !== '__proto__' && allowedKeys?.includes(key) !== false);
+  const kept = Object.entries(said).filter(([key]) => allowedKeys?.includes(key) !== false);
   return kept.length === 0 ? null : Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 

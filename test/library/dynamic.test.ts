@@ -87,7 +87,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(await one.json('describe_toolset', { name: 'search' })).toMatchObject({ active: true });
     expect(await other.names()).toEqual(META);
     expect(textOf(await other.call('search.find', { what: 'x' }).catch((error: Error) => said(error)))).toContain(
-      'item_unknown',
+      'If it is of the toolset \\"search\\", enable that first: call enable_toolset.',
     );
     expect([one.changes(), other.changes()]).toEqual([1, 0]);
   });
