@@ -1,4 +1,5 @@
 /** Toolsets in a server that somebody already has: one of the official SDK, of either generation. */
+import { randomUUID } from 'node:crypto';
 
 import type { Gateway } from '../gateway-types.ts';
 import type { Json } from '../workers/host/schema.ts';
@@ -45,12 +46,10 @@ export interface Mounting {
   admit(client: {
     readonly clientId: string;
     readonly toolsets?: readonly string[];
-  }): Promise<{ readonly agent: string; readonly principal: string }>;
+  }): Promise<{ readonly principal: string }>;
   /** Names that tools of this client's toolsets cannot have. */
   reserve(principal: string, names: ReadonlySet<string>): void;
 }
-
-let count = 0;
 
 export function mount(given: MountableServer, mounting: Mounting, options: MountOptions): void {
   const server = 'server' in given ? given.server : given;
@@ -62,16 +61,18 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
   server.registerCapabilities({ tools: { listChanged: true }, logging: {} });
   const connect = server.connect.bind(server);
   server.connect = async (transport: unknown) => {
-    const clientId = options.clientId ?? `mounted-${++count}`;
     const { toolsets } = options;
-    const who = await mounting.admit({ clientId, ...(toolsets !== undefined && { toolsets }) });
+    // Nobody else has that id, and nobody comes back with it.
+    const clientId = options.clientId ?? `mounted-${randomUUID()}`;
+    const { principal } = await mounting.admit({ clientId, ...(toolsets !== undefined && { toolsets }) });
     step(transport as SdkTransport, server, (ends) =>
       combine(
         mounting.gateway,
         {
-          ...who,
+          agent: options.clientId ?? 'default',
+          principal,
           changed: () => options.toolsChanged?.(),
-          reserve: (names) => mounting.reserve(who.principal, names),
+          reserve: (names) => mounting.reserve(principal, names),
         },
         ends,
       ),

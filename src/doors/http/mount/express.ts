@@ -1,9 +1,10 @@
 /** The HTTP door in Express, or in whatever else has middleware of that kind. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../../errors.ts';
 import type { HttpDoor } from '../door.ts';
 
-/** What Express adds to a request: the address before routers took off what they are mounted at. */
-type ExpressRequest = IncomingMessage & { readonly originalUrl?: string };
+/** What Express adds to a request: the address before routers took off what they are mounted at, and what that is. */
+type ExpressRequest = IncomingMessage & { readonly originalUrl?: string; readonly baseUrl?: string };
 
 /** As Express and Connect call it. */
 export type ExpressMiddleware = (
@@ -19,11 +20,19 @@ export type ExpressMiddleware = (
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
  * app.use(expressMiddleware(door));
  */
-export function expressMiddleware({ handle, serves }: HttpDoor): ExpressMiddleware {
+export function expressMiddleware({ handle, serves, basePath }: HttpDoor): ExpressMiddleware {
   return function toolgate(request, response, next) {
     const url = request.originalUrl ?? request.url ?? '/';
     if (!serves(url)) {
-      next();
+      const { baseUrl = '' } = request;
+      if (`${basePath}/`.startsWith(`${baseUrl}/`)) next();
+      else
+        next(
+          new GatewayError(
+            'usage',
+            `The door is not moved by app.use: give createHttpDoor { basePath: "${baseUrl}" }.`,
+          ),
+        );
       return;
     }
     request.url = url;
