@@ -216,8 +216,13 @@ export function createClients(options: ClientsOptions): Clients {
     return client;
   };
 
+  /** It has come: of those that are not there it is the last to be forgotten. */
   function used(client: Known): Known {
     client.lastUse = Date.now();
+    if (client.members.size > 0) return client;
+    client.hasCome = false;
+    clients.delete(client.principal);
+    clients.set(client.principal, client);
     return client;
   }
 
@@ -238,9 +243,7 @@ export function createClients(options: ClientsOptions): Clients {
       const client = clients.get(caller.principal);
       if (client === undefined) return;
       client.leave(caller);
-      // As the last of those that did.
-      clients.delete(client.principal);
-      clients.set(client.principal, client);
+      used(client).hasCome = true;
       makeRoom(most);
     },
     get size() {

@@ -97,6 +97,7 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
   const toolsets: Toolsets = createToolsets({
     catalog: options.catalog,
     moduleLoaders: options.moduleLoaders,
+    offered: desk.keys.filter(desk.isOffered),
     isPrefixed: policy.namespaceToolsWithSetKey !== false,
     timeout: options.callTimeoutMs,
     config,
@@ -153,7 +154,10 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
         [...sets.of(ids).catalog().entries.tool.values()].map(({ name, sourceId }) => ({ name, sourceId })),
         loaded,
       );
-      return toolsetStatus(desk.keys, active, Object.keys(options.moduleLoaders), tools);
+      // Where permissions decide, what there is for others is nobody's business.
+      const isOwn = options.permissions !== null;
+      const available = isOwn ? active : desk.keys.filter(desk.isOffered);
+      return toolsetStatus(available, active, isOwn ? [] : Object.keys(options.moduleLoaders), tools);
     },
     close,
   };

@@ -84,8 +84,11 @@ export function createMetaTools(desk: ToolsetDesk, switches: boolean): ProgramCo
     };
   }
 
-  function nameOf(args: unknown): unknown {
-    return readArguments(args, ['name']).name;
+  function named(args: unknown) {
+    const found = desk.find(readArguments(args, ['name']).name);
+    if (!desk.isOffered(found.key))
+      throw new ToolingError('E_VALIDATION', `The toolset "${found.key}" is not allowed here.`);
+    return found;
   }
 
   const runs: Readonly<Record<string, (caller: Caller, args: unknown) => object | Promise<object>>> = {
@@ -100,11 +103,11 @@ export function createMetaTools(desk: ToolsetDesk, switches: boolean): ProgramCo
       return { toolsets: offered.map((key) => describe(caller, key, desk.find(key).definition)) };
     },
     describe_toolset(caller, args) {
-      const { key, definition } = desk.find(nameOf(args));
+      const { key, definition } = named(args);
       return describe(caller, key, definition);
     },
     async enable_toolset(caller, args) {
-      const { key } = desk.find(nameOf(args));
+      const { key } = named(args);
       const wasActive = desk.isActive(caller, key);
       await desk.enable(caller, key);
       const tools = desk.toolsOf(caller).get(key) ?? [];
@@ -114,7 +117,7 @@ export function createMetaTools(desk: ToolsetDesk, switches: boolean): ProgramCo
       return { success: true, message, tools };
     },
     async disable_toolset(caller, args) {
-      const { key } = desk.find(nameOf(args));
+      const { key } = named(args);
       const wasActive = desk.isActive(caller, key);
       await desk.disable(caller, key);
       const message = wasActive

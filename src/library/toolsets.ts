@@ -38,6 +38,8 @@ export interface Toolsets {
 export interface ToolsetsOptions {
   readonly catalog: ToolSetCatalog;
   readonly moduleLoaders: Readonly<Record<string, ModuleLoader>>;
+  /** Those of which clients are told. */
+  readonly offered: readonly string[];
   /** Whether the key stands before the names of its tools. */
   readonly isPrefixed: boolean;
   /** Milliseconds that a call of a function may take without a sign of life. */
@@ -80,7 +82,7 @@ export function checkCatalog(catalog: ToolSetCatalog): void {
 }
 
 export function createToolsets(options: ToolsetsOptions): Toolsets {
-  const { catalog, moduleLoaders, isPrefixed, timeout, config, sets, events } = options;
+  const { catalog, moduleLoaders, offered, isPrefixed, timeout, config, sets, events } = options;
   const keys = Object.keys(catalog);
   const places = new Map<string, Place>();
   const placeOf = new WeakMap<Loaded, Place>();
@@ -149,10 +151,10 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
     keys,
     find(name) {
       if (typeof name !== 'string' || name.trim() === '')
-        throw new ToolingError('E_VALIDATION', `"name" must be the name of a toolset: one of ${keys.join(', ')}.`);
+        throw new ToolingError('E_VALIDATION', `"name" must be the name of a toolset: one of ${offered.join(', ')}.`);
       const key = name.trim();
       if (!Object.hasOwn(catalog, key))
-        throw new ToolingError('E_VALIDATION', `There is no toolset "${key}".${didYouMean(key, keys)}`);
+        throw new ToolingError('E_VALIDATION', `There is no toolset "${key}".${didYouMean(key, offered)}`);
       return { key, definition: catalog[key]! };
     },
     async take(key, context) {

@@ -50,7 +50,7 @@ export interface ExposurePolicy {
 
 /** Which toolsets a client gets. */
 export interface PermissionConfig {
-  /** Whether a header of each request names them, or the program says it. */
+  /** Whether a header of each request names them, or the program says it. A header is for servers behind a proxy that sets it. */
   readonly source: 'headers' | 'config';
   /** Default: `mcp-toolset-permissions`. */
   readonly headerName?: string;

@@ -46,6 +46,9 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
       }),
     );
     const names = async (id: string) => (await connect(era, url, withId(id))).names();
+    const status = await fetch(url.replace('/mcp', '/tools'), { headers: withId('known-client') });
+    expect(await status.json()).toMatchObject({ availableToolsets: ['user'], tools: ['user.do'] });
+    expect(await (await fetch(url.replace('/mcp', '/tools'))).json()).toMatchObject({ availableToolsets: [] });
     expect(await names('admin-1')).toEqual(['admin.do', 'user.do']);
     expect(await names('known-client')).toEqual(['user.do']);
     expect(await names('constructor')).toEqual(['open.do']);
