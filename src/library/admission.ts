@@ -154,8 +154,9 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     const state = states.get(client) ?? { loading: null, checked: Number.NEGATIVE_INFINITY };
     states.set(client, state);
     if (state.loading !== null) return state.loading;
-    const fresh =
-      client.failed.length > 0 ? RETRY : allowed !== null ? Number.POSITIVE_INFINITY : permissions!.refreshMs;
+    const { refreshMs } = permissions!;
+    const settled = allowed !== null ? Number.POSITIVE_INFINITY : refreshMs;
+    const fresh = client.failed.length > 0 ? Math.min(RETRY, refreshMs) : settled;
     const now = Date.now();
     if (now - state.checked <= fresh && state.checked > 0) return null;
     const load = async () => {

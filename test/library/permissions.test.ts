@@ -103,21 +103,16 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
           return catalog.user.tools;
         },
       },
-      permissions: { source: 'config', staticMap: { a: ['flaky', 'user'] } },
+      permissions: { source: 'config', staticMap: { a: ['flaky', 'user'] }, refreshMs: 20 },
     });
     server.gateway.events.listen((name, event) => {
       if (name === 'note') notes.push((event as { message: string }).message);
     });
     const client = await connect(era, server.url, withId('a'));
     expect(await client.names()).toEqual(['user.do']);
-    expect(notes).toEqual([expect.stringContaining('its loader "m" failed: not yet')]);
+    expect(notes[0]).toContain('its loader "m" failed: not yet');
     failing = false;
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_000 });
-    try {
-      await waitFor(async () => (await client.names()).length === 2);
-    } finally {
-      vi.useRealTimers();
-    }
+    await waitFor(async () => (await client.names()).length === 2);
   });
 });
 
