@@ -1,4 +1,5 @@
 /** Servers with toolsets on standard input and output: programs of their own, clients of both SDKs. */
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createPermissionBasedMcpServer } from '../../src/index.ts';
 import { childEnv, startChild } from '../support/child.ts';
@@ -6,12 +7,13 @@ import { atEnd } from '../support/cleanup.ts';
 import { openPipe } from '../support/connection.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
-import { fixture } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { ERAS, type Era, META, type SomeClient, type TestClient, testClient } from './support.ts';
 
+const program = fileURLToPath(new URL('./on-stdio.mjs', import.meta.url));
+
 async function open(era: Era, mode: string): Promise<TestClient> {
-  const child = startChild(process.execPath, [fixture('library'), mode], {
+  const child = startChild(process.execPath, [program, mode], {
     cwd: tempFolder(),
     env: childEnv(),
     ending: 'stdin',
