@@ -1,9 +1,12 @@
 /** Servers with toolsets, as programs make them: one whose clients choose, or have what all have, and one that gives each its own. */
+import type { RequestListener } from 'node:http';
 import type { Gateway } from '../gateway-types.ts';
+import type { Client } from './clients.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { type HostOptions, openToolsetHost, type ToolsetHost } from './host.ts';
+import { type Listener, openListener } from './http.ts';
 import { follow } from './logger.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { CreateMcpServerOptions, CreatePermissionBasedMcpServerOptions } from './options.ts';
@@ -38,8 +41,13 @@ export interface McpServerHandle<Server = unknown> {
    * await server.connect(transport);
    */
   mount(server: MountableServer, options?: MountOptions): void;
+  /** All its addresses as one function, for a server of `node:http`, Express or others that have not read the body yet. */
+  handler(): Promise<RequestListener>;
   /** What all have, or what a client has. */
   status(clientId?: string): Promise<ToolsetStatus>;
+  /** Switches a toolset on or off for a client, as the meta-tools do for themselves. Rejects with a `ToolingError`. */
+  enableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
+  disableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
 }
 
 type ServerOf<Options> = Options extends { readonly createServer: () => infer Server } ? Server : null;
@@ -187,6 +195,7 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
   let transport: StartOptions['transport'];
   let url: string | null = null;
   let closing: Promise<void> | null = null;
+  let listener: Promise<Listener> | null = null;
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
@@ -197,10 +206,18 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     return { agent: clientId, principal };
   }
 
+  /** The client, where it has something to switch. */
+  async function switching(clientId: string): Promise<Client> {
+    const { client } = await host.admissions.enter({ clientId });
+    if (client !== null && host.switches) return client;
+    throw wrongOptions('There is nothing to switch here: which toolsets clients have is decided by the options.');
+  }
+
   async function shut(drainMs: number): Promise<void> {
     const opened = await served?.catch(() => null);
     if (drainMs > 0) await opened?.drain(drainMs);
     await opened?.close();
+    await (await listener?.catch(() => null))?.close();
     await host.close();
     stopLog();
     end();
@@ -238,6 +255,21 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     },
     async status(clientId) {
       return host.status(clientId === undefined ? null : (await host.admissions.enter({ clientId })).client);
+    },
+    async enableToolset(clientId, toolset) {
+      const client = await switching(clientId);
+      await client.enable(toolset);
+      return host.status(client);
+    },
+    async disableToolset(clientId, toolset) {
+      const client = await switching(clientId);
+      await client.disable(toolset);
+      return host.status(client);
+    },
+    async handler() {
+      if (closing !== null) throw wrongOptions('The server is closed. Create another.');
+      listener ??= openListener(host, { ...serving, host: null });
+      return (await listener).handle;
     },
   };
 }

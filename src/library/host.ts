@@ -52,6 +52,8 @@ export interface ToolsetHost {
   readonly admissions: Admissions;
   /** Names that tools of this client's toolsets cannot have, because the server has them that they are mounted in. */
   reserve(principal: string, names: ReadonlySet<string>): void;
+  /** Whether clients switch for themselves. */
+  readonly switches: boolean;
   /** What a client has, or what one has that was not seen before. */
   status(client: Client | null): ToolsetStatus;
   close(): Promise<void>;
@@ -103,6 +105,7 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
     config,
     sets,
     events,
+    redact: gateway.redact,
   });
   clients = createClients({
     toolsets,
@@ -136,6 +139,7 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
 
   return {
     gateway,
+    switches,
     admissions: createAdmissions({
       clients: common === null ? clients : null,
       permissions: options.permissions === null ? null : createPermissions(options.permissions, desk.keys, events),

@@ -47,6 +47,8 @@ export interface ToolsetsOptions {
   readonly config: Config;
   readonly sets: SourceSets;
   readonly events: Events;
+  /** Takes secrets out of what loaders say. */
+  redact(text: string): string;
 }
 
 /** A toolset in one context. */
@@ -82,7 +84,7 @@ export function checkCatalog(catalog: ToolSetCatalog): void {
 }
 
 export function createToolsets(options: ToolsetsOptions): Toolsets {
-  const { catalog, moduleLoaders, offered, isPrefixed, timeout, config, sets, events } = options;
+  const { catalog, moduleLoaders, offered, isPrefixed, timeout, config, sets, events, redact } = options;
   const keys = Object.keys(catalog);
   const places = new Map<string, Place>();
   const placeOf = new WeakMap<Loaded, Place>();
@@ -98,12 +100,15 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
     return place;
   }
 
+  function failure(key: string, why: string, cause?: unknown): ToolingError {
+    const text = redact(`The toolset "${key}" could not be loaded: ${why}. Try again later.`);
+    return new ToolingError('E_INTERNAL', text, { cause });
+  }
+
   /** What a loader gives, or why it gave nothing: that names it. */
   async function ask(key: string, module: string, context: LoaderContext): Promise<readonly unknown[]> {
-    const failed = (why: string, cause?: unknown) =>
-      new ToolingError('E_INTERNAL', `The toolset "${key}" could not be loaded: ${why}. Try again later.`, { cause });
     const loader = Object.hasOwn(moduleLoaders, module) ? moduleLoaders[module] : undefined;
-    if (loader === undefined) throw failed(`there is no loader "${module}"`);
+    if (loader === undefined) throw failure(key, `there is no loader "${module}"`);
     try {
       const given = await loader(context.value);
       if (isToolSource(given)) return [given];
@@ -111,7 +116,7 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
       return given;
     } catch (error) {
       events.emit('failure', { where: `loader "${module}" of the toolset "${key}"`, error });
-      throw failed(`its loader "${module}" failed: ${messageOf(error)}`, error);
+      throw failure(key, `its loader "${module}" failed: ${messageOf(error)}`, error);
     }
   }
 
@@ -131,8 +136,7 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
       return { toolset: key, ids: opened };
     } catch (error) {
       for (const id of opened) sets.release(id);
-      const text = `The toolset "${key}" could not be loaded: ${messageOf(error)}. Try again later.`;
-      throw new ToolingError('E_INTERNAL', text, { cause: error });
+      throw failure(key, messageOf(error), error);
     }
   }
 

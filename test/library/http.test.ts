@@ -1,4 +1,7 @@
 /** The addresses of a server with toolsets, and those of the program beside them. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
@@ -11,6 +14,7 @@ import {
   type McpServerHandle,
 } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { waitFor } from '../support/processes.ts';
 import { connect, ERAS, META, startServer, withId } from './support.ts';
 
 const catalog = {
@@ -183,6 +187,25 @@ it('tells endpoints of a server with permissions what their client has', async (
   const me = async (headers = {}) => (await fetch(server.url!.replace('/mcp', '/me'), { headers })).json();
   expect(await me(withId('me'))).toEqual({ clientId: 'me', allowedToolsets: ['core'], failedToolsets: ['broken'] });
   expect(await me()).toMatchObject({ allowedToolsets: [], failedToolsets: [] });
+});
+
+it('is one function for any server, and lets the program switch', async () => {
+  const server = await createMcpServer({ catalog, registerMetaTools: false, http: { customEndpoints } });
+  atEnd(() => server.close());
+  const own = createServer(await server.handler()).listen(0, '127.0.0.1');
+  atEnd(() => own.close());
+  await once(own, 'listening');
+  const url = `http://127.0.0.1:${(own.address() as AddressInfo).port}/mcp`;
+  const client = await connect(ERAS[0]!, url, withId('a'));
+  expect(await client.names()).toEqual([]);
+  expect(await server.enableToolset('a', 'core')).toMatchObject({ activeToolsets: ['core'] });
+  expect(await client.names()).toEqual(['core.ping']);
+  await waitFor(() => client.changes() === 1);
+  expect(await server.disableToolset('a', 'core')).toMatchObject({ activeCount: 0 });
+  await expect(server.enableToolset('a', 'cor')).rejects.toMatchObject({ reason: 'E_VALIDATION' });
+  const fixed = await createMcpServer({ catalog, startup: { toolsets: 'ALL' } });
+  atEnd(() => fixed.close());
+  await expect(fixed.disableToolset('a', 'core')).rejects.toThrow('There is nothing to switch here');
 });
 
 it('adds itself to an app of Fastify, beside the routes of that', async () => {
