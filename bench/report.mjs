@@ -24,6 +24,7 @@ const COLUMNS = {
   ],
   rest: [value('toolgate'), quotient('of MCP', ({ ofMcp }) => ofMcp), ...JUDGEMENT],
   dock: [...['stdio', 'worker'].map(value), quotient('worker/stdio', ({ ratios }) => ratios.worker), ...JUDGEMENT],
+  library: [value('toolgate'), quotient('of fewer', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
   governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 

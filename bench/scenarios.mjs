@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { httpUpstream, stdioUpstreams, toolgateCommand, whyNoToolgate } from './contenders.mjs';
 import { dockDrop, dockPython, dockTypescript } from './dock.mjs';
 import { governedCalls } from './governed.mjs';
+import { libraryClients } from './library.mjs';
 import { measure, measureGenerations, median, memories, middle, ratio, withField } from './measure.mjs';
 import { modernBig, modernCalls } from './modern.mjs';
 import { memoryOf, stop } from './processes.mjs';
@@ -117,6 +118,13 @@ export const SCENARIOS = [
     title: 'Policy, limits and audit (HTTP to stdio)',
     run: governedCalls,
     columns: 'governed',
+    fullOnly: true,
+  },
+  {
+    name: 'library',
+    title: 'Toolsets inside a program, each client with its own',
+    run: libraryClients,
+    columns: 'library',
     fullOnly: true,
   },
   {

@@ -7,19 +7,23 @@ import type { Figures } from './calls/figures.ts';
 import type { WatchedServer } from './calls/limits/lanes.ts';
 import type { Middleware } from './calls/middleware.ts';
 import type { ParkedCalls } from './calls/parked.ts';
+import type { ProgramDesk } from './calls/program.ts';
 import type { Tracer } from './calls/span.ts';
 import type { TaskDesk } from './calls/tasks.ts';
 import type { Catalog } from './catalog/catalog.ts';
+import type { Naming } from './catalog/names.ts';
 import type { Config, ServerConfig } from './config/config.ts';
 import type { Task } from './config/task.ts';
+import type { ProgramControl } from './controls/program.ts';
 import type { Events } from './events.ts';
 import type { LogLevel } from './protocol/levels.ts';
 import type { Reloading } from './reloading.ts';
 import type { FleetReport } from './sources/fleet.ts';
+import type { SourceSet, SourceSets } from './sources/sets.ts';
 import type { Vault } from './sources/vault.ts';
 import type { Shelf } from './store/shelf.ts';
 
-export interface Gateway {
+export interface Gateway extends ProgramDesk {
   readonly events: Events;
   readonly config: Config;
   readonly catalog: Catalog;
@@ -36,6 +40,10 @@ export interface Gateway {
   /** Serves these beside the servers of the configuration, instead of those that were given before. */
   serve(beside: Omit<Beside, 'close'>): FleetReport;
   join(options: CallerOptions): Caller;
+  /** Who we say we are. */
+  readonly identity: ServerIdentity;
+  /** What callers may be given for themselves; null without a host. */
+  readonly sets: SourceSets | null;
   /** Whether there is a namespace of that name with something in it that the agent may use. */
   knows(agent: string, namespace: string): boolean;
   /** Calls that wait for an answer of a client without a session. */
@@ -79,7 +87,28 @@ export interface Beside {
   close(): void;
 }
 
+/** Who we say we are. */
+export interface ServerIdentity {
+  readonly name: string;
+  readonly version: string;
+  readonly title?: string;
+}
+
+/** A program around the gateway that decides itself what each caller sees. */
+export interface Host {
+  readonly identity: ServerIdentity;
+  /** What models are told about the use of all of it; empty for nothing. */
+  readonly instructions: string;
+  /** How names are made of what callers are given. */
+  readonly naming: Naming;
+  readonly control: ProgramControl | null;
+  /** What the caller sees from its beginning; null for what everybody does. */
+  joined(caller: Caller): SourceSet | null;
+  left(caller: Caller): void;
+}
+
 export interface GatewayOptions {
+  readonly host?: Host;
   readonly beside?: Beside;
   /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
   readonly audit?: boolean;

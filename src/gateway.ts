@@ -2,17 +2,14 @@
  * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
  * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
  */
-
 import { agentLimits } from './access/agent-limits.ts';
-import { confirmationFor } from './access/confirm.ts';
 import { isHidden } from './access/find.ts';
 import { hasTimes, type Permission, permissionAt } from './access/permission.ts';
 import { isBarred, rulesFor } from './access/policy.ts';
 import { basePatterns } from './access/selection.ts';
 import { createSight } from './access/sight.ts';
-import { createApprovals } from './calls/approvals.ts';
+import { createApproving } from './calls/approving.ts';
 import { createAudit } from './calls/audit.ts';
-import type { Call } from './calls/call.ts';
 import { dispatch, NO_TICKET } from './calls/dispatch.ts';
 import { createFigures } from './calls/figures.ts';
 import { createGrants } from './calls/grants.ts';
@@ -24,6 +21,7 @@ import { createMiddlewareStack } from './calls/middleware.ts';
 import { createMinutes } from './calls/minutes.ts';
 import { createOpening } from './calls/opening.ts';
 import { createParkedCalls } from './calls/parked.ts';
+import { withProgramDesk } from './calls/program.ts';
 import { createRouting } from './calls/routing.ts';
 import type { Tracer } from './calls/span.ts';
 import { createSubscriptionDesk } from './calls/subscriptions.ts';
@@ -44,12 +42,12 @@ import { createReloading } from './reloading.ts';
 import { createRedactor } from './secrets/redact.ts';
 import { createFleet, type FleetReport, isComplete, reportText } from './sources/fleet.ts';
 import type { Guest } from './sources/guest.ts';
+import { createSourceSets } from './sources/sets.ts';
 import type { Source } from './sources/source.ts';
 import { createVault } from './sources/vault.ts';
-import { openApprovalBoard } from './store/approval-board.ts';
 import { openOfferStore } from './store/offers.ts';
-import { operatorKey } from './store/operator.ts';
 import { openVerdictStore } from './store/verdicts.ts';
+import { IDENTITY } from './version.ts';
 
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
@@ -60,7 +58,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   let config = initial;
   let beside: Omit<Beside, 'close'> = options.beside ?? { servers: [], namespaces: [] };
   const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
-  let controls = createControls(config.controls);
+  const { host = null } = options;
+  let controls = createControls(config.controls, host?.control);
   let catalog: Catalog = EMPTY_CATALOG;
   let namespaces: ReadonlySet<string> = new Set();
   const { views, sees, knows, allowed } = createSight({
@@ -94,14 +93,17 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     limits: config.limits,
     changed: scheduleSwap,
     updated: tellUpdate,
-    taskChanged: (source: Source, message: Message) => tasks.told(fleet.idOf(source), message),
+    taskChanged: (source: Source, message: Message) => tasks.told(idOf(source), message),
   };
   const fleet = createFleet(context);
+  const sets = host === null ? null : createSourceSets(context, { naming: host.naming, builtIn: () => controls.names });
+  const idOf = (source: Source) => fleet.idOf(source) ?? sets?.idOf(source);
   const macros = createMacroPlace(() => config.macros, {
     allowed: (by) => allowed(by.view().permission),
     call: (by, entry, args, id, sink) => routing.step(by as Member, entry, args, id, sink),
   });
-  const placeOf = (id: number) => (id === MACROS_ID ? macros : fleet.find(id));
+  const serverOf = (id: number) => (id < MACROS_ID ? sets?.find(id) : fleet.find(id));
+  const placeOf = (id: number) => (id === MACROS_ID ? macros : serverOf(id));
   const lanes = createLanes(config, {
     events,
     find: placeOf,
@@ -111,31 +113,17 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const grants = createGrants((agent) => {
     for (const member of members) if (member.agent === agent) member.look();
   });
-  const approvals = createApprovals({
-    events,
-    security: () => config.security,
-    redact,
-    openBoard: (decided) =>
-      openApprovalBoard(config.dataDir, () => operatorKey(process.env), {
-        decided,
-        note: (message) => events.emit('note', { source: 'toolgate', message }),
-      }),
-    refused: (call, { code }) => figures.refuse(call.by.usage, code),
-  });
-  const approve = {
-    hold: approvals.hold,
-    ruleFor: ({ by, entry, message }: Call) =>
-      by.isOperator ? null : confirmationFor(config.security.confirm, by.agent, entry, message),
-  };
+  const { approvals, approve } = createApproving({ config: () => config, events, redact, figures });
   const parked = createParkedCalls();
-  const tasks = createTaskDesk((id) => fleet.find(id));
-  const desk = createSubscriptionDesk<Member>((id) => fleet.find(id)?.source);
+  const tasks = createTaskDesk(serverOf);
+  const desk = createSubscriptionDesk<Member>((id) => serverOf(id)?.source);
   const own = createControlCalls({
     events,
     controls: () => controls,
     recorder: () => audit.recorder,
     figures,
     defaults,
+    program: host?.control ?? null,
     approving: {
       approvals,
       grants,
@@ -144,7 +132,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       catalog: () => catalog,
       isGrantable: (agent, entry) => config.policy !== null && !isBarred(rulesFor(config.policy, agent), entry),
     },
-    servers: (member) => fleet.statuses().filter((status) => sees(member, status)),
+    servers: (member) => statuses().filter((status) => sees(member, status)),
   });
 
   const routing = createRouting({
@@ -201,18 +189,21 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     figures,
     permissionOf: ({ agent, options }) => (options.operator === true ? null : permissionOf(agent)),
     viewOf: views.of,
-    introduce: (member) =>
-      introduce(
-        fleet.contributions().filter((one) => sees(member, one)),
-        config,
-        member.namespace,
-      ),
-    freshen: (kind) => fleet.freshen(kind),
+    introduce(member) {
+      const all = member.sources === null ? fleet.contributions() : sets!.contributions(member.sources.ids);
+      const seen = all.filter((one) => sees(member, one));
+      const said = introduce(seen, member.sources === null ? config : host!.naming, member.namespace);
+      return host === null || host.instructions === '' ? said : `${host.instructions}\n\n${said}`.trimEnd();
+    },
+    freshen: (member, kind) => (member.sources === null ? fleet.freshen(kind) : sets!.freshen(member.sources, kind)),
+    sets,
     call: (member, message, sink) =>
       tracer === null ? routing.call(member, message, sink) : traceCall(tracer, member, message, sink, routing.call),
-    tell: (guest, message) => fleet.tell(guest, message),
+    tell: ({ guest, sources }, message) =>
+      sources === null ? fleet.tell(guest, message) : sets!.tell(sources, guest, message),
     leave(member) {
       members.delete(member);
+      host?.left(member);
       desk.leave(member);
       fleet.leave(member.guest);
     },
@@ -223,12 +214,14 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   }
 
   function tellUpdate(source: Source, uri: string, guest: Guest | null): void {
-    const id = fleet.idOf(source);
+    const id = idOf(source);
     if (id === undefined) return;
     for (const [member, words] of desk.hearers(id, uri))
       if ((guest === null || member.guest === guest) && !isHidden(member.view(), words))
         member.options.updated?.(words);
   }
+
+  const statuses = () => [...fleet.statuses(), ...(sets?.statuses() ?? [])];
 
   function scheduleSwap(): void {
     swapTimer ??= setTimeout(swap, SWAP_PAUSE);
@@ -253,7 +246,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     config = next;
     learn(next.secrets());
     audit.apply(next.audit);
-    controls = createControls(next.controls);
+    controls = createControls(next.controls, host?.control);
     context.limits = next.limits;
     const base = basePatterns(next);
     defaults.rebase();
@@ -263,6 +256,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     fleet.revive();
     lanes.apply(next);
     swap();
+    sets?.renew();
     events.emit('config', { ok: true, message: reportText(report, next.notices) });
     return report;
   }
@@ -284,7 +278,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   });
   const opening = createOpening(tried, config.startWait, defaults.restore(), routing.retry);
 
-  return {
+  return withProgramDesk({
     events,
     get config() {
       return config;
@@ -313,9 +307,13 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     join(options) {
       const member = new Member(home, options);
       members.add(member);
-      if (allTried) member.look();
+      const own = host?.joined(member) ?? null;
+      if (own !== null) member.give(own);
+      else if (allTried) member.look();
       return member;
     },
+    identity: host?.identity ?? IDENTITY,
+    sets,
     knows: (agent, namespace) => namespaces.has(namespace) && knows(agent, namespace),
     parked,
     tasks,
@@ -328,9 +326,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     },
     figures,
     measure: () =>
-      measure({ figures, servers: fleet.statuses().map(lanes.watch), catalog, callers: members, audit: audit.figures }),
-    setLogLevel: (level) => fleet.setLogLevel(level),
-    statuses: () => fleet.statuses().map(lanes.watch),
+      measure({ figures, servers: statuses().map(lanes.watch), catalog, callers: members, audit: audit.figures }),
+    setLogLevel(level) {
+      fleet.setLogLevel(level);
+      sets?.setLogLevel(level);
+    },
+    statuses: () => statuses().map(lanes.watch),
     tried: () => Promise.all([tried, fleet.tried()]).then(swap),
     isReady: () => allTried && isComplete(config, fleet.statuses()),
     async close() {
@@ -341,9 +342,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       parked.close();
       grants.close();
       await approvals.close();
-      await fleet.close();
+      await Promise.all([fleet.close(), sets?.close()]);
       await lanes.close();
       await audit.close();
     },
-  };
+  });
 }

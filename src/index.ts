@@ -17,9 +17,22 @@ export { counter, type Family, gauge, type Labels, type Sample } from './calls/f
 export type { AgentFigures, CallKind, Counts, EntryFigures, Figures } from './calls/figures.ts';
 export type { BreakerState } from './calls/limits/breaker.ts';
 export type { WatchedServer } from './calls/limits/lanes.ts';
+export { type LocalCallOptions, type LocalDoor, openLocalDoor, type Progress } from './calls/local.ts';
 export { type LogCallsOptions, logCalls } from './calls/logging.ts';
 export { DRY_RUN } from './calls/macro-run.ts';
 export type { CallResult, Middleware, MiddlewareCall, Next } from './calls/middleware.ts';
+export type {
+  Asking,
+  ContentBlock,
+  ProgramCallOptions,
+  ResourceContents,
+  Seen,
+  SeenPrompt,
+  SeenResource,
+  SeenTemplate,
+  SeenTool,
+  ToolCallResult,
+} from './calls/program.ts';
 export { RelayedError } from './calls/relayed.ts';
 export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './calls/span.ts';
 export type { Duration, Outcome, TallyFigures } from './calls/tally.ts';
@@ -38,10 +51,17 @@ export type { TaskProfile, TaskRule, TaskRules } from './config/task-rules.ts';
 export { toLifetime } from './config/units.ts';
 export { refIdOf } from './controls/equip.ts';
 export { tokensOf } from './controls/toolset-report.ts';
+export type { HttpDoor, HttpDoorOptions } from './doors/http/door.ts';
+export type { Identify } from './doors/http/identity.ts';
 export { issuerTrouble } from './doors/http/issuer.ts';
-export { openHttpDoor } from './doors/http/open.ts';
-export type { HttpDoor, HttpDoorOptions } from './doors/http/server.ts';
-export { type LocalCallOptions, type LocalDoor, openLocalDoor } from './doors/local.ts';
+export { type ExpressMiddleware, expressMiddleware } from './doors/http/mount/express.ts';
+export { type FastifyPlugin, fastifyPlugin } from './doors/http/mount/fastify.ts';
+export { type FetchHandler, fetchHandler } from './doors/http/mount/fetch.ts';
+export { type HonoMiddleware, honoMiddleware } from './doors/http/mount/hono.ts';
+export { createHttpDoor, openHttpDoor } from './doors/http/open.ts';
+export type { ListeningDoor, ListenOptions } from './doors/http/server.ts';
+export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/visitor.ts';
+export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
 export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
@@ -51,6 +71,51 @@ export { type Following, followConfig } from './follow.ts';
 export { type FollowingSecrets, followSecrets } from './follow-secrets.ts';
 export { createGateway } from './gateway.ts';
 export type { Beside, Gateway, GatewayOptions } from './gateway-types.ts';
+export {
+  createMcpServer,
+  createPermissionBasedMcpServer,
+  type McpServerHandle,
+  mountToolsets,
+} from './library/create.ts';
+export {
+  type CustomEndpointDefinition,
+  type CustomEndpointHandler,
+  type CustomEndpointRequest,
+  defineEndpoint,
+  definePermissionAwareEndpoint,
+  type EndpointErrorResponse,
+  type HttpMethod,
+  type PermissionAwareEndpointHandler,
+  type PermissionAwareEndpointRequest,
+} from './library/endpoints.ts';
+export { ToolingError, type ToolingErrorCode } from './library/errors.ts';
+export type { Logger } from './library/logger.ts';
+export type { MountableServer, MountOptions, SdkServer } from './library/mount.ts';
+export type {
+  CreateMcpServerOptions,
+  CreatePermissionBasedMcpServerOptions,
+  HttpOptions,
+} from './library/options.ts';
+export type { FastifyLike, StartOptions } from './library/serve.ts';
+export type { ServerInfo } from './library/server-info.ts';
+export type { ToolsetStatus } from './library/status.ts';
+export { fromFolder, fromServer, type ServerWords } from './library/tool-sources.ts';
+export type {
+  AnyTool,
+  Authenticate,
+  AuthenticatedClient,
+  ClientRequest,
+  ExposurePolicy,
+  LoadedTools,
+  Mode,
+  ModuleLoader,
+  PermissionConfig,
+  SessionContextConfig,
+  SessionRequestContext,
+  ToolSetCatalog,
+  ToolSetDefinition,
+  ToolSource,
+} from './library/types.ts';
 export type { TraceContext } from './protocol/trace.ts';
 export { SHORTEST as SHORTEST_SECRET } from './secrets/forms.ts';
 export { environmentSecrets } from './secrets/known.ts';
@@ -86,6 +151,7 @@ export {
   defineTool,
   type JsonSchema,
   type LogLevel,
+  type McpToolDefinition,
   type StandardSchema,
   type ToolContext,
   type ToolDefinition,

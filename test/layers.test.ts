@@ -19,6 +19,7 @@ const rooms = [
   ['reloading.ts', 'gateway-types.ts', 'gateway.ts', 'follow.ts', 'follow-secrets.ts', 'folders.ts'],
   ['telemetry/'],
   ['doors/'],
+  ['library/'],
   ['manager/'],
   ['index.ts'],
   ['cli/'],

@@ -130,7 +130,7 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
   const code: ErrorCode = kind === 'resource' ? 'resource_unknown' : 'item_unknown';
   const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
   const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
-  const hint = didYouMean(name, new Set([...known, ...templates]));
+  const hint = view.controls.hint?.(kind, name) || didYouMean(name, new Set([...known, ...templates]));
   const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see what there is.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }

@@ -18,14 +18,25 @@ export interface Scene {
   permissionOf(agent: string): Permission | null;
 }
 
+/** A catalog that only some look at. */
+export interface Share {
+  catalog(): Catalog;
+}
+
 interface Seer {
+  /** What is its own to see; null for what everybody does. */
+  readonly sources: Share | null;
   readonly namespace: string | null;
   readonly tasks: readonly Task[];
   view(): View;
 }
 
 export interface Sight {
-  readonly views: Views;
+  readonly views: {
+    /** `share` is null for what everybody sees. */
+    of(share: Share | null, ...seen: Parameters<Views['of']>): View;
+    forget(): void;
+  };
   /** Whether there is anything of the server that the caller may use. */
   sees(seer: Seer, owner: Pick<Owner, 'key' | 'namespace'>): boolean;
   /** All that policy lets the caller use, whatever it works on or has switched on. */
@@ -35,20 +46,39 @@ export interface Sight {
 }
 
 export function createSight({ catalog, config, controls, permissionOf }: Scene): Sight {
-  const within = (permission: Permission | null, tasks: readonly Task[]) =>
-    planned(permitted(catalog(), permission), tasks, config().tasks.rules);
-  return {
-    views: createViews((permission, selection, namespace, tasks, plain) => {
+  const within = (all: Catalog, permission: Permission | null, tasks: readonly Task[]) =>
+    planned(permitted(all, permission), tasks, config().tasks.rules);
+  const viewsOf = (all: () => Catalog) =>
+    createViews((permission, selection, namespace, tasks, plain) => {
       const own = namespace === null && tasks.length === 0 && plain !== true ? controls() : NO_CONTROLS;
-      return buildView(namespaced(within(permission, tasks), namespace, config()), selection, own, permission);
-    }),
+      return buildView(namespaced(within(all(), permission, tasks), namespace, config()), selection, own, permission);
+    });
+  const common = viewsOf(catalog);
+  // Those of a catalog go with it.
+  let shares = new WeakMap<Catalog, Views>();
+
+  function viewsIn(share: Share): Views {
+    const all = share.catalog();
+    const known = shares.get(all) ?? viewsOf(() => all);
+    shares.set(all, known);
+    return known;
+  }
+
+  return {
+    views: {
+      of: (share, ...seen) => (share === null ? common : viewsIn(share)).of(...seen),
+      forget() {
+        common.forget();
+        shares = new WeakMap();
+      },
+    },
     sees(seer, { key, namespace }) {
       if (seer.namespace !== null && seer.namespace !== namespace) return false;
       const { permission } = seer.view();
       if (permission === null && seer.tasks.length === 0) return true;
-      return within(permission, seer.tasks).sources.has(key);
+      return within(seer.sources?.catalog() ?? catalog(), permission, seer.tasks).sources.has(key);
     },
-    allowed: (permission) => within(permission, []),
+    allowed: (permission) => within(catalog(), permission, []),
     knows(agent, namespace) {
       const permission = permissionOf(agent);
       return permission === null || isInhabited(permitted(catalog(), permission), namespace);

@@ -34,6 +34,8 @@ export interface ViewControls {
   alias(name: string): Entry | undefined;
   /** What to do to use an item that is there but not active. */
   advice(kind: Kind, name: string): string;
+  /** What to do about a name that nothing has; empty for nothing. */
+  hint?(kind: Kind, name: string): string;
 }
 
 /** `permission` is null where there are no policies; otherwise the catalog holds nothing that it forbids. */

@@ -100,6 +100,10 @@ export class Call extends Relay implements Request, Ticket {
     return this.message.method;
   }
 
+  get agent(): string {
+    return this.by.agent;
+  }
+
   get token(): Buffer | null {
     return tokenOf(this.message);
   }

@@ -8,6 +8,7 @@ import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import type { Guest } from '../sources/guest.ts';
+import type { SourceSet } from '../sources/sets.ts';
 import type { Usage } from './figures.ts';
 
 /** The kind of door that a caller came in by. */
@@ -54,6 +55,10 @@ export interface Caller {
   readonly revision: string | null;
   /** The one that it sees; null where it sees all of them. */
   readonly namespace: string | null;
+  /** What is its own to see, and nothing else is; null where it sees what everybody does. */
+  readonly sources: SourceSet | null;
+  /** Sees this from here on, and is told of what changed by that. */
+  give(sources: SourceSet): void;
   /** Where its calls are counted. */
   readonly usage: Usage;
   view(): View;

@@ -9,6 +9,7 @@ import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
 import { createMute, type Guest } from '../sources/guest.ts';
+import type { SourceSet, SourceSets } from '../sources/sets.ts';
 import type { Caller, CallerOptions, Way } from './caller.ts';
 import type { FigureDesk, Usage } from './figures.ts';
 import type { SubscriptionDesk } from './subscriptions.ts';
@@ -30,6 +31,7 @@ export interface Home {
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
   viewOf(
+    sources: SourceSet | null,
     permission: Permission | null,
     selection: Selection,
     namespace: string | null,
@@ -37,9 +39,11 @@ export interface Home {
     plain: boolean,
   ): View;
   introduce(member: Member): string;
-  freshen(kind: Kind): void;
+  freshen(member: Member, kind: Kind): void;
+  /** Those that callers have for themselves. */
+  readonly sets: Pick<SourceSets, 'take' | 'drop'> | null;
   call(member: Member, message: Message, sink: Sink): Ticket;
-  tell(guest: Guest, message: Buffer): void;
+  tell(member: Member, message: Buffer): void;
   leave(member: Member): void;
 }
 
@@ -56,6 +60,7 @@ export class Member implements Caller {
   readonly options: CallerOptions;
   readonly guest: Guest;
   readonly usage: Usage;
+  sources: SourceSet | null = null;
   /** Null: follows the default. */
   selection: Selection | null = null;
   /** Forgotten at every change, so that a call looks into nothing but a field. */
@@ -97,7 +102,7 @@ export class Member implements Caller {
       const permission = this.home.permissionOf(this);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
       const isPlain = this.options.controls === false;
-      this.current = this.home.viewOf(permission, this.chosen, this.namespace, this.tasks, isPlain);
+      this.current = this.home.viewOf(this.sources, permission, this.chosen, this.namespace, this.tasks, isPlain);
     }
     return this.current;
   }
@@ -109,7 +114,7 @@ export class Member implements Caller {
 
   /** The caller looks at a list. */
   note(kind: Kind): void {
-    this.home.freshen(kind);
+    this.home.freshen(this, kind);
     const list = listOf(kind);
     this.told[list] = fingerprint(this.view(), list);
   }
@@ -136,11 +141,26 @@ export class Member implements Caller {
   }
 
   tell(message: Buffer): void {
-    this.home.tell(this.guest, message);
+    this.home.tell(this, message);
   }
 
   leave(): void {
     this.home.leave(this);
+    this.#take(null);
+  }
+
+  give(sources: SourceSet): void {
+    if (sources === this.sources) return;
+    this.#take(sources);
+    this.look();
+  }
+
+  #take(sources: SourceSet | null): void {
+    const before = this.sources;
+    this.sources = sources;
+    // In this order, so that what both have in common is not let go in between.
+    if (sources !== null) this.home.sets?.take(sources, this);
+    if (before !== null) this.home.sets?.drop(before, this);
   }
 
   /** Other patterns are in force. */

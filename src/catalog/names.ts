@@ -8,6 +8,8 @@ export interface Naming {
   readonly names: 'join' | 'flat';
   /** Names longer than this are shortened; null lets them be. */
   readonly nameLimit: number | null;
+  /** What stands between a namespace and a name; an underscore unless it is said. */
+  readonly separator?: string;
 }
 
 export const JOINED: Naming = { names: 'join', nameLimit: null };
@@ -16,18 +18,18 @@ const HASH_LENGTH = 8;
 /** An underscore and a hash. */
 const SUFFIX_LENGTH = 1 + HASH_LENGTH;
 
-function joinName(namespace: string, name: string): string {
-  return namespace === '' ? name : `${namespace}_${name}`;
+function joinName(namespace: string, name: string, { separator = '_' }: Naming): string {
+  return namespace === '' ? name : `${namespace}${separator}${name}`;
 }
 
 /** What every exposed name of a tool or prompt of that namespace begins with. */
 export function prefixOf(namespace: string, naming: Naming): string {
-  return respell(joinName(namespace, ''), naming);
+  return respell(joinName(namespace, '', naming), naming);
 }
 
 /** The name of an item, if nobody has it yet. URIs are read as such, and only get the prefix. */
 export function exposedName(kind: Kind, namespace: string, name: string, naming: Naming): string {
-  const joined = joinName(namespace, name);
+  const joined = joinName(namespace, name, naming);
   if (kind === 'resource' || kind === 'template') return joined;
   const respelled = respell(joined, naming);
   const { nameLimit } = naming;
@@ -49,7 +51,7 @@ export function nextName(taken: string, source: string, name: string, attempt: n
 /** Whether a server of that namespace could have an item of that name. */
 export function mayBeNamed(exposed: string, namespace: string, naming: Naming): boolean {
   const { nameLimit } = naming;
-  const whole = [joinName(namespace, ''), prefixOf(namespace, naming)];
+  const whole = [joinName(namespace, '', naming), prefixOf(namespace, naming)];
   const kept = nameLimit === null ? Number.POSITIVE_INFINITY : nameLimit - SUFFIX_LENGTH;
   return whole.some((prefix) => exposed.startsWith(prefix.length <= kept ? prefix : cut(prefix, kept)));
 }

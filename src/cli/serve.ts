@@ -6,7 +6,7 @@ import {
   followSecrets,
   type Gateway,
   GatewayError,
-  type HttpDoor,
+  type ListeningDoor,
   openHttpDoor,
 } from '../index.ts';
 import type { Options } from './commands.ts';
@@ -53,12 +53,12 @@ function readPort(text: string): number {
 }
 
 /** What trusting the header means here. */
-function trustText({ url, isOpen }: HttpDoor): string {
+function trustText({ url, isOpen }: ListeningDoor): string {
   if (!isOpen) return 'http.trust_agent_header is on: whoever has BEARER_TOKEN may come as any agent.';
   return `http.trust_agent_header is on and no credential is configured: whoever reaches ${url} may use every tool, as any agent.`;
 }
 
-function connectText({ url, isOpen }: HttpDoor, token: boolean, { controls, http }: Config): string {
+function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls, http }: Config): string {
   // With JWTs alone clients find out by themselves where to get one.
   const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
   const headers = { Authorization: `Bearer \${${variable}}` };

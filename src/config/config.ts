@@ -43,6 +43,10 @@ export type Launch =
       readonly isolation: Isolation;
       /** Bytes; null for any number. */
       readonly memory: number | null;
+    }
+  | {
+      /** Functions of the program itself: nothing is started. */
+      readonly kind: 'inline';
     };
 
 /** Whether processes of folders are kept apart by bubblewrap: where it works, always or not at all, or never. */

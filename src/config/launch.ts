@@ -101,6 +101,7 @@ export function secretsIn(launch: Launch): string[] {
 }
 
 function textsOf(launch: Launch): string[] {
+  if (launch.kind === 'inline') return [];
   if (launch.kind === 'http') return [launch.url, ...Object.values(launch.headers)];
   const env = Object.values(launch.env);
   return launch.kind === 'folder' ? [...env, ...Object.values(launch.defaults)] : [launch.file, ...launch.args, ...env];
@@ -118,6 +119,7 @@ export function secretsInArguments(launch: Launch): string[] {
 
 /** A launch with its secrets in it. Kept by nobody: it is made for the start of a server. */
 export function fillLaunch(launch: Launch, lookUp: (name: string) => string | undefined): Launch {
+  if (launch.kind === 'inline') return launch;
   const fill = (text: string) => fillIn(text, lookUp);
   const fillAll = (map: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(map).map(([name, text]) => [name, fill(text)]));

@@ -7,6 +7,7 @@ import { requireChoice } from './arguments.ts';
 import type { ControlContext, Outcome } from './control.ts';
 import { EQUIP_RUNS } from './equip.ts';
 import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
+import type { ProgramControl } from './program.ts';
 
 export interface Controls extends ViewControls {
   /** Names that no server can have. */
@@ -15,17 +16,21 @@ export interface Controls extends ViewControls {
   run(name: string, context: ControlContext, args: unknown): Outcome | Promise<Outcome>;
 }
 
-export function createControls(controls: readonly Control[]): Controls {
+/** `program` are those of the program around, which runs them itself. */
+export function createControls(controls: readonly Control[], program: ProgramControl | null = null): Controls {
+  const own = program?.entries ?? [];
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
   const approving = approvalEntries(controls);
   return {
     names: [
+      ...own.map(({ name }) => name),
       ...(activates ? [ACTIVATE] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
       ...approving.map(({ name }) => name),
     ],
     entries: (catalog, selection) => [
+      ...own,
       ...(activates ? [activateEntry(catalog, selection)] : []),
       ...(equips ? EQUIP_ENTRIES : []),
       ...approving,
@@ -40,6 +45,7 @@ export function createControls(controls: readonly Control[]): Controls {
       if (equips && kind === 'tool') return 'Equip a toolset that has it first: call equip-toolset, or build-toolset.';
       return `Add "${name}" to active_toolsets in the configuration to use it.`;
     },
+    hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
       if (name !== ACTIVATE) return EQUIP_RUNS[name as EquipTool](context, args);
       requireChoice(context);

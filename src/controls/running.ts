@@ -7,10 +7,11 @@ import type { Member } from '../calls/member.ts';
 import type { Events } from '../events.ts';
 import { parseParams } from '../protocol/message.ts';
 import { type ApprovalDesk, runApprovalTool } from './approval-tools.ts';
-import type { ServerState } from './control.ts';
+import type { Outcome as ControlOutcome, ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultChoice } from './default-choice.ts';
 import { createControlDesk } from './desk.ts';
+import type { ProgramControl } from './program.ts';
 import { tellEquipped, tellingShelf } from './telling-shelf.ts';
 
 export interface ControlOffice {
@@ -20,6 +21,8 @@ export interface ControlOffice {
   recorder(): Recorder | null;
   readonly figures: FigureDesk;
   readonly defaults: DefaultChoice;
+  /** Those of the program around; null for none. */
+  readonly program: ProgramControl | null;
   /** Where a person is asked. */
   readonly approving: ApprovalDesk;
   /** The servers that the caller may know of. */
@@ -36,6 +39,7 @@ export function createControlCalls({
   recorder,
   figures,
   defaults,
+  program,
   approving,
   servers,
 }: ControlOffice): ControlCalls {
@@ -51,6 +55,12 @@ export function createControlCalls({
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
       isFixed: member.options.toolset !== undefined,
     };
+  }
+
+  async function runOwn(own: ProgramControl, member: Member, name: string, args: unknown): Promise<ControlOutcome> {
+    const result = await own.run(member, name, args);
+    // What it has switched on meanwhile stays.
+    return { selection: member.chosen, result };
   }
 
   function choose(member: Member, selection: Selection): void {
@@ -73,7 +83,9 @@ export function createControlCalls({
       call.begin();
       if (runApprovalTool(approving, member, call)) return;
       const args = parseParams(message).arguments;
-      const work = () => controls().run(entry.name, contextOf(member), args);
+      const own = program?.entries.includes(entry) ? program : null;
+      const work = () =>
+        own === null ? controls().run(entry.name, contextOf(member), args) : runOwn(own, member, entry.name, args);
       desk.run(member.shares ? defaults : member, entry.name, work, {
         outcome({ selection, result }) {
           choose(member, selection);

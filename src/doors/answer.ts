@@ -50,6 +50,8 @@ const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
 
 /** The client that an answer is for. */
 export interface Client {
+  /** Who we are to it. */
+  readonly identity: object;
   /** The server asks the client something back. */
   ask(answer: Answer, question: Question): void;
   /** The server's result is none yet: it wants answers to what it asks first, in the same request sent again. */
@@ -176,7 +178,7 @@ export class Answer implements Holder {
   /** A result of Toolgate's own. */
   own(result: Buffer): void {
     if (this.era === 'legacy') this.finish(resultReply(this.id, result));
-    else this.finish(modernReply(this.id, this.message.method, result, true));
+    else this.finish(modernReply(this.id, this.message.method, result, this.client.identity));
   }
 
   translate(original: Parts, result: Buffer | GatewayError | typeof ASKS): void {

@@ -90,6 +90,10 @@ export class ModernPeer implements Client {
     });
   }
 
+  get identity(): object {
+    return this.#gateway.identity;
+  }
+
   get inFlight(): number {
     return this.#running.length;
   }

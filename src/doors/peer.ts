@@ -17,7 +17,6 @@ import { type Question, unanswerable } from '../protocol/question.ts';
 import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions.ts';
 import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { withoutTasks } from '../protocol/task.ts';
-import { IDENTITY } from '../version.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
 import {
   after,
@@ -80,6 +79,10 @@ export class Peer implements Client {
     this.#gateway = gateway;
     this.#options = options;
     this.principal = options.principal ?? options.agent;
+  }
+
+  get identity(): object {
+    return this.#gateway.identity;
   }
 
   /** The revision agreed on; null before `initialize`. */
@@ -302,7 +305,7 @@ export class Peer implements Client {
         toBytes({
           protocolVersion: this.#revision,
           capabilities: this.#hasTasks ? LEGACY_CAPABILITIES : CAPABILITIES,
-          serverInfo: IDENTITY,
+          serverInfo: this.identity,
           ...(instructions !== '' && { instructions }),
         }),
       );
@@ -333,8 +336,8 @@ const EMPTY = toBytes({});
 const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
 
 /** Hands a message to the peer, whichever kind it is. */
-export function deliver(peer: Peer, message: Message, exchange: () => Exchange): void {
-  if (isRequest(message)) peer.request(message, exchange());
+export function deliver(peer: Peer, message: Message, exchangeFor: (message: Message) => Exchange): void {
+  if (isRequest(message)) peer.request(message, exchangeFor(message));
   else peer.accept(message);
 }
 

@@ -1,19 +1,13 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import type { Writable } from 'node:stream';
-import { GatewayError, toGatewayError } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import type { Gateway } from '../gateway-types.ts';
-import { modernErrorObject } from '../protocol/bridge.ts';
-import { claimedRevision, readAudience, requireModern } from '../protocol/envelope.ts';
 import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';
-import { readBatch, readMessage } from '../protocol/read.ts';
-import { allowsBatch } from '../protocol/revisions.ts';
-import { errorObject, errorReply, type Reply, writeReply } from '../protocol/rpc.ts';
+import { type Reply, writeReply } from '../protocol/rpc.ts';
 import { type Exchange, SLOW } from './answer.ts';
-import { ModernPeer } from './modern.ts';
-import { deliver, Peer } from './peer.ts';
+import { openChannel } from './channel.ts';
 
 export interface StdioDoor {
   /** Resolves when the client has closed its end. */
@@ -61,75 +55,34 @@ export function openStdioDoor(
       output.once('drain', goOn);
     },
   };
-  const peer = new Peer(gateway, { agent, door: 'stdio', selection: 'default', notify: write });
-  let modern: ModernPeer | null = null;
-  const refuse = (error: unknown, id: string | null) => {
-    const known = toGatewayError(error);
-    const inSession = modern === null || peer.revision !== null;
-    answer(inSession ? errorReply(id ?? 'null', errorObject(known)) : errorReply(id, modernErrorObject(known)));
-  };
-
-  const receiveOne = (bytes: Buffer) => {
-    let message: Message | null = null;
-    try {
-      message = readMessage(bytes, gateway.config.limits.depth);
-      // How the client opens decides. One that has opened a session stays with it.
-      if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
-      else deliver(peer, message, () => exchange);
-    } catch (error) {
-      refuse(error, message !== null && isRequest(message) ? idText(message) : null);
-    }
-  };
-
-  const receiveModern = (message: Message) => {
-    // Asking what there is may be how a client finds out that it wants a session after all.
-    if (message.method === 'initialize' && !claimsRevision(message)) {
-      deliver(peer, message, () => exchange);
-      return;
-    }
-    modern ??= new ModernPeer(gateway, { agent, door: 'stdio', selection: 'default', alone: true });
-    if (!isRequest(message)) {
-      modern.accept(message);
-      return;
-    }
-    const audience = readAudience(message);
-    requireModern(claimedRevision(message), gateway.config.revisions);
-    modern.request(message, audience, exchange, null);
-  };
-  const receive = (line: Buffer) => {
-    if (peer.revision === null || !allowsBatch(peer.revision)) {
-      receiveOne(line);
-      return;
-    }
-    try {
-      for (const part of readBatch(line) ?? [line]) receiveOne(part);
-    } catch (error) {
-      refuse(error, null);
-    }
-  };
+  const channel = openChannel(
+    gateway,
+    { agent, door: 'stdio', selection: 'default' },
+    {
+      exchange,
+      notify: write,
+      end() {
+        open = false;
+      },
+    },
+  );
   const reader = createLineReader(gateway.config.limits.body, {
-    line: receive,
-    parts: (parts) => receive(join(parts)),
+    line: channel.receive,
+    parts: (parts) => channel.receive(join(parts)),
     tooLong: (limit) =>
-      refuse(
+      channel.refuse(
         new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`),
-        null,
       ),
   });
 
-  const leave = () => {
-    modern?.close();
-    open = false;
-    peer.close();
-  };
   const ended = new Promise<void>((resolve) => {
     const end = () => {
-      leave();
+      channel.close();
       resolve();
     };
     // Requests piped in from a script end at once; what they asked for is still printed.
     const finish = (deadline: number) => {
-      if (peer.inFlight + (modern?.inFlight ?? 0) === 0 || Date.now() > deadline) end();
+      if (channel.inFlight === 0 || Date.now() > deadline) end();
       else setTimeout(finish, 10, deadline);
     };
     input.on('data', (chunk: Buffer) => reader.push(chunk));
@@ -143,6 +96,6 @@ export function openStdioDoor(
   });
   return {
     ended,
-    close: leave,
+    close: channel.close,
   };
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../errors.ts';
+import { IDENTITY } from '../version.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from './bridge.ts';
 import { join, type Parts } from './parts.ts';
 
@@ -149,7 +150,7 @@ describe('an answer for a modern client', () => {
   });
 
   it('is signed where it is our own', () => {
-    const { result } = parse(modernReply('1', 'tools/call', Buffer.from('{"content":[]}'), true));
+    const { result } = parse(modernReply('1', 'tools/call', Buffer.from('{"content":[]}'), IDENTITY));
     expect(result).toEqual({
       resultType: 'complete',
       content: [],

@@ -3,7 +3,6 @@
  * asks for is written in front, what it does not know is cut out.
  */
 import { type ErrorCode, GatewayError } from '../errors.ts';
-import { IDENTITY } from '../version.ts';
 import { WRAPPER } from './definition.ts';
 import { decodeString, findMember, JsonError, type Member, skipSpace, skipString, skipValue, splice } from './json.ts';
 import { LONG } from './long.ts';
@@ -26,11 +25,19 @@ const COMPLETE = '"resultType":"complete"';
 const NOT_KEPT = `${COMPLETE},"ttlMs":0,"cacheScope":"private"`;
 const CLOSE_BRACE = 0x7d;
 
-const SIGNATURE = `,"_meta":{"${SERVER_INFO}":${JSON.stringify(IDENTITY)}}`;
+// The same object every time, so it is printed once.
+const signatures = new WeakMap<object, string>();
 
-/** The answer with a result of the earlier revisions, for a modern client. One of our own, which has no `_meta`, is signed. */
-export function modernReply(id: string, method: string, result: Parts, isOwn = false): Reply {
-  const fields = (KEEPABLE.has(method) ? NOT_KEPT : COMPLETE) + (isOwn ? SIGNATURE : '');
+function signatureOf(identity: object): string {
+  const known = signatures.get(identity) ?? `,"_meta":{"${SERVER_INFO}":${JSON.stringify(identity)}}`;
+  signatures.set(identity, known);
+  return known;
+}
+
+/** The answer with a result of the earlier revisions, for a modern client. One of our own, which has no `_meta`, is signed by who we are. */
+export function modernReply(id: string, method: string, result: Parts, identity: object | null = null): Reply {
+  const isOwn = identity !== null;
+  const fields = (KEEPABLE.has(method) ? NOT_KEPT : COMPLETE) + (isOwn ? signatureOf(identity) : '');
   const parts = Buffer.isBuffer(result) ? [result] : result;
   if (!isOwn && sizeOf(result) > LONG && hasMember(parts[0]!)) return longReply(id, fields, parts);
   const whole = join(result);

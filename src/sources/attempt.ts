@@ -169,6 +169,7 @@ async function connect(
     const { openFolder } = await import('./folder.ts');
     return openFolder(launch, { ...options, startTimeout, stderr, isClosed }, events);
   }
+  if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions are not connected to.');
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
   if (sse) return (await import('./sse.ts')).openSse(launch, options, events);
   return (await import('./http.ts')).openHttp(launch, options, events);

@@ -61,6 +61,8 @@ export interface Request {
   readonly totalTimeout: number;
   /** Whose it is; null for what is asked on behalf of all. */
   readonly guest: Guest | null;
+  /** By whom, where a tool may know that. */
+  readonly agent?: string;
   readonly sink: Sink;
   /** Whether only the first process of the server will do, because what it is about lives there. */
   readonly pinned?: boolean;

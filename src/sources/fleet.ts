@@ -5,7 +5,7 @@
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
-import type { Config, ServerConfig } from '../config/config.ts';
+import type { Config, Launch, ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
 import type { Guest } from './guest.ts';
@@ -43,7 +43,7 @@ export function reportText({ started, replaced, stopped }: FleetReport, notices:
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;
-  readonly kind: 'stdio' | 'http' | 'folder';
+  readonly kind: Launch['kind'];
   readonly description: string;
   readonly required: boolean;
   readonly present: boolean;

@@ -30,6 +30,7 @@ export interface Pending {
   readonly size: number;
   add(request: Request): Waiting;
   has(id: number): boolean;
+  all(): readonly Waiting[];
   /** Takes a request out without an answer; false where it is out already. */
   withdraw(id: number): boolean;
   /** Hands a response to whoever waits for it, if anybody does. `id` is for one that does not name its request. */
@@ -211,13 +212,12 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
   };
   const { waiting } = table;
   const elicitations = createElicitations();
-  let era: Era = 'legacy';
 
   function settleError(entry: Entry, error: Buffer): void {
-    const refusal = readRefusal(error, era);
+    const refusal = readRefusal(error, pending.era);
     if (refusal === null) {
       for (const params of requiredUrls(error)) elicitations.note(params, entry.request.guest);
-      entry.request.sink.error(error, era);
+      entry.request.sink.error(error, pending.era);
     } else entry.next = refused(entry.request, refusal);
   }
 
@@ -244,13 +244,8 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     return id === null ? all.filter(mayAsk) : [];
   }
 
-  return {
-    get era() {
-      return era;
-    },
-    set era(next) {
-      era = next;
-    },
+  const pending: Pending = {
+    era: 'legacy',
     get size() {
       return waiting.size;
     },
@@ -261,6 +256,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       return entry;
     },
     has: (id) => waiting.get(id) !== undefined,
+    all: () => waiting.all(),
     withdraw: (id) => waiting.take(id) !== undefined,
     settle(message, id) {
       const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
@@ -274,7 +270,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       }
       const { sink, method } = entry.request;
       // Anything else, passed on, would be no response: the caller would not recognise it and wait for ever.
-      if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), era);
+      if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), pending.era);
       else if (isErrorObject(bytes, errorStart, errorEnd)) settleError(entry, bytes.subarray(errorStart, errorEnd));
       else
         sink.fail(
@@ -287,7 +283,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     deliver(id, result) {
       const entry = waiting.take(id);
       if (entry === undefined) ghosts.answered(id);
-      else entry.request.sink.result(result, era);
+      else entry.request.sink.result(result, pending.era);
     },
     log(message, id) {
       const { bytes, paramsStart, paramsEnd } = message;
@@ -346,4 +342,5 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       for (const { id } of waiting.all()) waiting.take(id)?.request.sink.fail(error);
     },
   };
+  return pending;
 }

@@ -1,4 +1,5 @@
 /** What a TypeScript tool file exports. Any object of this shape is a tool; `defineTool` only adds the types. */
+import type { Zod3 } from './host/zod3.ts';
 
 /** A schema of zod, arktype, valibot or any other library that follows https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -65,6 +66,8 @@ export interface ToolContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly requestId: string;
   readonly namespace: string;
+  /** Who calls. Known where the tool runs inside of a program, with `createMcpServer`; a worker is not told. */
+  readonly clientId?: string | undefined;
 }
 
 export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output extends AnySchema = JsonSchema> {
@@ -86,6 +89,31 @@ export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output ext
   execute(input: ToolInput<Input>, context: ToolContext): ToolOutput<Output> | Promise<ToolOutput<Output>>;
 }
 
+/** What stands between the braces of `z.object({ … })`. */
+export type ToolShape = { readonly [argument: string]: StandardSchema | Zod3 };
+
+/** What a handler gets of its arguments. */
+export type HandlerInput<Schema> = [Schema] extends [ToolShape]
+  ? { [Key in keyof Schema]: ToolInput<Schema[Key]> }
+  : ToolInput<Schema>;
+
+/** A tool whose function is called `handler`. */
+export interface McpToolDefinition<
+  // biome-ignore lint/suspicious/noExplicitAny: any schema, and then any arguments
+  Schema = any,
+> {
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  /** JSON Schema, a Standard Schema (zod, arktype, valibot, …), or a shape of such schemas. */
+  readonly inputSchema?: Schema;
+  readonly outputSchema?: StandardSchema | JsonSchema;
+  readonly annotations?: ToolDefinition['annotations'];
+  readonly timeoutMs?: number;
+  // biome-ignore lint/suspicious/noExplicitAny: the schema decides, where it can
+  handler(args: 0 extends 1 & Schema ? any : HandlerInput<Schema>, context: ToolContext): unknown;
+}
+
 /**
  * The same object, with types: arguments are inferred from the schema.
  *
@@ -98,6 +126,9 @@ export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output ext
  */
 export function defineTool<const Input extends AnySchema, const Output extends AnySchema = JsonSchema>(
   tool: ToolDefinition<Input, Output>,
-): ToolDefinition<Input, Output> {
+): ToolDefinition<Input, Output>;
+/** The same for one whose function is called `handler`. */
+export function defineTool<const Schema>(tool: McpToolDefinition<Schema>): McpToolDefinition<Schema>;
+export function defineTool<Tool>(tool: Tool): Tool {
   return tool;
 }

@@ -237,15 +237,20 @@ describe('which objects are tools', () => {
         export const shape = { description: 'x', inputSchema: { a: z.string() }, execute() {} };
         export const date = { description: 'x', inputSchema: z.object({ at: z.date() }), execute() {} };`,
     });
-    expect(worker.tools.map(({ name }) => name)).toEqual(['dup', 'fine']);
-    expect(worker.failed.map(({ line }) => line)).toEqual([4, 6, 2, 3, 5]);
+    expect(worker.tools.map(({ name }) => name)).toEqual(['dup', 'fine', 'shape']);
+    expect(worker.failed.map(({ line }) => line)).toEqual([4, 6, 2, 3]);
     expect(worker.failed.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^The tool "not a name": is no name/),
       expect.stringContaining('cannot be written as JSON Schema: Date'),
       'The tool "dup" is in a.ts already; rename one.',
       expect.stringContaining('The tool "noText": has no description'),
-      expect.stringContaining('write z.object({ … }) around it'),
     ]);
+    expect(worker.tools[2]!.inputSchema).toEqual({
+      type: 'object',
+      properties: { a: { type: 'string' } },
+      required: ['a'],
+    });
+    expect((await worker.error('shape', { a: 1 })).message).toMatch(/^The arguments do not fit: a: /);
   });
 });
 

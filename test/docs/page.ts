@@ -42,7 +42,7 @@ export interface Sandbox {
   shell(script: string, cwd?: string): Promise<{ output: string; code: number }>;
 }
 
-/** Checks a block with words of the page's own; `printed` is what the block before it printed. */
+/** Checks a block with words of the page's own; `printed` is what the block before it printed. A text that it gives takes the place of that. */
 export type Check = (text: string, sandbox: Sandbox, printed: string) => unknown;
 
 export async function runPage(page: string, checks: Record<string, Check> = {}): Promise<void> {
@@ -123,8 +123,10 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     const { language, tags } = block;
     const text = sandbox.real(block.text);
     const own = checks[tags[0] ?? language];
-    if (own !== undefined) await own(text, sandbox, printed);
-    else if (language === 'sh') await runShell(text, tags);
+    if (own !== undefined) {
+      const said = await own(text, sandbox, printed);
+      if (typeof said === 'string') printed = said;
+    } else if (language === 'sh') await runShell(text, tags);
     else if (language === 'console') await runConsole(text);
     else if (language === 'text' && tags[0] === 'output') expect(printed).toMatch(toPattern(text));
     else if (language === 'text' && tags[0] === 'layout') expect(text).toContain('──');

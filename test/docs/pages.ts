@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'vitest';
+import { embeddingChecks } from './embedding.ts';
 import { entryChecks } from './entries.ts';
 import { figureChecks } from './figures.ts';
 import { manifestChecks } from './manifests.ts';
@@ -10,7 +11,14 @@ import { probeChecks } from './probes.ts';
 import { secretChecks } from './secrets.ts';
 
 const PARTS = 4;
-const checks = { ...figureChecks, ...probeChecks, ...secretChecks, ...entryChecks, ...manifestChecks };
+const checks = {
+  ...figureChecks,
+  ...probeChecks,
+  ...secretChecks,
+  ...entryChecks,
+  ...manifestChecks,
+  ...embeddingChecks,
+};
 
 export function runPart(part: number): void {
   const pages = readdirSync(join(root, 'docs')).filter((_, i) => i % PARTS === part);

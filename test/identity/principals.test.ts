@@ -190,12 +190,23 @@ describe('modern clients', () => {
   it('are forgotten beyond a number, those first who have not come for longest', async () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
-    const peers = createModernPeers(own, 10);
+    const peers = createModernPeers(own, { most: 10 });
     const regular = peers.of(visitor('regular'));
     for (let i = 0; i < 100; i++) {
       peers.of(visitor(`passer-by-${i}`));
       expect(peers.of(visitor('regular'))).toBe(regular);
       expect(peers.size).toBeLessThanOrEqual(10);
     }
+  });
+
+  it('are forgotten after a time, where there is one', () => {
+    const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
+    atEnd(() => own.close());
+    const peers = createModernPeers(own, { ttl: 1_000 });
+    const before = peers.of(visitor('one'));
+    peers.sweep(Date.now());
+    expect(peers.of(visitor('one'))).toBe(before);
+    peers.sweep(Date.now() + 2_000);
+    expect(peers.size).toBe(0);
   });
 });

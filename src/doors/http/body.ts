@@ -34,7 +34,7 @@ export class Post {
 // The state hangs on the request and the listeners are made once: closures for every request, which live as long as node
 // keeps the request, would be most of what the garbage collector has to do here.
 const POST = Symbol('post');
-type Carrier = IncomingMessage & { [POST]?: Post | null };
+type Carrier = IncomingMessage & { [POST]?: Post | null; readonly body?: unknown };
 
 /** Returns what starts the reading. `done` is called once for each POST, with its body or with what is wrong with it. */
 export function createBodyReader(
@@ -70,11 +70,29 @@ export function createBodyReader(
       done(post, tooLarge(limit()));
       return;
     }
+    // In somebody else's server it may have been read before it came here.
+    if (request.readableEnded) {
+      done(post, alreadyRead(request, limit()));
+      return;
+    }
     request[POST] = post;
     request.on('data', onData);
     request.on('end', onEnd);
     request.on('error', ignore);
   };
+}
+
+/** What the one who read it has made of it: text, bytes, or values that are printed again. */
+function alreadyRead({ body, headers }: Carrier, limit: number): Buffer | GatewayError {
+  // Frameworks that found nothing to read leave nothing, or an empty object.
+  if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0)) return EMPTY;
+  if (body === undefined)
+    return new GatewayError(
+      'usage',
+      'The body was read before it came to the gateway, and is not in request.body. Mount the gateway before whatever reads it.',
+    );
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  return bytes.length > limit ? tooLarge(limit) : bytes;
 }
 
 function tooLarge(limit: number): GatewayError {

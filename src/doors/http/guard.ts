@@ -19,10 +19,18 @@ export interface Guard {
 
 const SAME_ORIGIN: readonly string[] = [];
 
-/** `config` is asked for each request, because it may be replaced. */
-export function createGuard(config: () => HttpConfig, boundHost: string): Guard {
+/**
+ * `config` is asked for each request, because it may be replaced. `boundHost` is null where somebody else's server leads
+ * here: then nothing but loopback goes without saying. `own` are the names that its program knows.
+ */
+export function createGuard(
+  config: () => HttpConfig,
+  boundHost: string | null,
+  own: readonly string[] | 'any' = [],
+): Guard {
   // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
-  const anyHost = !isLoopback(boundHost);
+  const anyHost = own === 'any' || (boundHost !== null && !isLoopback(boundHost));
+  const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
   // Clients say the same host every time; what was allowed is asked again when the list is replaced.
   let last: { host: string | null; allowedHosts: readonly string[] } = { host: null, allowedHosts: [] };
@@ -38,7 +46,7 @@ export function createGuard(config: () => HttpConfig, boundHost: string): Guard 
   function isKnown(host: string): boolean {
     const name = hostName(host);
     if (name === null) return false;
-    if (LOOPBACK.has(name) || name === boundHost) return true;
+    if (LOOPBACK.has(name) || name === boundHost || ownHosts.includes(name)) return true;
     const { allowedHosts, publicUrl } = config();
     if (publicUrl !== null && new URL(publicUrl).hostname === name) return true;
     return allowedHosts.length > 0 ? allowedHosts.some((one) => one.toLowerCase() === name) : anyHost;
@@ -47,10 +55,14 @@ export function createGuard(config: () => HttpConfig, boundHost: string): Guard 
   return {
     admit(request) {
       const { host, origin } = request.headers;
+      // Our own server joins them, and then they are no host.
+      if (boundHost === null) refuseSecond(request);
       if (host === undefined || !hostAllowed(host)) {
         throw new GatewayError(
           'forbidden',
-          'The Host header names no address of this gateway; add it to http.allowed_hosts if it should.',
+          boundHost === null
+            ? 'The Host header names no address of this gateway; add it to http.allowed_hosts, or to allowedHosts of its door, if it should.'
+            : 'The Host header names no address of this gateway; add it to http.allowed_hosts if it should.',
         );
       }
       if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
@@ -71,6 +83,21 @@ export function createGuard(config: () => HttpConfig, boundHost: string): Guard 
       ];
     },
   };
+}
+
+/** Of two the first counts here, and for a proxy perhaps the second. */
+function refuseSecond({ rawHeaders }: IncomingMessage): void {
+  let hosts = 0;
+  let credentials = 0;
+  let origins = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++;
+    else if (name.length === 6 && name.toLowerCase() === 'origin') origins++;
+  }
+  if (hosts > 1 || credentials > 1 || origins > 1)
+    throw new GatewayError('forbidden', 'The headers Host, Origin and Authorization may each be there once.');
 }
 
 /** The host without its port, in lower case and without a final dot; null for anything odd. */

@@ -7,7 +7,8 @@ import type { JwtConfig } from '../../config/config.ts';
 import { AGENT_NAME } from '../../config/identity-schema.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
-import { isOver, type Pass } from '../pass.ts';
+import { isOver, type Pass, requireGround } from '../pass.ts';
+import { isLoopback } from './guard.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { Refusal } from './refusal.ts';
 import { metadataUrl } from './resource.ts';
@@ -26,20 +27,28 @@ export interface Identity {
   close(): void;
 }
 
+/**
+ * Says who sends a request: for a program that knows its users. Throws, or rejects, where it is nobody. The visitor comes
+ * from `createVisitor`; the same one for the same user saves work.
+ */
+export type Identify = (request: IncomingMessage) => Visitor | Promise<Visitor>;
+
+/** Who reaches a door: this machine only, others too, or whoever the server of another program lets in. */
+export type Reach = 'machine' | 'network' | 'unknown';
+
 /** Headers of clients that were let in, so that the next request with one costs a look into a map. */
 const MOST_KNOWN = 4_096;
 /** Whatever an operator has chosen for a token; two headers in one are none that is known. */
 const BEARER = /^bearer +(\S.*)$/i;
 
 /**
- * `common` is BEARER_TOKEN. `resource` is the address that tokens are made out to, known when the door listens; `isPrivate`
- * says whether only this machine reaches that. `turnOut` is called when some that were let in no longer are.
+ * `common` is BEARER_TOKEN. `resource` is the address that tokens are made out to, known when the door listens. `turnOut` is called when some that were let in no longer are.
  */
 export async function openIdentity(
   gateway: Gateway,
   common: string | null,
   resource: () => string,
-  isPrivate: boolean,
+  reach: Reach,
   turnOut: () => void,
 ): Promise<Identity> {
   const known = new Map<string, Visitor>();
@@ -71,7 +80,7 @@ export async function openIdentity(
   const hasCredentials = () => tokens.areWanted || wasJwt;
 
   // Trust may be withdrawn while the gateway runs.
-  const isOpen = () => !hasCredentials() && (isPrivate || seen.http.trustAgentHeader);
+  const isOpen = () => !hasCredentials() && (reach !== 'network' || seen.http.trustAgentHeader);
 
   function refresh(): void {
     seen = gateway.config;
@@ -124,7 +133,11 @@ export async function openIdentity(
   }
 
   function look(request: IncomingMessage, authorization: string | undefined): Visitor | Promise<Visitor> {
-    if (isOpen()) return seen.http.trustAgentHeader ? labelled(request, anonymous) : anonymous;
+    if (isOpen()) {
+      if (seen.http.trustAgentHeader) return labelled(request, anonymous);
+      if (reach === 'unknown' && !isLocal(request)) throw refuse(request, ELSEWHERE);
+      return anonymous;
+    }
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) {
       const isBearer = /^bearer\b/i.test(authorization ?? '');
@@ -208,6 +221,43 @@ export async function openIdentity(
   };
 }
 
+/** For those whom a program knows by itself. */
+export function foreignIdentity(gateway: Gateway, identify: Identify): Identity {
+  return {
+    identify(request) {
+      const visitor = identify(request);
+      return visitor instanceof Promise ? visitor.then(stillWelcome) : stillWelcome(visitor);
+    },
+    requireAdmin({ isAdmin, agent }, { socket }) {
+      if (isAdmin) return;
+      const reason = `the agent ${JSON.stringify(agent)} is no admin`;
+      gateway.events.emit('unauthorized', { reason, remote: socket.remoteAddress ?? 'unknown' });
+      throw new GatewayError('forbidden', 'This is for admins only.');
+    },
+    hasCredentials: true,
+    isOpen: false,
+    close() {},
+  };
+}
+
+function stillWelcome(visitor: Visitor): Visitor {
+  requireGround(visitor.pass);
+  if (isOver(visitor.pass, Date.now()))
+    throw new GatewayError('unauthorized', 'The time for which the program let this visitor in is over.');
+  return visitor;
+}
+
+/** Whether it came to an address that only this machine has, and not by a proxy there. A socket in the file system has none. */
+function isLocal({ headers, socket }: IncomingMessage): boolean {
+  if (PROXIED.some((name) => headers[name] !== undefined)) return false;
+  const address = socket.localAddress ?? socket.remoteAddress;
+  return address === undefined || isLoopback(address.replace(/^::ffff:/, ''));
+}
+
+const PROXIED = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
+
 const NEEDED =
   'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or a token of toolgate agents.';
+const ELSEWHERE =
+  'Without a credential only programs on the machine of the gateway are let in. Configure one, or say by identify who comes.';
 const UNKNOWN = 'The token is unknown: it was mistyped, revoked, or is for another gateway.';

@@ -18,6 +18,12 @@ export function refusalToListen(
   return null;
 }
 
+/** The same for a server that is not ours. There the door itself looks who comes from elsewhere. */
+export function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
+  if (jwt === null || publicUrl !== null) return null;
+  return 'Toolgate cannot take JWTs in the server of another program without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';
+}
+
 export function listen(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

@@ -1,8 +1,25 @@
-/** The way to the HTTP door: loaded when it is opened, because a gateway on stdio should start without it. */
+/** The ways to the HTTP door: loaded when it is opened, because a gateway on stdio should start without it. */
 import type { Gateway } from '../../gateway-types.ts';
-import type { HttpDoor, HttpDoorOptions } from './server.ts';
+import type { HttpDoor, HttpDoorOptions } from './door.ts';
+import type { ListeningDoor, ListenOptions } from './server.ts';
 
-export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<HttpDoor> {
+/** Listens, and serves the gateway there. */
+export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
   const door = await import('./server.ts');
   return door.openHttpDoor(gateway, options);
+}
+
+/**
+ * The same without a port: for a server that you have.
+ *
+ * @example
+ * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
+ * const server = createServer((request, response) => {
+ *   if (door.serves(request.url!)) door.handle(request, response);
+ *   else response.end('the rest of your site');
+ * });
+ */
+export async function createHttpDoor(gateway: Gateway, options?: HttpDoorOptions): Promise<HttpDoor> {
+  const door = await import('./server.ts');
+  return door.createHttpDoor(gateway, options);
 }

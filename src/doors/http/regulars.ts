@@ -14,6 +14,14 @@ export interface Regulars<R extends Regular> {
   of(visitor: Visitor): R;
   readonly all: Iterable<R>;
   readonly size: number;
+  /** Forgets those that are idle and have not come for longer than they are remembered. */
+  sweep(now: number): void;
+}
+
+/** How many are remembered, and for how many milliseconds; for ever where that is not said. */
+export interface Memory {
+  readonly most?: number;
+  readonly ttl?: number;
 }
 
 interface Known<R> {
@@ -21,6 +29,7 @@ interface Known<R> {
   readonly toolset: Toolset | null;
   /** Whether it came again since the last time that room was made. */
   wasUsed: boolean;
+  lastUse: number;
 }
 
 function keyOf({ principal, agent, toolset, namespace, task }: Visitor): string {
@@ -31,7 +40,10 @@ function keyOf({ principal, agent, toolset, namespace, task }: Visitor): string 
 const MOST = 4_096;
 
 /** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
-export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) => R, most = MOST): Regulars<R> {
+export function createRegulars<R extends Regular>(
+  welcome: (visitor: Visitor) => R,
+  { most = MOST, ttl = Number.POSITIVE_INFINITY }: Memory = {},
+): Regulars<R> {
   const regulars = new Map<string, Known<R>>();
 
   /** Forgets some that are idle: first those that came once, or not since the last time, then any. Not just one, which takes as long. */
@@ -45,6 +57,11 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
     }
   }
 
+  /** Nobody looks at it where all are remembered, and then nobody asks for the time. */
+  function lastUse(): number {
+    return ttl === Number.POSITIVE_INFINITY ? 0 : Date.now();
+  }
+
   function forget(key: string, { regular }: Known<R>): void {
     regulars.delete(key);
     regular.close();
@@ -53,7 +70,7 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
   function join(key: string, visitor: Visitor): R {
     if (regulars.size >= most) makeRoom();
     const regular = welcome(visitor);
-    regulars.set(key, { regular, toolset: visitor.toolset, wasUsed: false });
+    regulars.set(key, { regular, toolset: visitor.toolset, wasUsed: false, lastUse: lastUse() });
     return regular;
   }
 
@@ -66,6 +83,7 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
       const known = regulars.get(key);
       if (known === undefined) return join(key, visitor);
       known.wasUsed = true;
+      known.lastUse = lastUse();
       if (toolset === null || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known.regular;
       // One that was changed since makes another of them.
       forget(key, known);
@@ -76,6 +94,10 @@ export function createRegulars<R extends Regular>(welcome: (visitor: Visitor) =>
     },
     get size() {
       return regulars.size;
+    },
+    sweep(now) {
+      if (ttl === Number.POSITIVE_INFINITY) return;
+      for (const [key, known] of regulars) if (known.regular.isIdle && now - known.lastUse > ttl) forget(key, known);
     },
   };
 }

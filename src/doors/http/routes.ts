@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpConfig } from '../../config/config.ts';
 import type { Gateway } from '../../gateway-types.ts';
 import { toBytes } from '../../protocol/json.ts';
+import { isParamHeader } from '../../protocol/mirror.ts';
+import { pathOf } from './address.ts';
 import { APPROVALS_PATH, decideApproval, listApprovals } from './approvals.ts';
 import { sendJson, sendReply } from './exchange.ts';
 import type { McpHandler } from './mcp.ts';
@@ -208,4 +210,26 @@ function fits(parts: readonly string[], asked: readonly string[]): boolean {
   return (
     parts.length === asked.length && parts.every((part, i) => (part === '*' ? asked[i] !== '' : part === asked[i]))
   );
+}
+
+const HEADERS =
+  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-task, x-agent-id, x-request-id, if-none-match, traceparent, tracestate';
+
+/** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
+export function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {
+  const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
+  const params = asked.map((name) => name.trim()).filter(isParamHeader);
+  return [
+    'access-control-allow-methods',
+    methods.join(', '),
+    'access-control-allow-headers',
+    [HEADERS, ...params].join(', '),
+    'access-control-max-age',
+    '600',
+  ];
+}
+
+export function allowed({ url = '/' }: IncomingMessage, modern: boolean): string {
+  const { methods = [], path = '' } = findRoute(pathOf(url)) ?? {};
+  return modern && /^\/(ns\/\*\/)?mcp/.test(path) ? 'POST' : methods.join(', ');
 }

@@ -1,232 +1,72 @@
-/** The HTTP door: one server, and the way of a request from there to its route. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+/** The HTTP door with a server of its own, or without one. */
+import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { requireProfile } from '../../access/plan.ts';
-import { gauge } from '../../calls/families.ts';
-import { GatewayError, toGatewayError } from '../../errors.ts';
 import type { Gateway } from '../../gateway-types.ts';
-import { modernErrorObject } from '../../protocol/bridge.ts';
-import { isParamHeader } from '../../protocol/mirror.ts';
-import { errorObject, errorReply } from '../../protocol/rpc.ts';
-import { isOperatorKey, operatorKey } from '../../store/operator.ts';
-import { type Address, pathOf, readAddress } from './address.ts';
-import { sendReply } from './exchange.ts';
-import { createGuard, isLoopback } from './guard.ts';
-import { openIdentity } from './identity.ts';
-import { listen, refusalToListen } from './listening.ts';
-import { createMcpHandler } from './mcp.ts';
-import { findNamespace } from './namespace.ts';
-import { Refusal } from './refusal.ts';
-import { METADATA_PATH, metadataUrl } from './resource.ts';
-import { ownFailure, sendFailure } from './rest/failure.ts';
-import { requestId, withOwnId } from './rest/request-id.ts';
-import { createRest } from './rest/rest.ts';
-import { findRoute, type Parts, type Route } from './routes.ts';
-import { createSessions, KEEPALIVE } from './sessions.ts';
-import { createSseDoor } from './sse.ts';
-import { createStateless, isModernHeader } from './stateless.ts';
-import { createUnread } from './unread.ts';
-import type { Visitor } from './visitor.ts';
+import { type HttpDoor, type HttpDoorOptions, makeDoor } from './door.ts';
+import { listen, refusalToListen, refusalToMount } from './listening.ts';
 
-export interface HttpDoorOptions {
+export interface ListenOptions extends HttpDoorOptions {
   readonly host: string;
   readonly port: number;
-  /** The credential of the agent `default`, beside those of the configuration and of `toolgate agents`; null for none. */
-  readonly token: string | null;
 }
 
-export interface HttpDoor {
+export interface ListeningDoor extends HttpDoor {
+  /** Of MCP. */
   readonly url: string;
   readonly port: number;
-  readonly sessions: number;
-  /** Whether anybody is let in, because no credential is configured. */
-  readonly isOpen: boolean;
-  /** Lets nobody new in and waits for what is under way, at most so many milliseconds. */
-  drain(ms: number): Promise<void>;
-  close(): Promise<void>;
 }
 
-export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): Promise<HttpDoor> {
-  const { host, port, token } = options;
-  let bound = port;
-  const own = () => `http://${host.includes(':') ? `[${host}]` : host}:${bound}/mcp`;
-  const resource = () => gateway.config.http.publicUrl ?? own();
-  const guard = createGuard(() => gateway.config.http, host);
-  const unread = createUnread(
-    () => gateway.config.limits,
-    (bytes) => gateway.events.emit('cut', { bytes }),
-  );
-  const sessions = createSessions(gateway, unread);
-  const stateless = createStateless(gateway, unread);
-  const sse = createSseDoor(gateway, unread, fail);
-  const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
-  const rest = createRest(gateway, {
-    unread,
-    fail,
-    base: () => gateway.config.http.publicUrl?.replace(/\/mcp\/?$|\/$/, '') ?? '',
-    needsToken: () => !identity.isOpen,
+/** Which server leads to it, and where that listens, is somebody else's matter. */
+export function createHttpDoor(gateway: Gateway, options: HttpDoorOptions = {}): Promise<HttpDoor> {
+  const { identify } = options;
+  return makeDoor(gateway, options, {
+    host: null,
+    origin: () => 'http://localhost',
+    refusal: () => (identify === undefined ? refusalToMount(gateway.config.http) : null),
   });
-  let isDraining = false;
-  const parts: Parts = { gateway, sse, mcp, rest, resource, fail, isDraining: () => isDraining };
-  const identity = await openIdentity(gateway, token, resource, isLoopback(host), turnOut).catch((error: unknown) => {
-    closeParts();
+}
+
+export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
+  const { host, port, identify } = options;
+  let bound = port;
+  const origin = () => `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
+  const door = await makeDoor(gateway, options, {
+    host,
+    origin,
+    refusal: (hasCredentials) =>
+      identify === undefined ? refusalToListen(host, gateway.config.http, hasCredentials) : null,
+  });
+  const { handle, serves, basePath, turnOut } = door;
+  const server = await openServer(handle, port, host).catch(async (error: unknown) => {
+    await door.close();
     throw error;
   });
+  bound = (server.address() as AddressInfo).port;
+  return {
+    port: bound,
+    url: `${origin()}${basePath}/mcp`,
+    ...{ handle, serves, basePath, turnOut },
+    get isOpen() {
+      return door.isOpen;
+    },
+    get sessions() {
+      return door.sessions;
+    },
+    drain(ms?: number) {
+      server.close();
+      return door.drain(ms);
+    },
+    async close() {
+      const done = new Promise<void>((resolve) => server.close(() => resolve()));
+      await door.close();
+      server.closeAllConnections();
+      await done;
+    },
+  };
+}
 
-  /** Some that were let in no longer are. */
-  function turnOut(): void {
-    sessions.turnOut();
-    sse.turnOut();
-    stateless.turnOut();
-    rest.turnOut();
-  }
-
-  function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
-    const known = toGatewayError(error);
-    if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
-    gateway.events.emit('sent_away', { code: known.code });
-    const headers = [...admitted];
-    if (known instanceof Refusal) headers.push('www-authenticate', known.challenge);
-    else if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
-    const modern = isModernHeader(response.req.headers);
-    if (known.code === 'method_not_allowed') headers.push('allow', allowed(response.req, modern));
-    // Closing while the client still sends would take the answer away from it; node reads off what is left otherwise.
-    const { complete, headers: asked } = response.req;
-    if (!complete && !(Number(asked['content-length']) <= READ_OFF)) headers.push('connection', 'close');
-    const style = styleOf(response.req);
-    if (style !== undefined) {
-      const said = withOwnId(headers, requestId(response.req.headers));
-      sendFailure(response, ownFailure(known), said, style === 'mcpo');
-      return;
-    }
-    const reply = modern ? errorReply(null, modernErrorObject(known)) : errorReply('null', errorObject(known));
-    sendReply(response, known.httpStatus, reply, headers);
-  }
-
-  function handle(request: IncomingMessage, response: ServerResponse): void {
-    if (isDraining) response.shouldKeepAlive = false;
-    let headers: readonly string[] = [];
-    try {
-      const route = routeOf(request);
-      const isOpen = route?.access === 'open';
-      if (!isOpen || !route.anyHost) headers = guard.admit(request);
-      if (request.method === 'OPTIONS' && headers.length > 0 && route !== undefined) {
-        response.writeHead(204, [...headers, ...preflight(route, request)]).end();
-        return;
-      }
-      refuseQueryToken(request);
-      if (isOpen) {
-        requireRoute(route, request);
-        route.handle(parts, request, response, headers);
-        return;
-      }
-      if (route?.access === 'operator') {
-        serveOperator(route, request, response, headers).catch((error: unknown) => fail(response, error, headers));
-        return;
-      }
-      const visitor = identity.identify(request);
-      if (!(visitor instanceof Promise)) serve(route, request, response, visitor, headers);
-      else
-        visitor
-          .then((known) => serve(route, request, response, known, headers))
-          .catch((error: unknown) => fail(response, error, headers));
-    } catch (error) {
-      fail(response, error, headers);
-    }
-  }
-
-  function routeOf({ url = '/' }: IncomingMessage): Route | undefined {
-    const path = pathOf(url);
-    const route = findRoute(path);
-    if (route !== undefined) return route;
-    return path === new URL(metadataUrl(resource())).pathname ? METADATA_ROUTE : undefined;
-  }
-
-  function styleOf({ url = '/' }: IncomingMessage): Route['style'] {
-    const route = findRoute(pathOf(url));
-    return route?.isThere?.(gateway.config.http) === false ? undefined : route?.style;
-  }
-
-  function requireRoute({ methods, isThere }: Route, { method = '' }: IncomingMessage): void {
-    if (isThere?.(gateway.config.http) === false) throw nothingHere();
-    if (!methods.includes(method))
-      throw new GatewayError('method_not_allowed', `Only ${methods.join(', ')} can be used here.`);
-  }
-
-  /** An agent, be it an admin, is not the operator: its token may be known to the model. */
-  async function serveOperator(
-    route: Extract<Route, { access: 'operator' }>,
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: readonly string[],
-  ): Promise<void> {
-    const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    const isOperator = isOperatorKey(token, await operatorKey(process.env));
-    if (!isOperator) await identity.identify(request);
-    requireRoute(route, request);
-    if (!isOperator) throw new GatewayError('forbidden', 'This takes the operator key of the gateway as bearer token.');
-    await route.handle(gateway, request, response, headers);
-  }
-
-  function serve(
-    route: Route | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
-    visitor: Visitor,
-    headers: readonly string[],
-  ): void {
-    if (route === undefined || route.access === 'open' || route.access === 'operator') throw nothingHere();
-    requireRoute(route, request);
-    if (route.access === 'admin') identity.requireAdmin(visitor, request);
-    const address = readAddress(request, route.style === 'mcpo');
-    if (address.toolset === null && address.namespace === null && address.task === null)
-      route.handle(parts, request, response, headers, visitor);
-    else
-      serveAt(address, request, visitor, (known) => route.handle(parts, request, response, headers, known)).catch(
-        (error: unknown) => fail(response, error, headers),
-      );
-  }
-
-  /** For a client whose address says what it is to see. */
-  async function serveAt(
-    { toolset: name, namespace, task }: Address,
-    request: IncomingMessage,
-    visitor: Visitor,
-    handle: (visitor: Visitor) => void,
-  ): Promise<void> {
-    // A session knows its own.
-    if (namespace !== null && !isInSession(request)) await findNamespace(gateway, visitor.agent, namespace);
-    const toolset = name === null ? null : await gateway.shelf.find(name);
-    if (name !== null && toolset === null)
-      throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
-    if (task !== null) requireProfile(task, gateway.config.tasks.rules());
-    handle({ ...visitor, toolset, namespace, task });
-  }
-
-  function closeParts(): void {
-    sessions.close();
-    stateless.close();
-    rest.close();
-    sse.close();
-    unread.close();
-  }
-
-  const refusal = refusalToListen(host, gateway.config.http, identity.hasCredentials);
-  if (refusal !== null) {
-    identity.close();
-    closeParts();
-    throw new GatewayError('listen_refused', refusal);
-  }
-  const ticking = setInterval(() => {
-    stateless.keepAlive();
-    sse.keepAlive();
-  }, KEEPALIVE);
-  ticking.unref();
-
-  const forget = gateway.figures.add(() => [
-    gauge('toolgate_http_streams', 'Event streams that clients hold open.', unread.streams),
-  ]);
-
+/** A server that listens, with the limits that one in the open needs. */
+export async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
   // Loaded here, so that a gateway on stdio starts without it.
   const { createServer } = await import('node:http');
   const server = createServer({
@@ -238,86 +78,6 @@ export async function openHttpDoor(gateway: Gateway, options: HttpDoorOptions): 
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
-  await listen(server, port, host).catch((error: unknown) => {
-    clearInterval(ticking);
-    identity.close();
-    closeParts();
-    throw error;
-  });
-  bound = (server.address() as AddressInfo).port;
-  return {
-    port: bound,
-    url: own(),
-    get isOpen() {
-      return identity.isOpen;
-    },
-    get sessions() {
-      return sessions.size + sse.size;
-    },
-    async drain(ms) {
-      isDraining = true;
-      server.close();
-      const end = Date.now() + ms;
-      while (sessions.awaited + stateless.awaited + rest.awaited + sse.awaited > 0 && Date.now() < end) await pause();
-    },
-    async close() {
-      const done = new Promise<void>((resolve) => server.close(() => resolve()));
-      clearInterval(ticking);
-      forget();
-      identity.close();
-      closeParts();
-      server.closeAllConnections();
-      await done;
-    },
-  };
+  await listen(server, port, host);
+  return server;
 }
-
-const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20));
-
-/** How long a refused body may be to be read to its end. */
-const READ_OFF = 64 * 1024 * 1024;
-
-const HEADERS =
-  'authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, x-toolset, x-namespace, x-task, x-agent-id, x-request-id, if-none-match, traceparent, tracestate';
-
-/** What a page may send. Tools choose which headers repeat their arguments, so those are allowed by their prefix. */
-function preflight({ methods }: Route, { headers }: IncomingMessage): readonly string[] {
-  const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
-  const params = asked.map((name) => name.trim()).filter(isParamHeader);
-  return [
-    'access-control-allow-methods',
-    methods.join(', '),
-    'access-control-allow-headers',
-    [HEADERS, ...params].join(', '),
-    'access-control-max-age',
-    '600',
-  ];
-}
-
-function allowed({ url = '/' }: IncomingMessage, modern: boolean): string {
-  const { methods = [], path = '' } = findRoute(pathOf(url)) ?? {};
-  return modern && /^\/(ns\/\*\/)?mcp/.test(path) ? 'POST' : methods.join(', ');
-}
-
-/** Whether the request goes on with something that was opened before. */
-function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
-  return headers['mcp-session-id'] !== undefined || pathOf(url).endsWith('/messages');
-}
-
-function nothingHere(): GatewayError {
-  return new GatewayError('path_unknown', 'There is nothing here; MCP is at /mcp, tools over REST are at /tools.');
-}
-
-/** Addresses end up in logs and histories; nothing secret belongs there. */
-function refuseQueryToken({ url = '/' }: IncomingMessage): void {
-  // Nearly all of them.
-  if (url === '/mcp') return;
-  const query = url.indexOf('?');
-  if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;
-  throw new GatewayError(
-    'request_invalid',
-    'A token must not stand in the address: send it in the header Authorization.',
-  );
-}
-
-const METADATA_ROUTE = findRoute(METADATA_PATH);

@@ -51,6 +51,7 @@ interface SseSession {
 export function createSseDoor(
   gateway: Gateway,
   unread: Unread,
+  base: string,
   fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
 ): SseDoor {
   const sessions = new Map<string, SseSession>();
@@ -123,7 +124,7 @@ export function createSseDoor(
         session.peer.close();
       });
       // Beside the stream, so that what leads to the one leads to the other.
-      const beside = request.url!.replace(/\/sse(\?.*)?$/, '/messages');
+      const beside = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
       response.write(`event: endpoint\ndata: ${beside}?session_id=${id}\n\n`);
     },
     post(request, response, visitor, headers) {

@@ -18,6 +18,7 @@ import { cancelOnClose } from './closing.ts';
 import { HttpExchange, sendReply } from './exchange.ts';
 import { createModernPeers } from './modern-peers.ts';
 import { requireNamespace } from './namespace.ts';
+import type { Memory } from './regulars.ts';
 import type { Unread } from './unread.ts';
 import type { Visitor } from './visitor.ts';
 
@@ -49,8 +50,8 @@ export function isStateless(message: Message, headers: Headers): boolean {
   return message.method !== 'initialize' || isModernHeader(headers);
 }
 
-export function createStateless(gateway: Gateway, unread: Unread): Stateless {
-  const peers = createModernPeers(gateway);
+export function createStateless(gateway: Gateway, unread: Unread, memory?: Memory): Stateless {
+  const peers = createModernPeers(gateway, memory);
 
   return {
     get awaited() {
@@ -82,6 +83,7 @@ export function createStateless(gateway: Gateway, unread: Unread): Stateless {
     },
     keepAlive() {
       const now = Date.now();
+      peers.sweep(now);
       for (const peer of peers.all) peer.keepAlive(now);
     },
     turnOut() {

@@ -9,6 +9,7 @@ const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'aler
 /** The call that a tool runs for. */
 export interface Caller {
   readonly id: string | number;
+  readonly clientId: string | null;
   readonly signal: AbortSignal;
   progress(progress: number, total?: number, message?: string): void;
   log(level: LogLevel, data: unknown): void;
@@ -24,6 +25,10 @@ export class Context implements ToolContext {
     this.caller = caller;
     this.requestId = String(caller.id);
     this.namespace = namespace;
+  }
+
+  get clientId(): string | undefined {
+    return this.caller.clientId ?? undefined;
   }
 
   get signal(): AbortSignal {

@@ -19,6 +19,10 @@ const options = {
 let current: Promise<Compile> | null = null;
 let old: Promise<Compile> | null = null;
 
+// Tools are often made anew with the schemas that they had before, and a validator is a program of its own.
+const MOST = 1_000;
+const made = new Map<string, Check>();
+
 /** Throws where the schema itself is wrong. */
 export async function jsonSchemaCheck(schema: Readonly<Record<string, unknown>>): Promise<Check> {
   // Tools may share an id; each has its validator to itself.
@@ -27,7 +31,14 @@ export async function jsonSchemaCheck(schema: Readonly<Record<string, unknown>>)
   if (isOld) old ??= import('ajv').then(({ Ajv }) => compilerOf(new Ajv(options)));
   else current ??= import('ajv/dist/2020.js').then(({ Ajv2020 }) => compilerOf(new Ajv2020(options)));
   const compile = await (isOld ? old! : current!);
-  const validate = compile(rest);
+  const key = JSON.stringify([isOld, rest]);
+  const known = made.get(key) ?? checkOf(compile(rest));
+  if (made.size >= MOST) made.delete(made.keys().next().value!);
+  made.set(key, known);
+  return known;
+}
+
+function checkOf(validate: ValidateFunction): Check {
   return (value) => (validate(value) ? { value } : { issues: (validate.errors ?? []).map((error) => issueOf(error)) });
 }
 

@@ -12,9 +12,13 @@ export interface Line {
   readonly namespace: string;
   readonly folder: string;
   readonly maxLine: number;
-  send(json: string): void;
-  /** It has been answered. */
-  ended(running: Running): void;
+  /** Its result as JSON, and how long it took in milliseconds. It is over, as with `fail`. */
+  succeed(running: Running, json: string, ms: number): void;
+  fail(running: Running, why: Fault): void;
+  progress(running: Running, progress: number, total?: number, message?: string): void;
+  log(running: Running, level: string, data: unknown): void;
+  /** What its tool threw: the answer has one line of it, and people look for the rest elsewhere. */
+  threw(running: Running, error: unknown): void;
 }
 
 /** The call that the present code runs for, wherever it got to by timers, events and promises. */
@@ -22,19 +26,29 @@ const current = new AsyncLocalStorage<Running>();
 
 export class Running {
   readonly id: string | number;
+  /** Who calls, where that is known. */
+  readonly clientId: string | null;
   readonly tool: Tool;
   private readonly line: Line;
   private readonly wantsProgress: boolean;
   private readonly timeoutMs: number;
   private readonly start = performance.now();
   private timer: NodeJS.Timeout | null = null;
-  private abort: AbortController | null = null;
+  private aborting: AbortController | null = null;
   private over: Fault | null = null;
   private isDone = false;
 
-  constructor(line: Line, id: string | number, tool: Tool, wantsProgress: boolean, timeoutMs: number) {
+  constructor(
+    line: Line,
+    id: string | number,
+    tool: Tool,
+    wantsProgress: boolean,
+    timeoutMs: number,
+    clientId: string | null = null,
+  ) {
     this.line = line;
     this.id = id;
+    this.clientId = clientId;
     this.tool = tool;
     this.wantsProgress = wantsProgress;
     this.timeoutMs = timeoutMs;
@@ -42,9 +56,9 @@ export class Running {
   }
 
   get signal(): AbortSignal {
-    this.abort ??= new AbortController();
-    if (this.over !== null && !this.abort.signal.aborted) this.abort.abort(abortReason(this.over));
-    return this.abort.signal;
+    this.aborting ??= new AbortController();
+    if (this.over !== null && !this.aborting.signal.aborted) this.aborting.abort(abortReason(this.over));
+    return this.aborting.signal;
   }
 
   run(given: unknown): void {
@@ -80,19 +94,23 @@ export class Running {
   failed(error: unknown): boolean {
     if (this.isDone) return false;
     this.fail(thrownFault(error, this.line.folder));
-    // The answer has one line of it; people look for the rest in the log.
-    console.error(`${this.tool.name}:`, error);
+    this.line.threw(this, error);
     return true;
   }
 
   progress(progress: number, total?: number, message?: string): void {
     if (this.isDone || !this.wantsProgress || !Number.isFinite(progress)) return;
-    this.line.send(JSON.stringify({ op: 'progress', id: this.id, progress, total, message }));
+    this.line.progress(this, progress, total, message);
   }
 
   log(level: string, data: unknown): void {
     if (this.isDone) return;
-    this.line.send(logEvent(this.id, level, this.tool.file, data));
+    this.line.log(this, level, data);
+  }
+
+  /** Nobody waits for it any more. */
+  abort(error: Error): void {
+    this.end(fault('cancelled', error.message));
   }
 
   /** Answers with the fault, and tells the tool that nobody waits any more. */
@@ -100,7 +118,7 @@ export class Running {
     if (this.isDone) return;
     this.over = why;
     this.fail(why);
-    this.abort?.abort(abortReason(why));
+    this.aborting?.abort(abortReason(why));
   }
 
   expired(): void {
@@ -115,33 +133,19 @@ export class Running {
     if (size > maxLine) {
       const text = `The result has ${size} bytes; ${maxLine} are allowed. Return less, or raise limits.message.`;
       this.fail(fault('too_large', text, { size, limit: maxLine }));
-    } else if (!this.isDone) {
-      const latency = Math.round(performance.now() - this.start);
-      this.answer(`{"id":${JSON.stringify(this.id)},"ok":true,"result":${json},"latency_ms":${latency}}`);
-    }
+    } else if (this.done()) this.line.succeed(this, json, performance.now() - this.start);
   }
 
   private fail(why: Fault): void {
-    if (!this.isDone) this.answer(faultAnswer(this.id, why));
+    if (this.done()) this.line.fail(this, why);
   }
 
-  private answer(json: string): void {
+  /** False where it was answered before. */
+  private done(): boolean {
+    if (this.isDone) return false;
     this.isDone = true;
     if (this.timer !== null) clearTimeout(this.timer);
-    this.line.send(json);
-    this.line.ended(this);
-  }
-}
-
-export function faultAnswer(id: unknown, why: Fault): string {
-  return JSON.stringify({ id, ok: false, error: why });
-}
-
-export function logEvent(id: string | number | null, level: string, logger: string, data: unknown): string {
-  try {
-    return JSON.stringify({ op: 'log', id, level, logger, data: data === undefined ? null : data });
-  } catch (error) {
-    return JSON.stringify({ op: 'log', id, level, logger, data: `(${(error as Error).message})` });
+    return true;
   }
 }
 

@@ -5,6 +5,7 @@
 import type { StandardIssue, StandardSchema } from '../define-tool.ts';
 import { textOf } from './fault.ts';
 import { type Check, jsonSchemaCheck } from './json-schema.ts';
+import { isZod3, validateZod3, type Zod3, zod3Json } from './zod3.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -20,10 +21,11 @@ export async function readSchema(given: unknown, direction: Direction): Promise<
   // The AI SDK takes a function that gives the schema.
   if (typeof given === 'function' && !('~standard' in given)) return readSchema(await given(), direction);
   if (typeof given === 'function' || isObject(given)) {
+    if (isZod3(given)) return { json: zod3Json(given), check: (value) => validateZod3(given, value) };
     if ('~standard' in given) return readStandard(given as unknown as StandardSchema, direction);
     // What `jsonSchema()` of the AI SDK gives.
     if ('jsonSchema' in given) return readWrapped(given as unknown as Wrapped);
-    if (looksLikeShape(given as Json)) throw new Error('is a shape and no schema; write z.object({ … }) around it');
+    if (looksLikeShape(given as Json)) return readShape(given as Shape, direction);
     const json = given as Json;
     return { json, check: await jsonSchemaCheck(json) };
   }
@@ -51,10 +53,40 @@ async function standardJson(schema: StandardSchema, direction: Direction): Promi
     throw new Error(`cannot be written as JSON Schema: ${textOf(error)}`);
   }
   const { vendor } = standard;
-  if (vendor === 'zod') throw new Error('is of zod 3, which gives no JSON Schema; use zod 4, or `zod/v4` of zod 3.25');
   if (vendor === 'valibot')
     throw new Error('gives no JSON Schema; wrap it in toStandardJsonSchema() of @valibot/to-json-schema');
   throw new Error(`is of ${JSON.stringify(vendor)}, which gives no JSON Schema; use one that does, or JSON Schema`);
+}
+
+type Shape = Readonly<Record<string, StandardSchema | Zod3>>;
+
+/** What stands between the braces of `z.object({ … })`: a schema for each argument. */
+async function readShape(shape: Shape, direction: Direction): Promise<Schema> {
+  const parts = await Promise.all(
+    Object.entries(shape).map(async ([key, given]) => {
+      const schema = await readSchema(given, direction);
+      const nothing = await schema.check(undefined);
+      return { key, ...schema, isRequired: nothing.issues !== undefined };
+    }),
+  );
+  const required = parts.filter(({ isRequired }) => isRequired).map(({ key }) => key);
+  return {
+    json: {
+      type: 'object',
+      properties: Object.fromEntries(parts.map(({ key, json: { $schema: _, ...json } }) => [key, json])),
+      ...(required.length > 0 && { required }),
+    },
+    async check(value) {
+      if (!isObject(value)) return { issues: [{ message: 'must be an object' }] };
+      const checked = await Promise.all(parts.map(async ({ key, check }) => [key, await check(value[key])] as const));
+      const issues = checked.flatMap(([key, { issues = [] }]) =>
+        issues.map((issue) => ({ message: issue.message, path: [key, ...(issue.path ?? [])] })),
+      );
+      if (issues.length > 0) return { issues };
+      const values = checked.map(([key, one]) => [key, one.issues === undefined ? one.value : undefined] as const);
+      return { value: Object.fromEntries(values.filter(([, one]) => one !== undefined)) };
+    },
+  };
 }
 
 interface Wrapped {
@@ -120,5 +152,5 @@ export function isObject(value: unknown): value is Json {
 
 function looksLikeShape(given: Json): boolean {
   const values = Object.values(given);
-  return values.length > 0 && values.every((value) => isObject(value) && '~standard' in value);
+  return values.length > 0 && values.every((value) => isObject(value) && ('~standard' in value || isZod3(value)));
 }

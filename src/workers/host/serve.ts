@@ -1,10 +1,10 @@
 /** The contract with the gateway over one connection: lines of JSON, read and answered. */
 import type { Socket } from 'node:net';
 import type { LogLevel } from '../define-tool.ts';
-import { fault } from './fault.ts';
+import { type Fault, fault } from './fault.ts';
 import { readLines } from './lines.ts';
 import type { Loaded } from './load.ts';
-import { faultAnswer, type Line, logEvent, Running } from './running.ts';
+import { type Line, Running } from './running.ts';
 import { isObject, type Json } from './schema.ts';
 import type { Tool } from './tool.ts';
 
@@ -45,10 +45,18 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
   };
   const line: Line = {
     ...options,
-    send,
-    ended: ({ id }) => {
+    succeed({ id }, json, ms) {
       running.delete(id);
+      send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json},"latency_ms":${Math.round(ms)}}`);
     },
+    fail({ id }, why) {
+      running.delete(id);
+      send(faultAnswer(id, why));
+    },
+    progress: ({ id }, progress, total, message) =>
+      send(JSON.stringify({ op: 'progress', id, progress, total, message })),
+    log: ({ id, tool }, level, data) => send(logEvent(id, level, tool.file, data)),
+    threw: ({ tool }, error) => console.error(`${tool.name}:`, error),
   };
   const succeed = (id: unknown, json: string) => send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json}}`);
 
@@ -125,6 +133,18 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
     `{"op":"ready","namespace":${JSON.stringify(options.namespace)},"tools":${definitions},"failed":${JSON.stringify(failed)}}`,
   );
   return { log: (level, data) => send(logEvent(null, level, options.namespace, data)) };
+}
+
+function faultAnswer(id: unknown, why: Fault): string {
+  return JSON.stringify({ id, ok: false, error: why });
+}
+
+function logEvent(id: string | number | null, level: string, logger: string, data: unknown): string {
+  try {
+    return JSON.stringify({ op: 'log', id, level, logger, data: data === undefined ? null : data });
+  } catch (error) {
+    return JSON.stringify({ op: 'log', id, level, logger, data: `(${(error as Error).message})` });
+  }
 }
 
 function shorter(a: number, b: number): number {

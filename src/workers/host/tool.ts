@@ -1,10 +1,11 @@
-/** A tool, from whatever object a file exports: our own shape, and by shape those of the AI SDK, Mastra and FastMCP. */
+/** A tool, from whatever object it is: our own shape, and by shape those of the AI SDK, Mastra, FastMCP and Toolception. */
 import { textOf } from './fault.ts';
 import type { OutputShape } from './result.ts';
 import { isObject, isObjectSchema, type Json, objectSchema, readSchema, type Schema, wrappedSchema } from './schema.ts';
 
 export interface Tool {
   readonly name: string;
+  /** Where it stands; empty for one that is given in code. */
   readonly file: string;
   /** As it is listed. */
   readonly definition: Json;
@@ -24,7 +25,7 @@ const NO_ARGUMENTS: Json = { type: 'object', additionalProperties: false };
 
 /** Whether somebody meant it for a tool; that it is a good one is another question. */
 export function isToolLike(value: unknown): value is Json {
-  if (!isObject(value) || typeof value.execute !== 'function') return false;
+  if (!isObject(value) || (typeof value.execute !== 'function' && typeof value.handler !== 'function')) return false;
   return ['description', 'inputSchema', 'parameters'].some((key) => value[key] !== undefined);
 }
 
@@ -53,7 +54,8 @@ export async function readTool(given: Json, name: string, file: string): Promise
   definition.inputSchema = input?.json ?? NO_ARGUMENTS;
   if (output !== null) definition.outputSchema = output.json;
   for (const key of PASSED_ON) if (given[key] !== undefined) definition[key] = given[key];
-  definition._meta = { ...(isObject(given._meta) ? given._meta : {}), 'toolgate/file': file };
+  if (file !== '') definition._meta = { ...(isObject(given._meta) ? given._meta : {}), 'toolgate/file': file };
+  else if (isObject(given._meta)) definition._meta = given._meta;
   return {
     name,
     file,
@@ -61,8 +63,15 @@ export async function readTool(given: Json, name: string, file: string): Promise
     input,
     output,
     timeoutMs: timeoutMs ?? 0,
-    self: given as unknown as Tool['self'],
+    self: selfOf(given),
   };
+}
+
+/** Some call it their handler. */
+function selfOf(given: Json): Tool['self'] {
+  if (typeof given.execute === 'function') return given as unknown as Tool['self'];
+  if (typeof given.handler !== 'function') throw new Error('has no function; give it one as `execute`.');
+  return { execute: given.handler.bind(given) as Tool['self']['execute'] };
 }
 
 async function readInput(given: unknown): Promise<Schema | null> {

@@ -1,12 +1,7 @@
-/** A way in for programs in the same process: values instead of bytes. */
-
+/** A way in for programs in the same process: somebody who lists and calls, without a protocol in between. */
 import { findTool } from '../access/find.ts';
-import type { Caller } from '../calls/caller.ts';
-import { DRY_RUN } from '../calls/macro-run.ts';
-import { parseObject, relayed } from '../calls/relayed.ts';
 import type { Kind } from '../catalog/item.ts';
 import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
 import { ASKS, legacyResult } from '../protocol/bridge.ts';
 import { NOBODY } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
@@ -14,9 +9,26 @@ import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 import { READS_AT_ONCE } from '../sources/connection.ts';
+import type { Caller, CallerOptions } from './caller.ts';
+import { DRY_RUN } from './macro-run.ts';
+import { parseObject, relayed } from './relayed.ts';
+
+/** What callers are joined to: a gateway. */
+export interface Lobby {
+  join(options: CallerOptions): Caller;
+  readonly opening: Promise<void> | null;
+}
+
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
 
 export interface LocalCallOptions {
-  readonly onProgress?: (params: unknown) => void;
+  /** Hears how far the call has come. */
+  readonly onProgress?: (progress: Progress) => void;
+  /** Takes the call back. */
   readonly signal?: AbortSignal;
   /** For macros: nothing is called, and the result is what would be. */
   readonly dryRun?: boolean;
@@ -32,7 +44,7 @@ export interface LocalDoor {
 
 /** With an agent's name, what its policy allows; without one, as the operator, whom policies do not hold. */
 export function openLocalDoor(
-  gateway: Gateway,
+  gateway: Lobby,
   selection: 'own' | 'default' | 'all' = 'own',
   agent: string | null = null,
 ): LocalDoor {
@@ -62,8 +74,9 @@ export function openLocalDoor(
       const message = readMessage(
         toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } }),
       );
-      return new Promise((resolve, reject) => {
-        const { signal } = options;
+      const { signal } = options;
+      let cancel = () => {};
+      return new Promise<Buffer>((resolve, reject) => {
         const ticket = caller.call(message, {
           ...NOBODY,
           ...READS_AT_ONCE,
@@ -84,16 +97,16 @@ export function openLocalDoor(
           },
           error: (error, era) => reject(relayed(error, era)),
           fail: reject,
-          notify: (bytes) => options.onProgress?.(parseObject(bytes).params),
+          notify: (bytes) => options.onProgress?.(parseObject(bytes).params as Progress),
           ask: ({ method, refuse }) => refuse(unanswerable(method, 'the caller is a program')),
         });
-        const cancel = () => {
+        cancel = () => {
           ticket.cancel('cancelled by the caller');
-          reject(new GatewayError('source_timeout', `The call of "${name}" was cancelled.`));
+          reject(new GatewayError('cancelled', `The call of "${name}" was cancelled.`));
         };
         if (signal?.aborted === true) cancel();
         else signal?.addEventListener('abort', cancel, { once: true });
-      });
+      }).finally(() => signal?.removeEventListener('abort', cancel));
     },
     close: () => caller.leave(),
   };

@@ -1,0 +1,154 @@
+/** Calls and lists for the program around a gateway, as values: it need not be anybody's client. */
+import type { Kind } from '../catalog/item.ts';
+import { type Lobby, type LocalCallOptions, type LocalDoor, openLocalDoor } from './local.ts';
+
+/** As whom a program asks. */
+export interface Asking {
+  /** An agent, with what its policy allows. Absent: the operator, whom policies do not hold. */
+  readonly agent?: string;
+}
+
+export interface ProgramCallOptions extends Asking, LocalCallOptions {}
+
+/** A part of what a tool answers. */
+export type ContentBlock = (
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
+  | { readonly type: 'resource_link'; readonly uri: string; readonly name: string; readonly mimeType?: string }
+  | { readonly type: 'resource'; readonly resource: ResourceContents }
+) & { readonly annotations?: Readonly<Record<string, unknown>>; readonly _meta?: Readonly<Record<string, unknown>> };
+
+export interface ResourceContents {
+  readonly uri: string;
+  readonly mimeType?: string;
+  readonly text?: string;
+  /** In base64. */
+  readonly blob?: string;
+}
+
+/** What a tool answers. A tool that could not do what it should says so by `isError`; nothing is thrown for that. */
+export interface ToolCallResult<Structured = Readonly<Record<string, unknown>>> {
+  readonly content: readonly ContentBlock[];
+  readonly structuredContent?: Structured;
+  readonly isError?: boolean;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+interface SeenItem {
+  readonly title?: string;
+  readonly description?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+export interface SeenTool extends SeenItem {
+  readonly name: string;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+export interface SeenResource extends SeenItem {
+  readonly name: string;
+  readonly uri: string;
+  readonly mimeType?: string;
+}
+
+export interface SeenTemplate extends SeenItem {
+  readonly name: string;
+  readonly uriTemplate: string;
+  readonly mimeType?: string;
+}
+
+export interface SeenPrompt extends SeenItem {
+  readonly name: string;
+  readonly arguments?: readonly { readonly name: string; readonly description?: string; readonly required?: boolean }[];
+}
+
+/** Everything that somebody may use, as it is listed: active or not. */
+export interface Seen {
+  readonly tools: readonly SeenTool[];
+  readonly resources: readonly SeenResource[];
+  readonly resourceTemplates: readonly SeenTemplate[];
+  readonly prompts: readonly SeenPrompt[];
+}
+
+export interface ProgramDesk {
+  /**
+   * Calls a tool, with everything that holds for a call: policies of the agent, limits, middleware, the audit. Rejects with
+   * a `GatewayError` where Toolgate refuses or the server cannot be reached, and with a `RelayedError` for an error that the
+   * server answered with.
+   *
+   * @example
+   * const { content, isError } = await gateway.call('files_read_file', { path: 'notes.txt' }, { agent: 'writer' });
+   */
+  call<Structured = Readonly<Record<string, unknown>>>(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: ProgramCallOptions,
+  ): Promise<ToolCallResult<Structured>>;
+  /**
+   * What an agent may use, or all there is. Waits for servers that are starting, as long as `start_wait` says.
+   *
+   * @example
+   * const { tools } = await gateway.view({ agent: 'writer' });
+   */
+  view(asking?: Asking): Promise<Seen>;
+}
+
+/** Agents that are remembered between two calls. */
+const MOST = 1_000;
+
+interface Regular {
+  readonly door: LocalDoor;
+  running: number;
+}
+
+export function createProgramDesk(lobby: Lobby): ProgramDesk {
+  const regulars = new Map<string | null, Regular>();
+
+  function regularOf({ agent = null }: { readonly agent?: string | null }): Regular {
+    const known = regulars.get(agent);
+    if (known !== undefined) return known;
+    if (regulars.size >= MOST) makeRoom();
+    const regular = { door: openLocalDoor(lobby, 'all', agent), running: 0 };
+    regulars.set(agent, regular);
+    return regular;
+  }
+
+  function makeRoom(): void {
+    for (const [agent, { door, running }] of regulars) {
+      if (running > 0) continue;
+      regulars.delete(agent);
+      door.close();
+      return;
+    }
+  }
+
+  return {
+    async call<Structured>(name: string, args = {}, options: ProgramCallOptions = {}) {
+      const regular = regularOf(options);
+      regular.running++;
+      try {
+        const bytes = await regular.door.callTool(name, args, options);
+        return JSON.parse(bytes.toString()) as ToolCallResult<Structured>;
+      } finally {
+        regular.running--;
+      }
+    },
+    async view(asking = {}) {
+      const { door } = regularOf(asking);
+      const list = async <T>(kind: Kind) => (await door.list(kind)) as readonly T[];
+      return {
+        tools: await list<SeenTool>('tool'),
+        resources: await list<SeenResource>('resource'),
+        resourceTemplates: await list<SeenTemplate>('template'),
+        prompts: await list<SeenPrompt>('prompt'),
+      };
+    },
+  };
+}
+
+/** Gives a gateway that is otherwise whole its desk. */
+export function withProgramDesk<G extends ProgramDesk>(rest: Omit<G, keyof ProgramDesk> & Lobby): G {
+  return Object.assign(rest, createProgramDesk(rest)) as unknown as G;
+}

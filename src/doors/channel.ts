@@ -1,0 +1,100 @@
+/** One client on a channel of its own, of which everything that comes and goes is part: a pipe, or two programs in one process. */
+import { toGatewayError } from '../errors.ts';
+import type { Gateway } from '../gateway-types.ts';
+import { modernErrorObject } from '../protocol/bridge.ts';
+import { claimedRevision, readAudience, requireModern } from '../protocol/envelope.ts';
+import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
+import { readBatch, readMessage } from '../protocol/read.ts';
+import { allowsBatch } from '../protocol/revisions.ts';
+import { errorObject, errorReply } from '../protocol/rpc.ts';
+import type { Exchange } from './answer.ts';
+import { ModernPeer } from './modern.ts';
+import type { Newcomer } from './newcomer.ts';
+import { deliver, Peer } from './peer.ts';
+
+export interface Channel {
+  /** Takes one message, or a batch where the revision has them. */
+  receive(bytes: Buffer): void;
+  /** Answers what was no message. */
+  refuse(error: unknown): void;
+  readonly inFlight: number;
+  close(): void;
+}
+
+/** The way back to the client. */
+export interface Outlet {
+  /** Whatever it asked for. */
+  readonly exchange: Exchange;
+  /** The same for one request, where it matters which. */
+  exchangeFor?(message: Message): Exchange;
+  /** What belongs to no request. */
+  notify(message: Buffer): void;
+  /** Nothing more is said from here on. */
+  end(): void;
+}
+
+export function openChannel(gateway: Gateway, newcomer: Newcomer, outlet: Outlet): Channel {
+  const { exchange, notify, end, exchangeFor = () => exchange } = outlet;
+  const peer = new Peer(gateway, { ...newcomer, notify });
+  let modern: ModernPeer | null = null;
+
+  function refuse(error: unknown, id: string | null): void {
+    const known = toGatewayError(error);
+    const inSession = modern === null || peer.revision !== null;
+    exchange.finish(
+      inSession ? errorReply(id ?? 'null', errorObject(known)) : errorReply(id, modernErrorObject(known)),
+    );
+  }
+
+  function receiveOne(bytes: Buffer): void {
+    let message: Message | null = null;
+    try {
+      message = readMessage(bytes, gateway.config.limits.depth);
+      // How the client opens decides. One that has opened a session stays with it.
+      if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
+      else deliver(peer, message, exchangeFor);
+    } catch (error) {
+      refuse(error, message !== null && isRequest(message) ? idText(message) : null);
+    }
+  }
+
+  function receiveModern(message: Message): void {
+    // Asking what there is may be how a client finds out that it wants a session after all.
+    if (message.method === 'initialize' && !claimsRevision(message)) {
+      deliver(peer, message, exchangeFor);
+      return;
+    }
+    modern ??= new ModernPeer(gateway, { ...newcomer, alone: true });
+    if (!isRequest(message)) {
+      modern.accept(message);
+      return;
+    }
+    const audience = readAudience(message);
+    requireModern(claimedRevision(message), gateway.config.revisions);
+    modern.request(message, audience, exchangeFor(message), null);
+  }
+
+  return {
+    receive(bytes) {
+      if (peer.revision === null || !allowsBatch(peer.revision)) {
+        receiveOne(bytes);
+        return;
+      }
+      try {
+        for (const part of readBatch(bytes) ?? [bytes]) receiveOne(part);
+      } catch (error) {
+        refuse(error, null);
+      }
+    },
+    refuse: (error) => refuse(error, null),
+    get inFlight() {
+      return peer.inFlight + (modern?.inFlight ?? 0);
+    },
+    close() {
+      // It tells its client that what was listened to has ended, while the other would ask it things no more.
+      modern?.close();
+      end();
+      peer.close();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+/** MCP between two parts of one process: a client of the official SDKs, of either generation, without a socket or a pipe. */
+import { GatewayError } from '../errors.ts';
+import type { Gateway } from '../gateway-types.ts';
+import { toBytes } from '../protocol/json.ts';
+import { join } from '../protocol/parts.ts';
+import type { Reply } from '../protocol/rpc.ts';
+import type { Exchange } from './answer.ts';
+import { type Channel, openChannel } from './channel.ts';
+
+/** What `connect` of a client takes: a transport of the SDK v1 and of the SDK v2 alike. */
+export interface MemoryTransport {
+  start(): Promise<void>;
+  send(message: unknown): Promise<void>;
+  close(): Promise<void>;
+  onmessage?(message: unknown): void;
+  onclose?(): void;
+  onerror?(error: Error): void;
+  readonly sessionId?: undefined;
+}
+
+export interface MemoryOptions {
+  /** By whose name policies and limits are looked up. Default: `default`. */
+  readonly agent?: string;
+  /** Whom tasks and parked calls belong to, where several people come as one agent. Default: the agent. */
+  readonly principal?: string;
+  /** The only namespace that it sees. Default: all of them. */
+  readonly namespace?: string;
+  /** Whether what it switches on is its own, or the default that all without a choice of their own share. Default: its own. */
+  readonly selection?: 'own' | 'default';
+}
+
+/**
+ * A client's way to a gateway in the same process, for tests and for programs that are both. It is the real thing from the
+ * first message on; only the bytes do not leave the process.
+ *
+ * @example
+ * const client = new Client({ name: 'test', version: '1.0.0' });
+ * await client.connect(connectInMemory(gateway));
+ * const { tools } = await client.listTools();
+ */
+export function connectInMemory(
+  to: Gateway | { readonly gateway: Gateway },
+  options: MemoryOptions = {},
+): MemoryTransport {
+  const gateway = 'gateway' in to ? to.gateway : to;
+  const { agent = 'default', principal = agent, namespace = null, selection = 'own' } = options;
+  let channel: Channel | null = null;
+  let isOpen = false;
+
+  /** Later, as from a socket: a client does not expect the answer before it has finished asking. */
+  const say = (bytes: Buffer | string) => {
+    const message: unknown = JSON.parse(bytes.toString());
+    setImmediate(() => {
+      if (isOpen) transport.onmessage?.(message);
+    });
+  };
+  const exchange: Exchange = {
+    send: say,
+    finish: (reply) => say(textOf(reply)),
+    abandon() {},
+    keepAlive() {},
+    isFull: false,
+    whenDrained: (goOn) => goOn(),
+  };
+  const transport: MemoryTransport = {
+    async start() {
+      if (channel !== null)
+        throw new GatewayError('usage', 'This transport has been used; make another for each client.');
+      isOpen = true;
+      const newcomer = { agent, principal, namespace, selection, door: 'local' } as const;
+      channel = openChannel(gateway, newcomer, { exchange, notify: say, end() {} });
+    },
+    async send(message) {
+      if (!isOpen) throw new GatewayError('usage', 'The connection is not open.');
+      channel!.receive(toBytes(message));
+    },
+    async close() {
+      if (!isOpen) return;
+      isOpen = false;
+      channel!.close();
+      transport.onclose?.();
+    },
+  };
+  return transport;
+}
+
+function textOf({ head, body, tail }: Reply): string {
+  return head + join(body).toString() + tail;
+}

@@ -1,0 +1,221 @@
+/** Endpoints that a program has beside MCP: what comes in and what goes out is checked by its schemas. */
+import { randomUUID } from 'node:crypto';
+import type { StandardIssue, StandardSchema } from '../workers/define-tool.ts';
+import { type Check, jsonSchemaCheck } from '../workers/host/json-schema.ts';
+import { isZod3, validateZod3 } from '../workers/host/zod3.ts';
+import { wrongOptions } from './errors.ts';
+import type { MaybePromise } from './types.ts';
+
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
+
+/** A schema of zod 3 or 4, or of any library that follows https://standardschema.dev. */
+export type EndpointSchema = StandardSchema | { readonly _output: unknown };
+
+/** What a schema makes of a value. */
+export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly output: infer Output }
+    ? Output
+    : unknown
+  : Schema extends { readonly _output: infer Output }
+    ? Output
+    : unknown;
+
+export interface CustomEndpointRequest<Body = unknown, Query = unknown, Params = unknown> {
+  readonly body: Body;
+  readonly query: Query;
+  readonly params: Params;
+  readonly headers: Record<string, string | string[] | undefined>;
+  /** Of the header `mcp-client-id`, or of `authenticate`; made up for who sends none. */
+  readonly clientId: string;
+}
+
+export interface PermissionAwareEndpointRequest<Body = unknown, Query = unknown, Params = unknown>
+  extends CustomEndpointRequest<Body, Query, Params> {
+  /** The toolsets that the client has. */
+  readonly allowedToolsets: string[];
+  /** Those that it should have, and that could not be loaded. */
+  readonly failedToolsets: string[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: any of them
+type Any = any;
+
+interface Described<Body, Query, Params, Response> {
+  readonly method: HttpMethod;
+  /** Below the base path; `:name` stands for one part of it. */
+  readonly path: string;
+  readonly bodySchema?: Body;
+  readonly querySchema?: Query;
+  readonly paramsSchema?: Params;
+  /** What does not fit is not sent. */
+  readonly responseSchema?: Response;
+  readonly description?: string;
+  /** Where there is `authenticate`: whether anybody may come all the same. */
+  readonly isPublic?: boolean;
+}
+
+export type CustomEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
+  request: CustomEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
+) => MaybePromise<SchemaOutput<Response>>;
+
+export type PermissionAwareEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
+  request: PermissionAwareEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
+) => MaybePromise<SchemaOutput<Response>>;
+
+export interface CustomEndpointDefinition<Body = Any, Query = Any, Params = Any, Response = Any>
+  extends Described<Body, Query, Params, Response> {
+  handler(request: Any): MaybePromise<Any>;
+}
+
+/** What stands in the answer where something is wrong. */
+export interface EndpointErrorResponse {
+  readonly error: {
+    readonly code: 'VALIDATION_ERROR' | 'INTERNAL_ERROR' | 'RESPONSE_VALIDATION_ERROR';
+    readonly message: string;
+    readonly details?: unknown;
+  };
+}
+
+/**
+ * The same endpoint, with types: what the handler gets is inferred from the schemas.
+ *
+ * @example
+ * const users = defineEndpoint({
+ *   method: 'GET',
+ *   path: '/users/:id',
+ *   paramsSchema: z.object({ id: z.string() }),
+ *   handler: ({ params }) => ({ id: params.id }),
+ * });
+ */
+export function defineEndpoint<Body = unknown, Query = unknown, Params = unknown, Response = unknown>(
+  endpoint: Described<Body, Query, Params, Response> & {
+    readonly handler: CustomEndpointHandler<Body, Query, Params, Response>;
+  },
+): CustomEndpointDefinition<Body, Query, Params, Response> {
+  return endpoint;
+}
+
+/**
+ * The same for `createPermissionBasedMcpServer`: the handler knows which toolsets the client has.
+ *
+ * @example
+ * const me = definePermissionAwareEndpoint({
+ *   method: 'GET',
+ *   path: '/me',
+ *   handler: ({ clientId, allowedToolsets }) => ({ clientId, allowedToolsets }),
+ * });
+ */
+export function definePermissionAwareEndpoint<Body = unknown, Query = unknown, Params = unknown, Response = unknown>(
+  endpoint: Described<Body, Query, Params, Response> & {
+    readonly handler: PermissionAwareEndpointHandler<Body, Query, Params, Response>;
+  },
+): CustomEndpointDefinition<Body, Query, Params, Response> {
+  return endpoint;
+}
+
+const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
+const RESERVED = ['/mcp', '/healthz', '/tools', '/.well-known/mcp-config'];
+
+export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): void {
+  for (const { method, path, handler } of endpoints) {
+    const where = `The endpoint ${method} ${path}`;
+    if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
+    if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: a path begins with "/".`);
+    if (RESERVED.some((one) => path === one || path.startsWith(`${one}/`)))
+      throw wrongOptions(`${where} is taken: that path belongs to MCP. Choose another.`);
+    if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);
+  }
+}
+
+/** The values at the `:names` of a path; null where it is another one. */
+export function matchPath(pattern: string, path: string): Record<string, string> | null {
+  const [wanted, given] = [pattern.split('/'), path.split('/')];
+  if (wanted.length !== given.length) return null;
+  const params: Record<string, string> = {};
+  for (const [i, part] of wanted.entries()) {
+    if (!part.startsWith(':')) {
+      if (part !== given[i]) return null;
+      continue;
+    }
+    try {
+      params[part.slice(1)] = decodeURIComponent(given[i]!);
+    } catch {
+      return null;
+    }
+  }
+  return params;
+}
+
+/** What came in with a request, before anything of it is checked. */
+export interface Received {
+  readonly body: unknown;
+  readonly query: Record<string, unknown>;
+  readonly params: Record<string, string>;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly clientId: string;
+  /** What a permission-aware endpoint knows. */
+  readonly more?: object;
+}
+
+export interface EndpointReply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** Never rejects: `failed` is told what went wrong in the program itself. */
+export async function runEndpoint(
+  endpoint: CustomEndpointDefinition,
+  received: Received,
+  failed: (error: unknown) => void,
+): Promise<EndpointReply> {
+  const { headers, clientId, more } = received;
+  try {
+    const values: Record<string, unknown> = { body: undefined, query: {}, params: {} };
+    for (const part of ['body', 'query', 'params'] as const) {
+      const schema: unknown = endpoint[`${part}Schema`];
+      if (schema === undefined) continue;
+      const checked = await (await checkOf(schema))(received[part]);
+      if (checked.issues !== undefined) return invalid(part, checked.issues);
+      values[part] = checked.value;
+    }
+    const result: unknown = await endpoint.handler({ ...values, headers, clientId, ...more });
+    if (endpoint.responseSchema === undefined) return { status: 200, body: result };
+    const checked = await (await checkOf(endpoint.responseSchema))(result);
+    if (checked.issues === undefined) return { status: 200, body: checked.value };
+    failed(new TypeError(`The response does not fit: ${checked.issues.map(({ message }) => message).join('; ')}`));
+    return failure('RESPONSE_VALIDATION_ERROR', 'Internal server error: invalid response format');
+  } catch (error) {
+    failed(error);
+    return failure('INTERNAL_ERROR', 'Internal server error');
+  }
+}
+
+/** An id for who says none. */
+export function anonymousId(): string {
+  return `anon-${randomUUID()}`;
+}
+
+export function invalid(part: string, issues: readonly StandardIssue[]): EndpointReply {
+  const error = { code: 'VALIDATION_ERROR', message: `Validation failed for ${part}`, details: issues } as const;
+  return { status: 400, body: { error } satisfies EndpointErrorResponse };
+}
+
+function failure(code: EndpointErrorResponse['error']['code'], message: string): EndpointReply {
+  return { status: 500, body: { error: { code, message } } satisfies EndpointErrorResponse };
+}
+
+// Schemas stay the same while a server runs.
+const checks = new WeakMap<object, Check>();
+
+async function checkOf(schema: unknown): Promise<Check> {
+  const given = schema as object;
+  const known = checks.get(given) ?? (await makeCheck(given));
+  checks.set(given, known);
+  return known;
+}
+
+async function makeCheck(schema: object): Promise<Check> {
+  if (isZod3(schema)) return (value) => validateZod3(schema, value);
+  if ('~standard' in schema) return (schema as StandardSchema)['~standard'].validate;
+  return jsonSchemaCheck(schema as Record<string, unknown>);
+}

@@ -1,0 +1,53 @@
+/** Whether a client may switch a toolset on, and whether the names of its tools are free. */
+import type { Contribution } from '../catalog/catalog.ts';
+import { exposedName, type Naming } from '../catalog/names.ts';
+import { ToolingError, wrongOptions } from './errors.ts';
+import type { ExposurePolicy } from './types.ts';
+
+/** Names with the key of their toolset in front. */
+export const NAMING: Naming = { names: 'join', nameLimit: null, separator: '.' };
+
+export function checkPolicy({ maxActiveToolsets, allowlist, denylist, onLimitExceeded }: ExposurePolicy): void {
+  const isCount = maxActiveToolsets === undefined || (Number.isInteger(maxActiveToolsets) && maxActiveToolsets >= 0);
+  if (!isCount) throw wrongOptions('exposurePolicy.maxActiveToolsets must be a whole number.');
+  for (const [key, list] of Object.entries({ allowlist, denylist }))
+    if (list !== undefined && (!Array.isArray(list) || list.some((one) => typeof one !== 'string')))
+      throw wrongOptions(`exposurePolicy.${key} must be a list of toolsets.`);
+  if (onLimitExceeded !== undefined && typeof onLimitExceeded !== 'function')
+    throw wrongOptions('exposurePolicy.onLimitExceeded must be a function.');
+}
+
+/** Whether it may be switched on at all. */
+export function isExposed({ allowlist, denylist }: ExposurePolicy, toolset: string): boolean {
+  return allowlist?.includes(toolset) !== false && denylist?.includes(toolset) !== true;
+}
+
+/** Throws where one more of these toolsets is one too many. */
+export function requireExposed(policy: ExposurePolicy, toolset: string, active: readonly string[]): void {
+  if (!isExposed(policy, toolset))
+    throw new ToolingError('E_VALIDATION', `The toolset "${toolset}" is not allowed here.`);
+  const { maxActiveToolsets: most } = policy;
+  if (most === undefined || active.length < most) return;
+  policy.onLimitExceeded?.([toolset], [...active]);
+  const instead = active.length === 0 ? '' : ` Disable one first: ${active.join(', ')}.`;
+  const text = `The toolset "${toolset}" would be one too many: ${most} may be enabled at a time.${instead}`;
+  throw new ToolingError('E_POLICY_MAX_ACTIVE', text);
+}
+
+/** Throws where two tools would have one name: then neither is there. `taken` says whose names are not free. */
+export function requireFreeNames(contributions: readonly Contribution[], taken: ReadonlyMap<string, string>): void {
+  const owners = new Map(taken);
+  for (const { key, namespace, offer } of contributions) {
+    for (const { kind, name } of offer.items) {
+      if (kind !== 'tool') continue;
+      const exposed = exposedName(kind, namespace, name, NAMING);
+      const owner = owners.get(exposed);
+      if (owner !== undefined)
+        throw new ToolingError(
+          'E_TOOL_NAME_CONFLICT',
+          `Two tools would be called "${exposed}": one of "${key}" and one of ${owner}. Nothing was enabled; rename one of them.`,
+        );
+      owners.set(exposed, `"${key}"`);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/** What happens in a server with toolsets, for those who want it written down. */
+import { messageOf } from '../errors.ts';
+import type { EventMap, EventName, Events } from '../events.ts';
+
+/** As pino, winston, Fastify and the console have it. */
+export interface Logger {
+  info(fields: object, message?: string): void;
+  warn(fields: object, message?: string): void;
+  error(fields: object, message?: string): void;
+}
+
+/** Lines of JSON; standard output belongs to the protocol. */
+const TO_STDERR: Logger = { info: line('info'), warn: line('warn'), error: line('error') };
+
+function line(level: string) {
+  return (fields: object, message = '') => {
+    const record = { time: new Date().toISOString(), level, message, ...fields };
+    process.stderr.write(`${JSON.stringify(record)}\n`);
+  };
+}
+
+export function follow(events: Events, logger: boolean | Logger): () => void {
+  if (logger === false) return () => {};
+  const log = logger === true ? TO_STDERR : logger;
+  return events.listen((name, event) => {
+    const [level, message, fields] = wordsFor(name, event);
+    log[level]({ event: name, ...fields }, message);
+  });
+}
+
+type Words = readonly ['info' | 'warn' | 'error', string, object];
+
+function wordsFor(name: EventName, event: EventMap[EventName]): Words {
+  if (name === 'failure') {
+    const { where, error } = event as EventMap['failure'];
+    return ['error', `${where}: ${messageOf(error)}`, { where }];
+  }
+  if (name === 'note') {
+    const { source, message } = event as EventMap['note'];
+    return ['warn', `${source}: ${message}`, { source }];
+  }
+  if (name === 'unauthorized' || name === 'sent_away') return ['warn', name.replace('_', ' '), event];
+  return ['info', name, event];
+}

@@ -1,0 +1,24 @@
+/** Tools that a program gives as objects, made ready to be called. */
+import { textOf } from '../workers/host/fault.ts';
+import { isObject, type Json } from '../workers/host/schema.ts';
+import { nameOf, readTool, type Tool } from '../workers/host/tool.ts';
+
+/** All of them, or an error that says what is wrong with which. */
+export async function readTools(given: readonly unknown[]): Promise<Tool[]> {
+  const tools: Tool[] = [];
+  for (const [index, one] of given.entries()) {
+    if (!isObject(one)) throw new Error(`its tool ${index + 1} is no object`);
+    const name = nameOf(one, '');
+    if (name === '') throw new Error(`its tool ${index + 1} has no name`);
+    tools.push(await readOne(one, name));
+  }
+  return tools;
+}
+
+async function readOne(given: Json, name: string): Promise<Tool> {
+  try {
+    return await readTool(given, name, '');
+  } catch (error) {
+    throw new Error(`its tool "${name}": ${textOf(error).replace(/\.$/, '')}`);
+  }
+}
