@@ -9,7 +9,7 @@ import {
   loadConfig,
   readAudit,
   verifyAudit,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { untilSignal } from './stdio.ts';

@@ -1,7 +1,7 @@
 /** `toolgate connect` and `toolgate wait`: the agent's side of a gateway that runs elsewhere. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError, messageOf, openRemoteDoor, toLifetime } from '../index.ts';
+import { GatewayError, messageOf, openRemoteDoor, toLifetime } from '../internal.ts';
 import type { Options } from './commands.ts';
 import { untilSignal } from './stdio.ts';
 import { paint, plain } from './terminal.ts';

@@ -8,7 +8,7 @@ import {
   GatewayError,
   type ListeningDoor,
   openHttpDoor,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { untilSignal } from './stdio.ts';

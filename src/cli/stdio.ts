@@ -1,5 +1,5 @@
 /** `toolgate stdio`. */
-import { followConfig, followSecrets, openStdioDoor } from '../index.ts';
+import { followConfig, followSecrets, openStdioDoor } from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { followCalls } from './telemetry.ts';
