@@ -17,6 +17,15 @@ const GIVEN = {
   Bun: '{ serve(options: { fetch: (request: Request) => Promise<Response> }): void }',
 };
 
+/** What examples take from other packages. */
+const OTHERS = {
+  createServer: "{ createServer } from 'node:http'",
+  Client: "{ Client } from '@modelcontextprotocol/client'",
+  McpServer: "{ McpServer } from '@modelcontextprotocol/server'",
+  StdioServerTransport: "{ StdioServerTransport } from '@modelcontextprotocol/server/stdio'",
+  z: "* as z from 'zod'",
+};
+
 export function apiExamples({ declarations }) {
   const names = declarations.filter(({ isPublic }) => isPublic).map(({ name }) => name);
   const all = declarations.flatMap(({ name, comment, text }) =>
@@ -30,17 +39,15 @@ export function apiExamples({ declarations }) {
     const body = [code.replace(/^export /gm, ''), ...makes(code).map((word) => `void ${word};`)].join('\n');
     return `export async function ${name}(${parameters}): Promise<void> {\n${body.replace(/^(?=.)/gm, '  ')}\n}\n`;
   });
-  const imported = [...new Set(names)].filter(
-    (name) => all.some(({ code }) => uses(code, name)) || Object.values(GIVEN).includes(name),
-  );
+  const text = programs.join('\n');
+  const others = Object.entries(OTHERS).flatMap(([word, from]) => (uses(text, word) ? [`import ${from};`] : []));
+  const own = [...new Set(names)].filter((name) => uses(text, name));
+  const words = own.map((name) => (/^[a-z]|Error$/.test(name) ? name : `type ${name}`));
   return `// Written by \`npm run api\` from the examples in comments. Nothing runs it: that it compiles is the test.
-import { Client } from '@modelcontextprotocol/client';
-import { McpServer } from '@modelcontextprotocol/server';
-import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import * as z from 'zod';
-import { ${imported.map((name) => (/^[a-z]|Error$/.test(name) ? name : `type ${name}`)).join(', ')} } from '../../src/index.ts';
+${others.join('\n')}
+import { ${words.join(', ')} } from '../../src/index.ts';
 
-${programs.join('\n')}`;
+${text}`;
 }
 
 /** Whether a word stands in the code, other than as a member or in a text. */

@@ -24,6 +24,4 @@ const programs = [
   ...['memory.mjs', 'toolsets.mjs', 'permissions.mjs'],
 ];
 
-export const embeddingChecks: Record<string, Check> = Object.fromEntries(
-  programs.map((name) => [name, program(name)]),
-);
+export const embeddingChecks: Record<string, Check> = Object.fromEntries(programs.map((name) => [name, program(name)]));

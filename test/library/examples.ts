@@ -1,9 +1,10 @@
 // Written by `npm run api` from the examples in comments. Nothing runs it: that it compiles is the test.
+import { createServer } from 'node:http';
 import { Client } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
-import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
+import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createMcpServer, createPermissionBasedMcpServer, createVisitor, defineEndpoint, definePermissionAwareEndpoint, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
 
 export async function EventsExample1(gateway: Gateway): Promise<void> {
   const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -72,6 +73,16 @@ export async function counterExample1(gateway: Gateway): Promise<void> {
   gateway.figures.add(() => [counter('orders_total', 'Orders placed.', 12)]);
 }
 
+export async function createHttpDoorExample1(gateway: Gateway): Promise<void> {
+  const door = await createHttpDoor(gateway, { basePath: '/gateway' });
+  const server = createServer((request, response) => {
+    if (door.serves(request.url!)) door.handle(request, response);
+    else response.end('the rest of your site');
+  });
+  void door;
+  void server;
+}
+
 export async function createMcpServerExample1(): Promise<void> {
   const { start, close } = await createMcpServer({
     catalog: {
@@ -97,6 +108,11 @@ export async function createPermissionBasedMcpServerExample1(lookUp: (clientId: 
   });
   await start();
   void start;
+}
+
+export async function createVisitorExample1(): Promise<void> {
+  const visitor = createVisitor('reader', { principal: 'ann@example.com' });
+  void visitor;
 }
 
 export async function defineEndpointExample1(): Promise<void> {
