@@ -56,7 +56,7 @@ export type {
 // Errors
 
 export { RelayedError } from './calls/relayed.ts';
-export { type ErrorBody, type ErrorCode, GatewayError, messageOf } from './errors.ts';
+export { type ErrorBody, type ErrorCode, GatewayError } from './errors.ts';
 
 // Events
 

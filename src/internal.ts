@@ -17,6 +17,7 @@ export { toLifetime } from './config/units.ts';
 export { refIdOf } from './controls/equip.ts';
 export { tokensOf } from './controls/toolset-report.ts';
 export { issuerTrouble } from './doors/http/issuer.ts';
+export { messageOf } from './errors.ts';
 export { type FoundFolder, scanFolders } from './folders.ts';
 export type { Beside } from './gateway-types.ts';
 export * from './index.ts';

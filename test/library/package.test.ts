@@ -3,7 +3,7 @@
  * that it runs with nothing but its own dependencies, on every Node that it is for.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -97,6 +97,13 @@ describe('the package in a project of its own', () => {
   const bin = join(folder, 'node_modules/.bin/toolgate');
   let files: string[] = [];
 
+  /** What the compiler says of a project. */
+  async function complaints(project: string): Promise<string> {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const done = run(process.execPath, [tsc, '-p', project], { cwd: folder, env });
+    return (await done.catch((error: { stdout: string }) => error)).stdout;
+  }
+
   beforeAll(async () => {
     // npm as whoever runs the tests has it: with its cache and its registry.
     const npm = (...args: string[]) =>
@@ -129,13 +136,22 @@ describe('the package in a project of its own', () => {
     'has types that are sound in themselves, with resolution by %s',
     async (name, given) => {
       writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
-      const tsc = join(root, 'node_modules/typescript/bin/tsc');
-      const done = run(process.execPath, [tsc, '-p', `${name}.json`], { cwd: folder, env });
-      await expect(done.catch((error: { stdout: string }) => ({ stdout: error.stdout }))).resolves.toMatchObject({
-        stdout: '',
-      });
+      expect(await complaints(`${name}.json`)).toBe('');
     },
   );
+
+  it('has the types that the source has', async () => {
+    const names = ['public-types.test.ts', 'examples.ts'];
+    for (const name of names) {
+      const text = readFileSync(join(root, 'test/library', name), 'utf8');
+      writeFiles(folder, { [name]: text.replaceAll('../../src/index.ts', 'toolgate') });
+    }
+    // What those tests use is not ours to judge.
+    const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
+    const paths = { '*': [join(root, 'node_modules/*')], toolgate: ['./node_modules/toolgate'] };
+    writeFiles(folder, { 'all.json': JSON.stringify({ compilerOptions: { ...given, paths }, files: names }) });
+    expect(await complaints('all.json')).toBe('');
+  });
 
   it.each(nodes)('runs as a library on the Node %s', async (_, node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
