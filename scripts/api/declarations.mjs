@@ -89,11 +89,11 @@ function nameAll(items) {
 }
 
 /** The code of a declaration, in which every mention has the name that its target has in the whole. */
-function rename({ code: given, start: origin, nameSpan, links }, name, names) {
+function rename({ code: given, start: origin, nameSpan, parameters, links }, name, names) {
   const changes = links
     .filter(({ to }) => to.from === undefined)
     .map(({ start, end, to }) => ({ start, end, text: names.get(`${to.path} ${to.name}`) }));
-  changes.push({ ...nameSpan, text: name });
+  changes.push({ ...nameSpan, text: name }, ...parameters);
   changes.sort((a, b) => b.start - a.start);
   let code = given;
   for (const { start, end, text } of changes) code = code.slice(0, start - origin) + text + code.slice(end - origin);
@@ -138,8 +138,21 @@ function readNames(node, text, comment) {
       code: keyword + text.slice(part.start + declared, part.end).replace(/;$/, ''),
       comment,
       references: referencesIn(part),
+      parameters: takenApart(part),
     };
   });
+}
+
+/** Parameters that a function takes apart at once. That is its own matter, so they are called by the last word of their type. */
+function takenApart({ params = [] }) {
+  return params
+    .filter(({ type }) => type === 'ObjectPattern')
+    .map(({ start, optional, typeAnnotation }) => {
+      const { typeName, typeArguments } = typeAnnotation.typeAnnotation;
+      const type = typeName === undefined || typeArguments != null ? 'Options' : typeName.name;
+      const word = /[A-Z]?[a-z\d]*$/.exec(type)[0].toLowerCase();
+      return { start, end: typeAnnotation.start, text: optional ? `${word}?` : word };
+    });
 }
 
 /** Every place where a type or a value is mentioned by a name of the module. */
