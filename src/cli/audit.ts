@@ -12,7 +12,7 @@ import {
 } from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
-import { untilSignal } from './stdio.ts';
+import { untilSignal } from './signals.ts';
 import { brief, columns, duration, jsonText, paint, plain, table } from './terminal.ts';
 
 type Run = (folder: string, options: Options) => Promise<number>;

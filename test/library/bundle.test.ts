@@ -1,5 +1,5 @@
 /** The files of dist/: whoever needs little of them loads little. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -36,16 +36,25 @@ describe('the package', () => {
 
 describe('the command line', () => {
   it('loads next to nothing before it knows the command', () => {
-    const reached = new Set([join(dist, 'cli/main.js')]);
-    for (const path of reached) {
-      const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
-      for (const [, from] of statements) reached.add(join(dirname(path), from!));
-    }
-    const bytes = [...reached].reduce((sum, path) => sum + readFileSync(path).length, 0);
-    expect(reached.size).toBeGreaterThan(1);
-    expect(bytes).toBeLessThan(60_000);
+    expect(bytesLoaded('cli/main.js')).toBeLessThan(60_000);
+  });
+
+  it('loads no gateway to connect with one elsewhere', () => {
+    const [connect] = readdirSync(join(dist, 'chunks')).filter((name) => name.startsWith('connect-'));
+    expect(bytesLoaded(`chunks/${connect}`)).toBeLessThan(120_000);
   });
 });
+
+/** The size of a file with all that it imports. */
+function bytesLoaded(file: string): number {
+  const reached = new Set([join(dist, file)]);
+  for (const path of reached) {
+    const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
+    for (const [, from] of statements) reached.add(join(dirname(path), from!));
+  }
+  expect(reached.size).toBeGreaterThan(1);
+  return [...reached].reduce((sum, path) => sum + readFileSync(path).length, 0);
+}
 
 /** The code that runs when a program starts that re-exports these names, minified. */
 async function bundle(names: string): Promise<string> {
