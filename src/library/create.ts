@@ -6,7 +6,7 @@ import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { type HostOptions, openToolsetHost, type ToolsetHost } from './host.ts';
-import { type Listener, openListener } from './http.ts';
+import type { Listener } from './http.ts';
 import { follow } from './logger.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { CreateMcpServerOptions, CreatePermissionBasedMcpServerOptions } from './options.ts';
@@ -270,7 +270,7 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     },
     async handler() {
       if (closing !== null) throw wrongOptions('The server is closed. Create another.');
-      listener ??= openListener(host, { ...serving, host: null });
+      listener ??= import('./http.ts').then(({ openListener }) => openListener(host, { ...serving, host: null }));
       return (await listener).handle;
     },
   };
