@@ -46,8 +46,12 @@ export async function build() {
   const old = join(root, '.toolgate', `old-${process.pid}`);
   try {
     const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', next]);
+    const types = join(next, 'types');
+    const code = await run(process.execPath, [tsc, '-p', 'tsconfig.json', '--emitDeclarationOnly', '--outDir', types]);
     if (code !== 0) throw new Error('The build failed; the errors are above.');
+    const { bundleTypes } = await import('./api/types.mjs');
+    writeFileSync(join(next, 'index.d.ts'), bundleTypes(types));
+    rmSync(types, { recursive: true });
     await bundle(next);
     writeFileSync(join(next, '.stamp'), stamp);
     // Two renames: whoever starts the old build meanwhile finds one of the two whole.
@@ -63,7 +67,7 @@ export async function build() {
 const bundled = ['zod', 'smol-toml', 'ajv', 'fast-deep-equal', 'fast-uri', 'json-schema-traverse'];
 
 /**
- * A few files instead of a hundred, without what is not used: that is most of the time a start takes. Types stay apart.
+ * A few files instead of a hundred, without what is not used: that is most of the time a start takes.
  */
 async function bundle(folder) {
   const { rolldown } = await import('rolldown');
@@ -79,8 +83,8 @@ async function bundle(folder) {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // Less to read at each start. Names stay, so that a stack still says something.
-    minify: { mangle: false },
+    // Less to read at each start. Names of functions stay, so that a stack still says something.
+    minify: { mangle: { keepNames: true } },
   });
   await bundleWorker(join(folder, 'worker'));
   for (const name of bundled) {
@@ -186,7 +190,8 @@ function sourceHash() {
   const sources = readdirSync(join(root, 'src'), { recursive: true })
     .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
     .map((path) => join('src', path));
-  for (const path of [...sources.sort(), 'tsconfig.json', 'package-lock.json', 'scripts/setup.mjs']) {
+  const makers = ['setup.mjs', 'api/declarations.mjs', 'api/types.mjs'].map((name) => join('scripts', name));
+  for (const path of [...sources.sort(), 'tsconfig.json', 'package.json', 'package-lock.json', ...makers]) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))

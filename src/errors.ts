@@ -56,6 +56,7 @@ const kinds = {
   internal: { http: 500, rpc: -32603 },
 } as const satisfies Record<string, ErrorKind>;
 
+/** Every code that an error of Toolgate may have. */
 export type ErrorCode = keyof typeof kinds;
 
 /** What a caller gets to see of an error: the same object at every door. */
@@ -71,7 +72,16 @@ interface ErrorExtras extends ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** An error of Toolgate's own. The message says what happened, to what, and what to do about it. */
+/**
+ * An error of Toolgate's own. The message says what happened, to what, and what to do about it; the code is for programs.
+ *
+ * @example
+ * try {
+ *   configFromValue({ servers: 1 }, { cwd: '.', env: {} });
+ * } catch (error) {
+ *   if (error instanceof GatewayError && error.code === 'config_invalid') console.error(error.message);
+ * }
+ */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: ErrorCode;
@@ -83,6 +93,7 @@ export class GatewayError extends Error {
     this.details = extras?.details ?? {};
   }
 
+  /** The status that it has over HTTP. */
   get httpStatus(): number {
     return kinds[this.code].http;
   }

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from './errors.ts';
 
+/** Every event, with what comes along. */
 export interface EventMap {
   /** A server changed its state. */
   source: { readonly source: string; readonly state: string; readonly detail: string };
@@ -34,18 +35,33 @@ export interface EventMap {
   failure: { readonly where: string; readonly error: unknown };
 }
 
+/** What may happen. */
 export type EventName = keyof EventMap;
+/** Hears of every event. What it throws is ignored. */
 export type Listener = <K extends EventName>(name: K, event: EventMap[K]) => void;
 
+/**
+ * What happens in a gateway. Texts are without secrets.
+ *
+ * @example
+ * const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
+ * stop();
+ */
 export interface Events {
   emit<K extends EventName>(name: K, event: EventMap[K]): void;
   /** Returns the function that ends the listening. */
   listen(listener: Listener): () => void;
+  /** The same for events of one name. */
+  on<K extends EventName>(name: K, listener: (event: EventMap[K]) => void): () => void;
 }
 
 /** `redact` takes out of every text what nobody is to read. */
 export function createEvents(redact: (text: string) => string = (text) => text): Events {
   const listeners = new Set<Listener>();
+  const listen = (listener: Listener) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
   return {
     emit(name, event) {
       if (listeners.size === 0) return;
@@ -58,10 +74,11 @@ export function createEvents(redact: (text: string) => string = (text) => text):
         }
       }
     },
-    listen(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    listen,
+    on: (wanted, listener) =>
+      listen((name, event) => {
+        if ((name as string) === wanted) listener(event as never);
+      }),
   };
 }
 

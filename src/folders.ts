@@ -17,7 +17,10 @@ import { watchNamespaces } from './workers/watch-folders.ts';
 const TOTAL_TIMEOUT = 3_600_000;
 const HEALTH_INTERVAL = 30_000;
 
-/** Resolves when the folders have been looked at, which is before their dependencies are there. */
+/**
+ * A gateway that also serves the folders of tools there are, in its data folder and in the configuration. Resolves when they
+ * have been looked at, which is before their dependencies are there.
+ */
 export async function openGateway(config: Config, options: Omit<GatewayOptions, 'beside'> = {}): Promise<Gateway> {
   let gateway: Gateway | null = null;
   let told = new Set<string>();

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { watchConfig } from './config/watch.ts';
 import type { Gateway } from './gateway-types.ts';
 
+/** Until it is closed, a gateway follows the store of secrets. */
 export interface FollowingSecrets {
   close(): void;
 }
 
+/** Gives servers other secrets when those in the store change. */
 export function followSecrets(gateway: Gateway): FollowingSecrets {
   let told: string | null = null;
 

@@ -5,10 +5,12 @@ import { watchConfig } from './config/watch.ts';
 import { GatewayError, messageOf } from './errors.ts';
 import type { Gateway } from './gateway-types.ts';
 
+/** Until it is closed, a gateway follows its configuration file. */
 export interface Following {
   close(): void;
 }
 
+/** Applies every edit of the configuration file. One with mistakes changes nothing, and is told as an event. */
 export function followConfig(gateway: Gateway, options: LoadOptions): Following {
   let last = Promise.resolve();
   let closed = false;

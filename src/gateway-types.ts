@@ -1,5 +1,5 @@
 /** The gateway as doors, the command line and programs use it. */
-import type { Approvals } from './calls/approvals.ts';
+import type { Petitions } from './calls/approvals.ts';
 import type { AuditFigures } from './calls/audit.ts';
 import type { Caller, CallerOptions } from './calls/caller.ts';
 import type { Family } from './calls/families.ts';
@@ -23,13 +23,31 @@ import type { SourceSet, SourceSets } from './sources/sets.ts';
 import type { Vault } from './sources/vault.ts';
 import type { Shelf } from './store/shelf.ts';
 
+/**
+ * All servers of a configuration behind one set of names, and whoever uses them. Doors lead to it; `close` ends it.
+ *
+ * @example
+ * const gateway = createGateway(config);
+ * await gateway.tried();
+ * for (const { key, state } of gateway.statuses()) console.log(key, state);
+ * await gateway.close();
+ */
 export interface Gateway extends ProgramDesk {
+  /** What happens: servers, catalogs, configurations, failures. */
   readonly events: Events;
+  /** The configuration in force. */
   readonly config: Config;
+  /** What all servers offer at this moment. */
   readonly catalog: Catalog;
-  /** While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on. */
+  /**
+   * While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on.
+   * @internal
+   */
   readonly opening: Promise<void> | null;
-  /** The same, but for a moment only, and null as soon as something is known of every server. */
+  /**
+   * The same, but for a moment only, and null as soon as something is known of every server.
+   * @internal
+   */
   readonly introducing: Promise<void> | null;
   /** Equips the toolset for all callers without a choice of their own; null for none. Rejects where there is none of that name. */
   equip(name: string | null): Promise<void>;
@@ -37,30 +55,51 @@ export interface Gateway extends ProgramDesk {
   readonly shelf: Shelf;
   /** Takes a new configuration into force. What did not change is not restarted. */
   apply(config: Config): FleetReport;
-  /** Serves these beside the servers of the configuration, instead of those that were given before. */
+  /**
+   * Serves these beside the servers of the configuration, instead of those that were given before.
+   * @internal
+   */
   serve(beside: Omit<Beside, 'close'>): FleetReport;
+  /** @internal */
   join(options: CallerOptions): Caller;
-  /** Who we say we are. */
+  /**
+   * Who we say we are.
+   * @internal
+   */
   readonly identity: ServerIdentity;
-  /** What callers may be given for themselves; null without a host. */
+  /**
+   * What callers may be given for themselves; null without a host.
+   * @internal
+   */
   readonly sets: SourceSets | null;
-  /** Whether there is a namespace of that name with something in it that the agent may use. */
+  /**
+   * Whether there is a namespace of that name with something in it that the agent may use.
+   * @internal
+   */
   knows(agent: string, namespace: string): boolean;
-  /** Calls that wait for an answer of a client without a session. */
+  /**
+   * Calls that wait for an answer of a client without a session.
+   * @internal
+   */
   readonly parked: ParkedCalls;
+  /** @internal */
   readonly tasks: TaskDesk;
-  /** Looks at everything again. */
+  /**
+   * Looks at everything again.
+   * @internal
+   */
   readonly reloading: Reloading;
   /** Those that there are, with something in them or not. */
   namespaces(): ReadonlySet<string>;
   /** What waits for a person. */
-  readonly approvals: Pick<Approvals, 'list' | 'decide'>;
+  readonly approvals: Petitions;
   /** Puts a function around every call, inside of those that are there; gives the one that removes it again. */
   use(middleware: Middleware): () => void;
   /** Follows every call from now on, instead of whoever did; null for nobody. */
   trace(tracer: Tracer | null): void;
   /** How the calls went so far. */
   readonly figures: Figures;
+  /** How the writing down of calls goes. */
   readonly audit: AuditFigures;
   /** The secrets that servers are given. */
   readonly vault: Vault;
@@ -68,13 +107,18 @@ export interface Gateway extends ProgramDesk {
   redact(text: string): string;
   /** The same, and all else that can be measured, at this moment. */
   measure(): Family[];
-  /** Somebody wants to hear the log messages of servers from this level on. */
+  /**
+   * Somebody wants to hear the log messages of servers from this level on.
+   * @internal
+   */
   setLogLevel(level: LogLevel): void;
+  /** How each server is. */
   statuses(): WatchedServer[];
   /** Every server that is there now has been tried once. */
   tried(): Promise<void>;
   /** Every server has been tried once and every required one is there. */
   isReady(): boolean;
+  /** Ends every server, after the calls under way. */
   close(): Promise<void>;
 }
 
@@ -107,8 +151,11 @@ export interface Host {
   left(caller: Caller): void;
 }
 
+/** What a gateway does beside its configuration. */
 export interface GatewayOptions {
+  /** @internal */
   readonly host?: Host;
+  /** @internal */
   readonly beside?: Beside;
   /** Whether calls are written down where the configuration does not say; false: never, whatever it says. */
   readonly audit?: boolean;

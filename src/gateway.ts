@@ -1,7 +1,5 @@
-/**
- * The gateway: the one mutable root. Holds the configuration, the servers, the catalog and the callers, and replaces each
- * of them whole. Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed.
- */
+/** The gateway: the one mutable root. Holds configuration, servers, catalog and callers, and replaces each whole.
+ * Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed. */
 import { agentLimits } from './access/agent-limits.ts';
 import { isHidden } from './access/find.ts';
 import { hasTimes, type Permission, permissionAt } from './access/permission.ts';
@@ -52,6 +50,7 @@ import { IDENTITY } from './version.ts';
 /** Bursts of changes make one new catalog. */
 const SWAP_PAUSE = 5;
 
+/** Starts the servers of a configuration and gives the gateway at once; `tried()` waits for them. */
 export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
   const { redact, learn } = createRedactor(initial.secrets());
   const events = createEvents(redact);

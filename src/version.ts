@@ -1,7 +1,8 @@
 /** Who we say we are. */
 import { randomUUID } from 'node:crypto';
 
-export const VERSION = '0.1.0';
+/** The version of this package. */
+export const VERSION: string = '0.1.0';
 
 export const IDENTITY = { name: 'toolgate', version: VERSION };
 

@@ -14,7 +14,13 @@ export interface EntryDecision extends Decision {
   readonly entry: Entry;
 }
 
-/** Everything of that name, of any kind: exposed, `server:name`, or the server's own. Throws where there is nothing. */
+/**
+ * What the policy says of everything of that name, of any kind: exposed, `server:name`, or the server's own. Throws where there is nothing.
+ *
+ * @example
+ * for (const { entry, allowed } of explainName(gateway.catalog, gateway.config.policy, 'ci', 'files_write_file', new Date()))
+ *   console.log(entry.name, allowed);
+ */
 export function explainName(
   catalog: Catalog,
   policy: PolicyConfig | null,

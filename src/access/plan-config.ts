@@ -14,6 +14,7 @@ import type { Plan, PlannedTool } from './plan.ts';
 import { isServer } from './policy.ts';
 import { serverOf } from './toolset.ts';
 
+/** A configuration with nothing but what a plan needs. */
 export interface PlanConfig {
   /** In the words of a configuration file. */
   readonly value: Readonly<Record<string, unknown>>;
@@ -40,6 +41,7 @@ const LEFT_OUT = new Set([
   MACROS,
 ]);
 
+/** The configuration that holds only what a plan needs. */
 export function planConfig(config: Config, plan: Plan): PlanConfig {
   const { settings, servers: written } = config.written();
   const kept = Object.fromEntries(Object.entries(settings).filter(([key]) => !LEFT_OUT.has(key)));

@@ -3,12 +3,14 @@ import { stringify } from 'smol-toml';
 import type { Plan } from './plan.ts';
 import type { PlanConfig } from './plan-config.ts';
 
+/** A plan as `tools.toml`, with its reasons as comments. */
 export function planToml(plan: Plan, { value }: PlanConfig): string {
   return `${reasons(plan)
     .map((line) => `# ${line}`.trimEnd())
     .join('\n')}\n\n${stringify(value as Record<string, unknown>)}`;
 }
 
+/** A plan as `toolgate.json`. */
 export function planJson({ value }: PlanConfig): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

@@ -25,6 +25,7 @@ export interface PlannedTool {
   readonly reasons: readonly string[];
 }
 
+/** The tools that a task needs, with reasons. */
 export interface Plan {
   readonly task: Task;
   /** What it began with; null for nothing. */
@@ -50,7 +51,13 @@ interface Grant {
   readonly isShipped: boolean;
 }
 
-/** `servers` tells which of them could not be asked. */
+/**
+ * The tools that a task needs, by rules and profiles. `servers` tells which of them could not be asked.
+ *
+ * @example
+ * const task = taskFromValue({ description: 'Fix the login page', type: 'frontend' });
+ * const plan = planTask(task, gateway.config.tasks.rules(), gateway.catalog, gateway.statuses());
+ */
 export function planTask(task: Task, rules: TaskRules, catalog: Catalog, servers: readonly PlannedServer[] = []): Plan {
   const profile = profileOf(task, rules);
   const fitting = rules.rules.flatMap((rule) => {

@@ -17,6 +17,7 @@ export interface Finding {
   readonly text: string;
 }
 
+/** Whether something is allowed, and why. */
 export interface Decision {
   readonly allowed: boolean;
   /** In their order; the last one decides. */

@@ -5,6 +5,7 @@ import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { matchesPattern } from '../catalog/pattern.ts';
 
+/** A tool of a toolset. */
 export interface ToolReference {
   /** `server.tool`, by the server's key and its own name for the tool; in a configuration also a pattern. */
   readonly namespacedName: string;
@@ -18,6 +19,7 @@ export interface ToolNotes {
   readonly notes: readonly { readonly name: string; readonly note: string }[];
 }
 
+/** A named choice of tools. */
 export interface Toolset {
   readonly name: string;
   readonly description: string;

@@ -13,15 +13,19 @@ import type { Sink, Ticket } from '../sources/connection.ts';
 import type { ApprovalBoard, Petition, Verdict } from '../store/approval-board.ts';
 import type { Call } from './call.ts';
 
-export interface Approvals {
-  /** Sends the call with `go` when it is approved. */
-  hold(call: Call, rule: ConfirmRule, go: () => Ticket): Ticket;
-  /** Asks whoever may decide; `sink` leads to the person at the client, where that one may be asked. */
-  ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
+/** What waits for a person's decision. */
+export interface Petitions {
   /** What is waited for, the oldest first. */
   list(): Petition[];
   /** False where nobody waits for it, or no more. */
   decide(id: string, decision: Verdict): boolean;
+}
+
+export interface Approvals extends Petitions {
+  /** Sends the call with `go` when it is approved. */
+  hold(call: Call, rule: ConfirmRule, go: () => Ticket): Ticket;
+  /** Asks whoever may decide; `sink` leads to the person at the client, where that one may be asked. */
+  ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
   close(): Promise<void>;
 }
 

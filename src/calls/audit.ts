@@ -39,6 +39,7 @@ export interface Audit {
   close(): Promise<void>;
 }
 
+/** Records that were written since the start, those that could not be, and whether that goes on. */
 export interface AuditFigures {
   readonly written: number;
   readonly lost: number;

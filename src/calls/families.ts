@@ -1,8 +1,10 @@
 /** Numbers as they are told to others: named, explained, one for each set of labels. */
 import type { Duration } from './tally.ts';
 
+/** What a number is about, by name. */
 export type Labels = Readonly<Record<string, string>>;
 
+/** One number of a figure. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
@@ -28,10 +30,17 @@ export type Family =
 
 type Row = readonly [labels: Labels, value: number];
 
+/**
+ * A figure that only grows. `rows` is its number, or one for each set of labels.
+ *
+ * @example
+ * gateway.figures.add(() => [counter('orders_total', 'Orders placed.', 12)]);
+ */
 export function counter(name: string, help: string, rows: readonly Row[] | number): Family {
   return { name, help, type: 'counter', samples: toSamples(rows) };
 }
 
+/** A figure that goes up and down. */
 export function gauge(name: string, help: string, rows: readonly Row[] | number): Family {
   return { name, help, type: 'gauge', samples: toSamples(rows) };
 }

@@ -18,8 +18,10 @@ export {
   TOOL_ERROR,
 } from './tally.ts';
 
+/** What a call is for. */
 export type CallKind = 'tool' | 'resource' | 'prompt' | 'completion';
 
+/** How the calls of one item went. */
 export interface EntryFigures extends TallyFigures {
   /** The key of the server, and what it calls the item. Both are empty for what is counted together. */
   readonly server: string;
@@ -29,6 +31,7 @@ export interface EntryFigures extends TallyFigures {
   readonly cacheMisses: number;
 }
 
+/** How the calls of one agent went. */
 export interface AgentFigures extends TallyFigures {
   /** Empty for those that are counted together. */
   readonly agent: string;
@@ -37,8 +40,10 @@ export interface AgentFigures extends TallyFigures {
   readonly inFlight: number;
 }
 
+/** How often, by reason or name. */
 export type Counts = ReadonlyMap<string, number>;
 
+/** How calls went since the start, counted for each item and each agent. */
 export interface Figures {
   entries(): EntryFigures[];
   /** The same rows in the same order. */

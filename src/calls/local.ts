@@ -19,12 +19,14 @@ export interface Lobby {
   readonly opening: Promise<void> | null;
 }
 
+/** How far a call has come. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
+/** What a call of this process may have beside its arguments. */
 export interface LocalCallOptions {
   /** Hears how far the call has come. */
   readonly onProgress?: (progress: Progress) => void;
@@ -34,8 +36,11 @@ export interface LocalCallOptions {
   readonly dryRun?: boolean;
 }
 
+/** A way in for this process. */
 export interface LocalDoor {
+  /** @internal */
   readonly caller: Caller;
+  /** The definitions that are listed, as the servers have them, under their exposed names. */
   list(kind: Kind): Promise<unknown[]>;
   /** The result as the server gave it, its JSON as bytes. Toolgate's own errors are thrown. */
   callTool(name: string, args: unknown, options?: LocalCallOptions): Promise<Buffer>;

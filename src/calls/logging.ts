@@ -3,6 +3,7 @@ import { GatewayError } from '../errors.ts';
 import type { CallResult, Middleware, MiddlewareCall } from './middleware.ts';
 import { RelayedError } from './relayed.ts';
 
+/** What is written beside the name, the agent, the outcome and the time. */
 export interface LogCallsOptions {
   /** Whether arguments are written too. */
   readonly arguments?: boolean;
@@ -10,7 +11,12 @@ export interface LogCallsOptions {
   readonly results?: boolean;
 }
 
-/** `log` gets each line, and what the call was. */
+/**
+ * Middleware that writes one line for each call. `log` gets the line, and what the call was.
+ *
+ * @example
+ * gateway.use(logCalls((line) => console.error(line)));
+ */
 export function logCalls(
   log: (line: string, call: MiddlewareCall) => void,
   { arguments: withArguments = false, results = false }: LogCallsOptions = {},

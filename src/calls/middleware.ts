@@ -33,19 +33,24 @@ export interface MiddlewareCall {
 
 /** What a server answered. Given back as it is, its bytes go to the caller as they came. */
 export class CallResult {
+  /** @internal */
   readonly era: Era;
+  /** @internal */
   readonly parts: Parts;
   #value: unknown;
 
+  /** @internal */
   constructor(parts: Parts, era: Era) {
     this.parts = parts;
     this.era = era;
   }
 
+  /** Its JSON. */
   get bytes(): Buffer {
     return join(this.parts);
   }
 
+  /** The same, parsed. */
   get value(): Record<string, unknown> {
     this.#value ??= JSON.parse(this.bytes.toString());
     return this.#value as Record<string, unknown>;
@@ -60,7 +65,16 @@ export class CallResult {
 /** Runs the rest of the call, with other arguments where some are given. Rejects with what is the call's error. */
 export type Next = (args?: object) => Promise<CallResult>;
 
-/** Gives the result of the call: what `next` gave, or an object in its place. What it throws is the call's error. */
+/**
+ * A function around every call. Gives its result: what `next` gave, or an object in its place. What it throws is the call's error.
+ *
+ * @example
+ * const readOnly: Middleware = (call, next) => {
+ *   if (call.upstreamName.startsWith('write_')) throw new GatewayError('forbidden', 'Nothing is written here.');
+ *   return next();
+ * };
+ * gateway.use(readOnly);
+ */
 export type Middleware = (call: MiddlewareCall, next: Next) => Promise<CallResult | object> | CallResult | object;
 
 export interface MiddlewareStack {

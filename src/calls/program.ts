@@ -8,6 +8,7 @@ export interface Asking {
   readonly agent?: string;
 }
 
+/** As whom a program calls, and what a call may have beside its arguments. */
 export interface ProgramCallOptions extends Asking, LocalCallOptions {}
 
 /** A part of what a tool answers. */
@@ -18,6 +19,7 @@ export type ContentBlock = (
   | { readonly type: 'resource'; readonly resource: ResourceContents }
 ) & { readonly annotations?: Readonly<Record<string, unknown>>; readonly _meta?: Readonly<Record<string, unknown>> };
 
+/** What is in a resource. */
 export interface ResourceContents {
   readonly uri: string;
   readonly mimeType?: string;
@@ -40,6 +42,7 @@ interface SeenItem {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
+/** A tool as it is listed. */
 export interface SeenTool extends SeenItem {
   readonly name: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
@@ -47,18 +50,21 @@ export interface SeenTool extends SeenItem {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
+/** A resource as it is listed. */
 export interface SeenResource extends SeenItem {
   readonly name: string;
   readonly uri: string;
   readonly mimeType?: string;
 }
 
+/** A resource template as it is listed. */
 export interface SeenTemplate extends SeenItem {
   readonly name: string;
   readonly uriTemplate: string;
   readonly mimeType?: string;
 }
 
+/** A prompt as it is listed. */
 export interface SeenPrompt extends SeenItem {
   readonly name: string;
   readonly arguments?: readonly { readonly name: string; readonly description?: string; readonly required?: boolean }[];
@@ -72,6 +78,7 @@ export interface Seen {
   readonly prompts: readonly SeenPrompt[];
 }
 
+/** What the program around a gateway asks for. */
 export interface ProgramDesk {
   /**
    * Calls a tool, with everything that holds for a call: policies of the agent, limits, middleware, the audit. Rejects with

@@ -10,11 +10,13 @@ import type { TraceContext } from '../protocol/trace.ts';
 import type { Way } from './caller.ts';
 import { CANCELLED, ERROR, OUTCOMES, type Outcome, TOOL_ERROR } from './tally.ts';
 
+/** Follows calls. Set by `gateway.trace`. */
 export interface Tracer {
   /** A call comes in. Null where this one is not followed. */
   start(incoming: Incoming): CallSpan | null;
 }
 
+/** A call as it comes in. */
 export interface Incoming {
   readonly method: string;
   readonly agent: string;
@@ -50,6 +52,7 @@ export interface SentSpan {
   end(end: SpanEnd): void;
 }
 
+/** How a call went. */
 export interface SpanEnd {
   /** `refused`: no server was asked. */
   readonly outcome: Outcome | 'refused';

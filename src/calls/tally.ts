@@ -5,9 +5,11 @@
  * no answer, because the server was not there or made no sense. `cached`: answered as an equal call was before.
  */
 export const OUTCOMES = ['ok', 'tool_error', 'error', 'failed', 'timeout', 'cancelled', 'cached'] as const;
+/** How a call ended. */
 export type Outcome = (typeof OUTCOMES)[number];
 export const [OK, TOOL_ERROR, ERROR, FAILED, TIMEOUT, CANCELLED, CACHED] = [0, 1, 2, 3, 4, 5, 6] as const;
 
+/** How calls went. */
 export interface TallyFigures {
   readonly calls: number;
   readonly outcomes: Readonly<Record<Outcome, number>>;

@@ -4,22 +4,32 @@ import { toEntry } from './entry.ts';
 import { type Item, KINDS, type Kind, type Offer } from './item.ts';
 import { exposedName, JOINED, type Naming, nextName } from './names.ts';
 
+/** Something about a server that its operator should know. */
 export interface Problem {
   readonly source: string;
   readonly message: string;
 }
 
+/** A frozen picture of what all servers offer; another one takes its place when that changes. */
 export interface Catalog {
+  /** Grows with each change. */
   readonly version: number;
   /** In the order of the configuration, then in the order of the server. */
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
+  /** @internal */
   readonly claims: Claims;
   /** The keys and namespaces of all sources. */
   readonly sources: ReadonlySet<string>;
   readonly problems: readonly Problem[];
-  /** Whether a template must not be used for this URI of its server, though it would fit. Null where all may be. */
+  /**
+   * Whether a template must not be used for this URI of its server, though it would fit. Null where all may be.
+   * @internal
+   */
   readonly isClosed: ((template: Entry, uri: string) => boolean) | null;
-  /** What an entry is called here. Null where that is its exposed name. */
+  /**
+   * What an entry is called here. Null where that is its exposed name.
+   * @internal
+   */
   readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 

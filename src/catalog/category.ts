@@ -12,6 +12,7 @@ import { didYouMean } from './similar.ts';
 /** Nothing is changed, something is, or something may be lost. */
 export type Effect = 'read' | 'write' | 'destructive';
 
+/** What a tool does, and what it is about. */
 export interface Category {
   readonly effect: Effect;
   /** `files`, `database`, `web`, …; `other` where nothing speaks for one. */
@@ -74,6 +75,7 @@ const known = new WeakMap<Sorted, Category>();
 /** A tool with its server. */
 type Sorted = Pick<Entry, 'sourceKey' | 'namespace' | 'item'>;
 
+/** The category of a tool, guessed from its annotations, name and description. */
 export function categoryOf(entry: Sorted): Category {
   const before = known.get(entry);
   if (before !== undefined) return before;

@@ -4,6 +4,7 @@ import { splice, toBytes } from '../protocol/json.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { hashBytes, type Item, type Kind } from './item.ts';
 
+/** An item under the name that callers know it by. */
 export interface Entry {
   readonly kind: Kind;
   /** The exposed name: what callers say. */

@@ -4,6 +4,7 @@ import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSup
 import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
 
+/** What an item is. */
 export type Kind = 'tool' | 'resource' | 'template' | 'prompt';
 
 export const KINDS: readonly Kind[] = ['tool', 'resource', 'template', 'prompt'];
@@ -14,12 +15,21 @@ export interface Item {
   /** What identifies it on its server: the name of a tool or prompt, the URI of a resource, the pattern of a template. */
   readonly name: string;
   readonly description: string;
+  /** The definition, as JSON. */
   readonly bytes: Buffer;
-  /** Where the identifying string stands in `bytes`. */
+  /**
+   * Where the identifying string stands in `bytes`.
+   * @internal
+   */
   readonly nameSpan: Span;
+  /** Equal for equal definitions. */
   readonly hash: string;
-  /** The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly. */
+  /**
+   * The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly.
+   * @internal
+   */
   readonly mirrored: readonly MirroredArgument[] | string | null;
+  /** @internal */
   readonly traits: EraTraits;
   /** The tools that it is made of, by `server.tool`; absent for all that servers offer. */
   readonly uses?: readonly string[];

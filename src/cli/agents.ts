@@ -8,7 +8,7 @@ import {
   loadConfig,
   openAgentStore,
   toLifetime,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { brief, columns, jsonText, paint, table } from './terminal.ts';

@@ -12,7 +12,7 @@ import {
   readPetitions,
   toLifetime,
   type Verdict,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
 import { brief, columns, jsonText, paint, plain, table } from './terminal.ts';

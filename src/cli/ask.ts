@@ -1,7 +1,7 @@
 /** Asking a person: for something nobody else is to read, or for a yes. */
 import { createInterface } from 'node:readline/promises';
 import { StringDecoder } from 'node:string_decoder';
-import { GatewayError } from '../index.ts';
+import { GatewayError } from '../internal.ts';
 
 export function hasTerminal(): boolean {
   return process.stdin.isTTY === true;

@@ -9,10 +9,10 @@ import {
   loadConfig,
   readAudit,
   verifyAudit,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';
-import { untilSignal } from './stdio.ts';
+import { untilSignal } from './signals.ts';
 import { brief, columns, duration, jsonText, paint, plain, table } from './terminal.ts';
 
 type Run = (folder: string, options: Options) => Promise<number>;

@@ -7,7 +7,7 @@ import {
   type LocalDoor,
   openLocalDoor,
   RelayedError,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { paint, plain } from './terminal.ts';

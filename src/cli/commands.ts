@@ -1,6 +1,6 @@
 /** The commands and their options, as `--help` shows them. */
 import { parseArgs } from 'node:util';
-import { didYouMean, GatewayError } from '../index.ts';
+import { didYouMean, GatewayError } from '../internal.ts';
 import { type OptionName, type Options, optionTexts } from './options.ts';
 
 export type { Options } from './options.ts';

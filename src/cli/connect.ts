@@ -1,9 +1,9 @@
 /** `toolgate connect` and `toolgate wait`: the agent's side of a gateway that runs elsewhere. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError, messageOf, openRemoteDoor, toLifetime } from '../index.ts';
+import { GatewayError, messageOf, openRemoteDoor, toLifetime } from '../internal.ts';
 import type { Options } from './commands.ts';
-import { untilSignal } from './stdio.ts';
+import { untilSignal } from './signals.ts';
 import { paint, plain } from './terminal.ts';
 
 const PATIENCE = 60_000;

@@ -8,7 +8,7 @@ import {
   keyMissing,
   openSecretStore,
   secretsInArguments,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Finding } from './finding.ts';
 
 export async function secretFindings({ config }: Gateway): Promise<Finding[]> {

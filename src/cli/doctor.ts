@@ -8,7 +8,7 @@ import {
   loadConfig,
   openAgentStore,
   openGateway,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { secretFindings } from './doctor-secrets.ts';
 import type { Finding } from './finding.ts';

@@ -7,7 +7,7 @@ import {
   explainName,
   GatewayError,
   openLocalDoor,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';
 import { jsonText, paint, plain, table } from './terminal.ts';

@@ -8,7 +8,7 @@ import {
   type Kind,
   openLocalDoor,
   type ServerStatus,
-} from '../index.ts';
+} from '../internal.ts';
 import { agents } from './agents.ts';
 import type { Options } from './commands.ts';
 import { namespaces } from './namespaces.ts';

@@ -1,6 +1,6 @@
 /** The log: what happens in the gateway, on standard error; JSON lines when nobody is watching a terminal. */
-import type { EventMap, EventName, Gateway } from '../index.ts';
-import { GatewayError, logCalls } from '../index.ts';
+import type { EventMap, EventName, Gateway } from '../internal.ts';
+import { GatewayError, logCalls } from '../internal.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;

@@ -1,5 +1,5 @@
 /** `toolgate macros`: tools that are made of other tools. */
-import { categoryOf, didYouMean, type Gateway, GatewayError } from '../index.ts';
+import { categoryOf, didYouMean, type Gateway, GatewayError } from '../internal.ts';
 import { call } from './call.ts';
 import type { Options } from './commands.ts';
 import { withGateway } from './session.ts';

@@ -1,5 +1,5 @@
 /** The command line: finds the command, runs it, and turns what goes wrong into one clear line and an exit code. */
-import { createRedactor, environmentSecrets, GatewayError, messageOf, VERSION } from '../index.ts';
+import { createRedactor, environmentSecrets, GatewayError, messageOf, VERSION } from '../internal.ts';
 import { commandHelp, helpText, type Invocation, parseCommandLine } from './commands.ts';
 import { paint, plain } from './terminal.ts';
 
@@ -67,7 +67,7 @@ async function execute({ command, args, options }: Invocation): Promise<number> 
     case 'doctor':
       return (await import('./doctor.ts')).doctor(options);
     case 'schema':
-      return print(JSON.stringify((await import('../index.ts')).configJsonSchema(), null, 2));
+      return (await import('./schema.ts')).schema();
     default:
       return command satisfies never;
   }

@@ -14,7 +14,7 @@ import {
   prepareNamespace,
   scanFolders,
   toolsFolder,
-} from '../index.ts';
+} from '../internal.ts';
 import { confirm } from './ask.ts';
 import type { Options } from './commands.ts';
 import { loadOptions } from './session.ts';

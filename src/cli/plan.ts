@@ -19,7 +19,7 @@ import {
   requireProfile,
   type Task,
   taskFromValue,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, withGateway } from './session.ts';
 import { jsonText, paint, plain } from './terminal.ts';

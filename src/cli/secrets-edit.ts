@@ -10,7 +10,7 @@ import {
   type SecretStatus,
   type SecretStore,
   secretsText,
-} from '../index.ts';
+} from '../internal.ts';
 import { confirm } from './ask.ts';
 
 /** The changes that were made. `isShown` says which secrets are to be seen. */

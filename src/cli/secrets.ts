@@ -16,7 +16,7 @@ import {
   SHORTEST_SECRET,
   scanFolders,
   wantedSecrets,
-} from '../index.ts';
+} from '../internal.ts';
 import { askTwice, confirm, hasTerminal, readInput } from './ask.ts';
 import type { Options } from './commands.ts';
 import { edit } from './secrets-edit.ts';

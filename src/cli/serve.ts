@@ -8,10 +8,10 @@ import {
   GatewayError,
   type ListeningDoor,
   openHttpDoor,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
-import { untilSignal } from './stdio.ts';
+import { untilSignal } from './signals.ts';
 import { followCalls } from './telemetry.ts';
 import { paint, plain, table } from './terminal.ts';
 

@@ -8,7 +8,7 @@ import {
   loadTask,
   openGateway,
   requireProfile,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { readLogLevel, startLog } from './log.ts';
 import { paint, withSpinner } from './terminal.ts';

@@ -6,7 +6,7 @@ import {
   GatewayError,
   messageOf,
   type TallyFigures,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { brief, duration, jsonText, paint, table } from './terminal.ts';
 

@@ -1,7 +1,8 @@
 /** `toolgate stdio`. */
-import { followConfig, followSecrets, openStdioDoor } from '../index.ts';
+import { followConfig, followSecrets, openStdioDoor } from '../internal.ts';
 import type { Options } from './commands.ts';
 import { loadOptions, startGateway } from './session.ts';
+import { untilSignal } from './signals.ts';
 import { followCalls } from './telemetry.ts';
 
 export async function stdio(options: Options): Promise<number> {
@@ -20,17 +21,4 @@ export async function stdio(options: Options): Promise<number> {
   // A client that holds our input open must not keep us alive.
   process.stdin.destroy();
   return 0;
-}
-
-export function untilSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = () => {
-      resolve();
-      // Whoever asks twice does not want to wait.
-      process.once('SIGINT', () => process.exit(130));
-      process.once('SIGTERM', () => process.exit(143));
-    };
-    process.once('SIGINT', stop);
-    process.once('SIGTERM', stop);
-  });
 }

@@ -1,6 +1,6 @@
 /** OpenTelemetry for the commands that serve. */
 import { Console } from 'node:console';
-import { type Gateway, messageOf, openTelemetry } from '../index.ts';
+import { type Gateway, messageOf, openTelemetry } from '../internal.ts';
 
 export interface Following {
   /** Sends what is left; called when everything else is closed. */

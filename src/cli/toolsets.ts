@@ -15,7 +15,7 @@ import {
   type ShelvedToolset,
   TOOLSET_NAME,
   tokensOf,
-} from '../index.ts';
+} from '../internal.ts';
 import type { Options } from './commands.ts';
 import { canPick, pick } from './pick.ts';
 import { withGateway } from './session.ts';

@@ -52,6 +52,7 @@ export type Launch =
 /** Whether processes of folders are kept apart by bubblewrap: where it works, always or not at all, or never. */
 export type Isolation = 'auto' | 'required' | 'off';
 
+/** One server of a configuration. */
 export interface ServerConfig {
   /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */
   readonly key: string;
@@ -209,6 +210,7 @@ export interface VaultConfig {
   readonly redactResults: boolean;
 }
 
+/** A configuration that has been read and checked. Made by `loadConfig` or `configFromValue`, never by hand. */
 export interface Config {
   /** The file it was read from; null for a configuration given in code. */
   readonly file: string | null;
@@ -244,7 +246,10 @@ export interface Config {
   readonly vault: VaultConfig;
   /** Values that must not be told. A function, so that whoever prints a configuration does not print them. */
   readonly secrets: () => readonly string[];
-  /** As it is written, before anything was expanded. A function for the same reason. */
+  /**
+   * As it is written, before anything was expanded. A function for the same reason.
+   * @internal
+   */
   readonly written: () => WrittenConfig;
   /** What the reader should know: keys that were ignored, files that were passed over. */
   readonly notices: readonly string[];

@@ -31,6 +31,7 @@ const EXAMPLE = `[[servers]]
 namespace = "files"
 command = "npx -y @modelcontextprotocol/server-filesystem ."`;
 
+/** Where a configuration is looked for, and which variables it may use. */
 export interface LoadOptions {
   readonly cwd: string;
   readonly env: Environment;
@@ -70,7 +71,12 @@ const FOREIGN = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat
 /** What holds for policies of other programs: their agents do not choose. */
 const POLICY = { lenient: true, defaultControls: [], defaultNames: 'join' } as const;
 
-/** The configuration of a file. Every problem found in it is in the one error that is thrown, without what is secret. */
+/**
+ * The configuration of a file. Every problem found in it is in the one error that is thrown, without what is secret.
+ *
+ * @example
+ * const config = await loadConfig({ cwd: process.cwd(), env: process.env });
+ */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   try {
     return await readConfig(options);
@@ -150,7 +156,15 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
   return { ...resolveConfig(settings, foreign.entries, source), equipped };
 }
 
-/** The configuration in a value of the program's own, in the words of a file; paths are relative to `cwd`. */
+/**
+ * The configuration in a value of the program's own, in the words of a file; paths are relative to `cwd`. Every mistake is in the one error that is thrown.
+ *
+ * @example
+ * const config = configFromValue(
+ *   { servers: { docs: { url: 'https://example.com/mcp' } } },
+ *   { cwd: process.cwd(), env: process.env },
+ * );
+ */
 export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
   const origin: Origin = { name: 'configuration', lineOf: () => undefined };
   const written = validate(value, origin);
@@ -171,7 +185,8 @@ export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 
 
 function validate(value: unknown, origin: Origin): ConfigFile {
   const forbidden = forbiddenKeys(value);
-  const { data, error } = fileSchema.safeParse(value);
+  // It is read once: making code for that takes longer than doing without.
+  const { data, error } = fileSchema.safeParse(value, { jitless: true });
   const places = new Set(forbidden.map((issue) => pathText(issue.path)));
   const others = error ? schemaIssues(error, value).filter((issue) => !places.has(pathText(issue.path))) : [];
   if (error || forbidden.length > 0) throw configInvalid(origin, [...forbidden, ...others]);

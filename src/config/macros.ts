@@ -18,6 +18,7 @@ export interface When {
   readonly negated: boolean;
 }
 
+/** One call that a macro makes. */
 export interface MacroStep {
   readonly id: string;
   /** `server.tool`. */
@@ -26,6 +27,7 @@ export interface MacroStep {
   readonly when: When | null;
 }
 
+/** A tool that is made of others. */
 export interface MacroConfig {
   readonly name: string;
   readonly description: string;

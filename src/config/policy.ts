@@ -36,7 +36,9 @@ export interface Condition {
 
 /** Limits as they are written: which of them hold is decided for each agent. */
 export interface WrittenLimits {
+  /** @internal */
   readonly limits: LimitsFile | null;
+  /** @internal */
   readonly toolLimits: Readonly<Record<string, LimitsFile>> | null;
 }
 
@@ -58,7 +60,10 @@ export interface PolicyConfig {
   readonly agents: readonly AgentPolicy[];
   /** Whether items that no list is about may be used. */
   readonly allowUnknown: ByKind<boolean>;
-  /** Those of agents without their own. */
+  /**
+   * Those of agents without their own.
+   * @internal
+   */
   readonly defaultLimits: WrittenLimits;
 }
 

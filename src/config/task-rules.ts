@@ -9,6 +9,7 @@ import type { ServerLists } from './policy.ts';
 import { readConfigText } from './read.ts';
 import { type RuleFile, ruleFileSchema, type TaskSettings } from './task-schema.ts';
 
+/** A named choice of tools for a kind of work. */
 export interface TaskProfile {
   readonly name: string;
   readonly description: string;
@@ -18,6 +19,7 @@ export interface TaskProfile {
   readonly isShipped: boolean;
 }
 
+/** Tools that tasks of a kind need. */
 export interface TaskRule {
   readonly name: string;
   readonly description: string;
@@ -29,6 +31,7 @@ export interface TaskRule {
   readonly isShipped: boolean;
 }
 
+/** All profiles and rules, your own before those that are shipped. */
 export interface TaskRules {
   readonly profiles: readonly TaskProfile[];
   readonly rules: readonly TaskRule[];

@@ -18,6 +18,7 @@ export interface MemoryTransport {
   readonly sessionId?: undefined;
 }
 
+/** As whom a client in this process comes. */
 export interface MemoryOptions {
   /** By whose name policies and limits are looked up. Default: `default`. */
   readonly agent?: string;

@@ -9,6 +9,7 @@ import { type Reply, writeReply } from '../protocol/rpc.ts';
 import { type Exchange, SLOW } from './answer.ts';
 import { openChannel } from './channel.ts';
 
+/** A client on a pair of streams. */
 export interface StdioDoor {
   /** Resolves when the client has closed its end. */
   readonly ended: Promise<void>;
@@ -19,7 +20,14 @@ export interface StdioDoor {
 const LAST_ANSWERS = 5_000;
 const NEWLINE = Buffer.from('\n');
 
-/** Whoever starts the program says which agent it is for. */
+/**
+ * Serves a client on a pair of streams, as `toolgate` does. Whoever starts the program says which agent it is for.
+ *
+ * @example
+ * const door = openStdioDoor(gateway, process.stdin, process.stdout);
+ * await door.ended;
+ * await gateway.close();
+ */
 export function openStdioDoor(
   gateway: Gateway,
   input: NodeJS.ReadableStream,

@@ -6,17 +6,18 @@ import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
 import { type HostOptions, openToolsetHost, type ToolsetHost } from './host.ts';
-import { type Listener, openListener } from './http.ts';
+import type { Listener } from './http.ts';
 import { follow } from './logger.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { CreateMcpServerOptions, CreatePermissionBasedMcpServerOptions } from './options.ts';
 import { checkPermissions } from './permissions.ts';
-import { type Served, type ServeOptions, type StartOptions, serve } from './serve.ts';
+import type { Served, ServeOptions, StartOptions } from './serve.ts';
 import { readServerInfo } from './server-info.ts';
 import { checkSessionContext } from './session-context.ts';
 import type { ToolsetStatus } from './status.ts';
 import type { AuthenticatedClient } from './types.ts';
 
+/** A server that was made: to start, to look at, to close. */
 export interface McpServerHandle<Server = unknown> {
   /** What `createServer` gave. */
   readonly server: Server;
@@ -235,7 +236,8 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
       if (served !== null && options.transport !== transport)
         throw wrongOptions('The server has started already, on another transport. Create another.');
       transport = options.transport;
-      served ??= serve(host, serving, options);
+      // Loaded here: who only mounts toolsets, or calls a gateway, needs no HTTP door.
+      served ??= import('./serve.ts').then(({ serve }) => serve(host, serving, options));
       const opened = await served.catch((error: unknown) => {
         served = null;
         throw error;
@@ -268,7 +270,7 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
     },
     async handler() {
       if (closing !== null) throw wrongOptions('The server is closed. Create another.');
-      listener ??= openListener(host, { ...serving, host: null });
+      listener ??= import('./http.ts').then(({ openListener }) => openListener(host, { ...serving, host: null }));
       return (await listener).handle;
     },
   };

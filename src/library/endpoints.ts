@@ -6,6 +6,7 @@ import { isZod3, validateZod3 } from '../workers/host/zod3.ts';
 import { wrongOptions } from './errors.ts';
 import type { MaybePromise } from './types.ts';
 
+/** What a route may be asked by. */
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
 /** A schema of zod 3 or 4, or of any library that follows https://standardschema.dev. */
@@ -20,6 +21,7 @@ export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { read
     ? Output
     : unknown;
 
+/** A request with its parts, as the schemas made them. */
 export interface CustomEndpointRequest<Body = unknown, Query = unknown, Params = unknown> {
   readonly body: Body;
   readonly query: Query;
@@ -29,6 +31,7 @@ export interface CustomEndpointRequest<Body = unknown, Query = unknown, Params =
   readonly clientId: string;
 }
 
+/** A request, with the toolsets of its client. */
 export interface PermissionAwareEndpointRequest<Body = unknown, Query = unknown, Params = unknown>
   extends CustomEndpointRequest<Body, Query, Params> {
   /** The toolsets that the client has. */
@@ -54,14 +57,17 @@ interface Described<Body, Query, Params, Response> {
   readonly isPublic?: boolean;
 }
 
+/** Answers a request whose parts have been checked. */
 export type CustomEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: CustomEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
+/** The same, told which toolsets the client has. */
 export type PermissionAwareEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: PermissionAwareEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
+/** A route of the program beside MCP. */
 export interface CustomEndpointDefinition<Body = Any, Query = Any, Params = Any, Response = Any>
   extends Described<Body, Query, Params, Response> {
   handler(request: Any): MaybePromise<Any>;

@@ -28,6 +28,7 @@ export interface SdkServer {
 /** A `Server` or an `McpServer` of `@modelcontextprotocol/sdk` or of `@modelcontextprotocol/server`. */
 export type MountableServer = SdkServer | { readonly server: SdkServer };
 
+/** Whose toolsets a server has, and who hears of changes. */
 export interface MountOptions {
   /**
    * Who the client is, where the program knows: what it has switched on is there again when it comes back. Absent: what a

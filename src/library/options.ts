@@ -13,6 +13,7 @@ import type {
   ToolSetCatalog,
 } from './types.ts';
 
+/** Where a server is reached over HTTP. */
 export interface HttpOptions {
   /** Default: `127.0.0.1`. Name another to be reached from elsewhere, and say by `authenticate` who may come. */
   readonly host?: string;

@@ -13,6 +13,7 @@ export interface FastifyLike {
   register(plugin: any, options?: any): unknown;
 }
 
+/** How a server is opened. */
 export interface StartOptions {
   /** Default: `http`. */
   readonly transport?: 'http' | 'stdio';

@@ -3,6 +3,7 @@ import type { ServerIdentity } from '../gateway-types.ts';
 import { IDENTITY } from '../version.ts';
 import { isObject, type Json } from '../workers/host/schema.ts';
 
+/** Who a server says it is. */
 export interface ServerInfo extends ServerIdentity {
   /** What models are told about the use of its tools. */
   readonly instructions?: string;

@@ -1,6 +1,7 @@
 /** What a program says of its toolsets, and of whom they are for. */
 import type { McpToolDefinition, ToolDefinition } from '../workers/define-tool.ts';
 
+/** A tool of a toolset: with `execute`, or with `handler`. */
 // biome-ignore lint/suspicious/noExplicitAny: any of them
 export type AnyTool = McpToolDefinition | ToolDefinition<any, any>;
 
@@ -27,14 +28,17 @@ export interface ToolSource {
   readonly words: Readonly<Record<string, unknown>>;
 }
 
+/** What a loader brings. */
 export type LoadedTools = ToolSource | readonly (AnyTool | ToolSource)[];
 
 /** Brings tools when a toolset is switched on. It is asked once for each context, and again after it failed. */
 // biome-ignore lint/suspicious/noExplicitAny: the context is the program's own
 export type ModuleLoader = (context?: any) => LoadedTools | Promise<LoadedTools>;
 
+/** Whether clients switch toolsets, all have the same, or everything is there. */
 export type Mode = 'DYNAMIC' | 'STATIC' | 'ALL';
 
+/** Which toolsets may be switched on, how many, and how their tools are called. */
 export interface ExposurePolicy {
   /** How many toolsets a client may have switched on. */
   readonly maxActiveToolsets?: number;
@@ -87,6 +91,7 @@ export interface SessionContextConfig {
   readonly merge?: 'shallow' | 'deep';
 }
 
+/** The first request of a client, for `contextResolver`. */
 export interface SessionRequestContext {
   readonly clientId: string;
   readonly headers: Record<string, string>;

@@ -7,6 +7,7 @@ import type { Message } from './message.ts';
 import type { Headers } from './mirror.ts';
 import { readMessage } from './read.ts';
 
+/** A trace as W3C Trace Context has it. */
 export interface TraceContext {
   readonly traceparent: string;
   /** Null where there is none. */

@@ -6,6 +6,7 @@ import { formsOf, SHORTEST } from './forms.ts';
 
 export const REDACTED = '[redacted]';
 
+/** Takes secrets out of texts. */
 export interface Redactor {
   redact(text: string): string;
   /** From here on these are secret too. */
@@ -15,6 +16,7 @@ export interface Redactor {
 /** More than any configuration has; beyond it what was learnt first is forgotten, so that changing for ever does not fill the memory. */
 const MOST = 20_000;
 
+/** Takes these values, in every encoding in which they get around, out of texts. */
 export function createRedactor(values: Iterable<string> = []): Redactor {
   const forms = new Set<string>();
   let search: Search | null = null;

@@ -26,6 +26,7 @@ interface Slot {
   nextStamp: string | null;
 }
 
+/** What a new configuration did to the servers, by their keys. */
 export interface FleetReport {
   readonly started: readonly string[];
   readonly replaced: readonly string[];
@@ -40,6 +41,7 @@ export function reportText({ started, replaced, stopped }: FleetReport, notices:
   return ['applied', ...parts, ...notices].join('; ');
 }
 
+/** How a server is. */
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;

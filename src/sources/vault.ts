@@ -26,10 +26,17 @@ export interface Filled {
   readonly clean: Clean | null;
 }
 
+/** The secrets that servers are given, as a gateway holds them. */
 export interface Vault {
-  /** Rejects with SecretMissing where there is not all that the server needs. */
+  /**
+   * Rejects with SecretMissing where there is not all that the server needs.
+   * @internal
+   */
   fill(config: ServerConfig): Promise<Filled>;
-  /** Changes with the values that the server is given and how they are kept back, and tells nothing of them; null while they are not known yet. */
+  /**
+   * Changes with the values that the server is given and how they are kept back, and tells nothing of them; null while they are not known yet.
+   * @internal
+   */
   stampOf(config: ServerConfig): string | null;
   /** Looks at the store again. Gives what is wrong with it; then the secrets stay as they are. */
   reload(): Promise<string | null>;

@@ -18,6 +18,7 @@ export interface AgentToken {
   readonly expires: string | null;
 }
 
+/** An agent that has tokens. */
 export interface Agent {
   readonly name: string;
   readonly description: string;
@@ -32,6 +33,7 @@ export interface NewToken {
   readonly expires: string | null;
 }
 
+/** The agents and their tokens, as `toolgate agents` keeps them. Tokens are kept as hashes. */
 export interface AgentStore {
   readonly file: string;
   /** Null where there is no file. Throws where it makes no sense. */
@@ -46,6 +48,7 @@ export interface AgentStore {
 
 const MARK = 'tg_';
 
+/** The store of agents in the data folder of a configuration (`config.dataDir`). */
 export function openAgentStore(dataDir: string): AgentStore {
   const file = join(dataDir, 'agents.json');
 

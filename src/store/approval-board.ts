@@ -25,6 +25,7 @@ export interface Petition {
   readonly expires: string;
 }
 
+/** A person's decision. */
 export interface Verdict {
   readonly approved: boolean;
   readonly by: string;

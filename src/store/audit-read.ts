@@ -28,6 +28,7 @@ export interface AuditRecord {
   readonly detail?: string;
 }
 
+/** Which records are wanted; every part that is given has to fit. */
 export interface AuditFilter {
   readonly agent?: string;
   readonly server?: string;
@@ -40,6 +41,7 @@ export interface AuditFilter {
   readonly until?: number;
 }
 
+/** Which records are read, and for how long. */
 export interface ReadOptions {
   readonly filter?: AuditFilter;
   /** Goes on with what is written from here on, until it is aborted. */
@@ -52,6 +54,12 @@ export interface ReadOptions {
 
 const POLL = 200;
 
+/**
+ * The records of an audit folder, the oldest first.
+ *
+ * @example
+ * for await (const record of readAudit(config.audit.dir, { filter: { agent: 'ci' } })) console.log(record.tool);
+ */
 export async function* readAudit(folder: string, options: ReadOptions = {}): AsyncGenerator<AuditRecord> {
   const { filter = {}, follow, damaged, caughtUp } = options;
   const matches = createFilter(filter);
@@ -143,6 +151,7 @@ function createFilter({
     (to === '' || record.time < to);
 }
 
+/** A place where the audit is not as it was written. */
 export interface AuditProblem extends Problem {
   readonly file: string;
 }

@@ -1,6 +1,7 @@
 /** Who used what, how often, how it went and how long it took, added up from the audit. */
 import type { AuditRecord } from './audit-read.ts';
 
+/** What one agent did with one tool, by the audit. */
 export interface AuditUsage {
   readonly agent: string;
   readonly server: string;
@@ -24,12 +25,14 @@ type Row = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditU
 
 const STEPS = 8;
 
+/** Adds up records of the audit. */
 export interface UsageCount {
   add(record: AuditRecord): void;
   /** Most calls first. */
   rows(): AuditUsage[];
 }
 
+/** An empty count, to be given records of `readAudit`. */
 export function createUsageCount(): UsageCount {
   const rows = new Map<string, Row>();
 

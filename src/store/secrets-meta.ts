@@ -10,6 +10,7 @@ import { isNamespace, nameProblem } from '../secrets/names.ts';
 import type { Scope, Secrets } from '../secrets/payload.ts';
 import { replaceFile } from './files.ts';
 
+/** A secret without its value. */
 export interface SecretStatus {
   readonly name: string;
   readonly scope: Scope;

@@ -34,6 +34,7 @@ import { withLock } from './lock.ts';
 import { checked, findKey, keyMissing } from './secret-key.ts';
 import { inOrder, readMeta, type SecretStatus, statusesOf, writeMeta } from './secrets-meta.ts';
 
+/** The secrets that servers are given, encrypted in the data folder. */
 export interface SecretStore {
   readonly file: string;
   readonly metaFile: string;
@@ -52,6 +53,7 @@ export interface SecretStore {
   rotate(passphrase: string): Promise<boolean>;
 }
 
+/** A secret and its new value; null removes it. */
 export interface SecretChange {
   readonly name: string;
   readonly scope: Scope;
@@ -61,7 +63,13 @@ export interface SecretChange {
 /** Larger is some other file. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** `rounds` is for those who can do with fewer, such as tests. */
+/**
+ * The store of secrets of a configuration, as `toolgate secrets` uses it. `rounds` is for those who can do with fewer, such as tests.
+ *
+ * @example
+ * const store = openSecretStore(config.dataDir, config.vault);
+ * for (const { name, status } of await store.list()) console.log(name, status);
+ */
 export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: number = ROUNDS): SecretStore {
   const file = join(dataDir, 'secrets.enc');
   const metaFile = join(dataDir, 'secrets.meta.yaml');

@@ -3,10 +3,12 @@ import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../errors.ts';
 import type { Place, SavedToolset, ToolsetStore } from './toolsets.ts';
 
+/** A toolset, and where it is kept. */
 export interface ShelvedToolset extends Toolset {
   readonly place: Place | 'configuration';
 }
 
+/** All toolsets that there are: those of the configuration and those that were saved. */
 export interface Shelf {
   list(): Promise<{ readonly toolsets: readonly ShelvedToolset[]; readonly problems: readonly string[] }>;
   find(name: string): Promise<ShelvedToolset | null>;

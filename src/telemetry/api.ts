@@ -45,6 +45,7 @@ export interface OtelMeter {
   createObservableGauge(name: string, options: Description): OtelObservable;
 }
 
+/** What is used of the package `@opentelemetry/api`. Handed in, so that it is yours. */
 export interface OtelApi {
   readonly ROOT_CONTEXT: OtelContext;
   readonly trace: {

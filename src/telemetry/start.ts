@@ -9,6 +9,7 @@ import type { OtelApi } from './api.ts';
 import { observe } from './observe.ts';
 import { createOtelTracer } from './tracer.ts';
 
+/** OpenTelemetry at work. */
 export interface Telemetry {
   /** Sends what is left, for a few seconds at most; whether all of it was sent. */
   close(): Promise<boolean>;

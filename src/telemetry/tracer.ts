@@ -27,7 +27,7 @@ interface Kit {
   readonly client: Histogram;
 }
 
-/** Traces and durations by way of an `@opentelemetry/api`: whatever is registered there gets them. */
+/** Traces and durations by way of an `@opentelemetry/api`: whatever is registered there gets them. Give it to `gateway.trace`. */
 export function createOtelTracer(api: OtelApi): Tracer {
   const meter = api.metrics.getMeter('toolgate', VERSION);
   const histogram = (name: string, description: string) =>

@@ -37,6 +37,7 @@ export type ToolOutput<Schema> = Schema extends { readonly '~standard': { readon
   ? (NonNullable<Types> extends { readonly input: infer Input } ? Input : unknown) | ToolResult
   : unknown;
 
+/** A result in the form of the protocol, for a tool that wants to say more than one value. */
 export interface ToolResult {
   readonly content: readonly { readonly type: string; readonly [key: string]: unknown }[];
   readonly structuredContent?: Readonly<Record<string, unknown>>;
@@ -44,6 +45,7 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
+/** How much a log message matters. */
 export type LogLevel = 'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency';
 
 /** Log messages go to the client that called. */
@@ -70,6 +72,7 @@ export interface ToolContext {
   readonly clientId?: string | undefined;
 }
 
+/** A tool. Any object of this shape is one; `defineTool` only adds the types. */
 export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output extends AnySchema = JsonSchema> {
   /** The name of the export where it is left out; of the file for a default export. */
   readonly name?: string;

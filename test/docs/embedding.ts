@@ -1,10 +1,10 @@
-/** Runs the programs of docs/embedding.md with the frameworks and SDKs that are here already. */
+/** Runs the programs of docs/embedding.md and docs/library.md with the frameworks and SDKs that are here already. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Check, root } from './page.ts';
 
-const packages = ['@modelcontextprotocol', 'express', 'fastify', 'hono'];
+const packages = ['@modelcontextprotocol', 'express', 'fastify', 'hono', 'zod'];
 
 function program(name: string): Check {
   return async (text, { home, shell }) => {
@@ -19,9 +19,9 @@ function program(name: string): Check {
   };
 }
 
-export const embeddingChecks: Record<string, Check> = Object.fromEntries(
-  ['express.mjs', 'fastify.mjs', 'hono.mjs', 'users.mjs', 'existing.mjs', 'each.mjs'].map((name) => [
-    name,
-    program(name),
-  ]),
-);
+const programs = [
+  ...['express.mjs', 'fastify.mjs', 'hono.mjs', 'users.mjs', 'existing.mjs', 'each.mjs'],
+  ...['memory.mjs', 'toolsets.mjs', 'permissions.mjs'],
+];
+
+export const embeddingChecks: Record<string, Check> = Object.fromEntries(programs.map((name) => [name, program(name)]));

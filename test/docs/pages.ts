@@ -21,7 +21,9 @@ const checks = {
 };
 
 export function runPart(part: number): void {
-  const pages = readdirSync(join(root, 'docs')).filter((_, i) => i % PARTS === part);
+  // Of api.md every word is made; test/library/api.test.ts holds it against the source.
+  const written = readdirSync(join(root, 'docs')).filter((name) => name !== 'api.md');
+  const pages = written.filter((_, i) => i % PARTS === part);
   describe('every block does what the page says', () => {
     it.each(pages.map((name) => `docs/${name}`))('%s', (page) => runPage(page, checks), 60_000);
   });

@@ -6,7 +6,7 @@ import {
   type LocalDoor,
   openLocalDoor,
   RelayedError,
-} from '../../src/index.ts';
+} from '../../src/internal.ts';
 import { NOBODY } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';

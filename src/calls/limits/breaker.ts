@@ -16,6 +16,7 @@ function isTelling({ code, details: { status } }: GatewayError): boolean {
   return TELLING.has(code) && !(typeof status === 'number' && status >= 400 && status < 500);
 }
 
+/** Whether a server that failed is asked at present. */
 export interface BreakerState {
   /** `closed`: calls pass. `open`: they do not. `trying`: one call finds out. */
   readonly state: 'closed' | 'open' | 'trying';

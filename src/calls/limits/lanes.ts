@@ -28,6 +28,7 @@ export interface Lanes {
   close(): Promise<void>;
 }
 
+/** A server with its calls. */
 export interface WatchedServer extends ServerStatus {
   readonly breaker: BreakerState;
   /** Calls that have one of its places, and that wait for one. */

@@ -26,6 +26,7 @@ import { createStateless, isModernHeader } from './stateless.ts';
 import { createUnread } from './unread.ts';
 import type { Visitor } from './visitor.ts';
 
+/** Where the door is, and for whom. */
 export interface HttpDoorOptions {
   /** Where the door is mounted, as clients see it: below "/gateway", MCP is at "/gateway/mcp". Absent: at the root. */
   readonly basePath?: string;
@@ -39,6 +40,7 @@ export interface HttpDoorOptions {
   readonly forget?: Memory;
 }
 
+/** A gateway over HTTP, without a server of its own. */
 export interface HttpDoor {
   /** Answers a request, whatever it asks for. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;

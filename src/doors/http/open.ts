@@ -3,7 +3,14 @@ import type { Gateway } from '../../gateway-types.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 import type { ListeningDoor, ListenOptions } from './server.ts';
 
-/** Listens, and serves the gateway there. */
+/**
+ * Serves a gateway over HTTP: `/mcp`, REST, probes and figures, as `toolgate serve` does. Rejects where it must not listen: on other addresses than loopback without a credential.
+ *
+ * @example
+ * const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 8808 });
+ * console.log(http.url);
+ * await http.close();
+ */
 export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
   const door = await import('./server.ts');
   return door.openHttpDoor(gateway, options);

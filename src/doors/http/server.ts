@@ -5,11 +5,13 @@ import type { Gateway } from '../../gateway-types.ts';
 import { type HttpDoor, type HttpDoorOptions, makeDoor } from './door.ts';
 import { listen, refusalToListen, refusalToMount } from './listening.ts';
 
+/** Where to listen, and for whom. */
 export interface ListenOptions extends HttpDoorOptions {
   readonly host: string;
   readonly port: number;
 }
 
+/** A gateway that listens. */
 export interface ListeningDoor extends HttpDoor {
   /** Of MCP. */
   readonly url: string;

@@ -5,6 +5,7 @@ import type { Task } from '../../config/task.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Pass } from '../pass.ts';
 
+/** Whoever sends a request. Made by `createVisitor`. */
 export interface Visitor {
   /** By whose name policies and limits are looked up. */
   readonly agent: string;
@@ -14,12 +15,14 @@ export interface Visitor {
   readonly isAdmin: boolean;
   /** What says who it is. */
   readonly via: 'nothing' | 'token' | 'jwt' | 'header' | 'program';
+  /** @internal */
   readonly pass: Pass;
   readonly toolset: Toolset | null;
   readonly namespace: string | null;
   readonly task: Task | null;
 }
 
+/** What is known of a visitor beside its agent. */
 export interface VisitorOptions {
   /** Whom sessions belong to, where several people come as one agent. Absent: the agent. */
   readonly principal?: string;

@@ -28,6 +28,7 @@ import {
   unreachableText,
 } from './words.ts';
 
+/** Which gateway, and how to reach it. */
 export interface RemoteOptions {
   readonly url: string;
   /** Asked for each request: a token may be replaced. */
@@ -37,6 +38,7 @@ export interface RemoteOptions {
   note(message: string): void;
 }
 
+/** A stdio client that is connected to a gateway elsewhere. */
 export interface RemoteDoor {
   /** Resolves when the client has closed its end. */
   readonly ended: Promise<void>;
@@ -53,6 +55,7 @@ const NEWLINE = Buffer.from('\n');
 const MOST_LINE = 256 * 1024 * 1024;
 const LISTEN = 'subscriptions/listen';
 
+/** Connects a client on a pair of streams with a gateway over HTTP, as `toolgate connect` does. */
 export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStream, output: Writable): RemoteDoor {
   const { url, patience, note } = options;
   const closing = new AbortController();

@@ -8,6 +8,7 @@ import { Readable, Writable } from 'node:stream';
 import type { ReadableStream as NodeStream } from 'node:stream/web';
 import type { HttpDoor } from '../door.ts';
 
+/** As `fetch` is served. */
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 /**

@@ -9,6 +9,7 @@ interface HonoContext {
   readonly req: { readonly raw: Request; readonly url: string; text(): Promise<string> };
 }
 
+/** As Hono calls it. */
 export type HonoMiddleware = (context: HonoContext, next: () => Promise<void>) => Promise<Response | undefined>;
 
 /** What @hono/node-server gives. */

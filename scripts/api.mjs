@@ -1,0 +1,17 @@
+// `npm run api`: writes down what the package exports, for reviews, for readers and for the compiler.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { ensureBuilt, ensureInstalled, root } from './setup.mjs';
+
+try {
+  await ensureInstalled();
+  await ensureBuilt();
+  const { apiFiles } = await import('./api/files.mjs');
+  for (const [path, text] of Object.entries(apiFiles(root))) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}

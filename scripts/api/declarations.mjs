@@ -1,0 +1,214 @@
+// What index.ts exports, and all that its types mention, read from the declarations that the compiler wrote. A file of
+// these is regular: everything has its type written out, so no compiler is needed to follow it, only a parser.
+import { readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { parseAst } from 'rolldown/parseAst';
+
+/**
+ * @typedef {object} Declaration
+ * @property {string} name What it is called in the whole; its own name unless two share it.
+ * @property {boolean} isPublic
+ * @property {string} comment Its TSDoc without the stars; empty where it has none.
+ * @property {string} text Its code without `export` and `declare`, with the names of the whole.
+ */
+
+/** Everything that `entry` exports and mentions, by name (a function may be there more than once), and what it needs of packages: `from` to names. */
+export function readDeclarations(folder, entry = 'index.d.ts') {
+  const modules = new Map();
+  const moduleOf = (path) => {
+    if (!modules.has(path)) modules.set(path, readModule(readFileSync(join(folder, path), 'utf8'), path));
+    return modules.get(path);
+  };
+
+  /** Where a name of a module is declared: `{ path, name }`, or `{ from, name }` in a package. */
+  const resolve = (path, name) => {
+    const module = moduleOf(path);
+    const known = module.own.get(name);
+    if (known !== undefined) return { path, name };
+    const other = module.imported.get(name);
+    if (other === undefined) return null;
+    return other.path === undefined ? other : resolveExport(other.path, other.name);
+  };
+  const resolveExport = (path, name) => {
+    const { exported } = moduleOf(path);
+    const target = exported.get(name);
+    if (target === undefined) throw new Error(`${path} exports no ${name}.`);
+    return target.path === undefined ? resolve(path, target.name) : resolveExport(target.path, target.name);
+  };
+
+  const found = new Map();
+  const packages = new Map();
+  const visit = (target, publicName) => {
+    const key = `${target.path} ${target.name}`;
+    if (found.has(key)) {
+      if (publicName !== undefined) Object.assign(found.get(key), { publicName });
+      return;
+    }
+    const parts = moduleOf(target.path).own.get(target.name);
+    found.set(key, { key, name: target.name, parts, publicName });
+    for (const part of parts) {
+      part.links = [];
+      for (const reference of part.references) {
+        const to = resolve(target.path, reference.name);
+        if (to === null) continue;
+        if (to.from === undefined) visit(to);
+        else packages.set(to.from, new Set([...(packages.get(to.from) ?? []), to.name]));
+        part.links.push({ ...reference, to });
+      }
+    }
+  };
+  const exports = [...moduleOf(entry).exported.keys()];
+  for (const name of exports) visit(resolveExport(entry, name), name);
+
+  const names = nameAll([...found.values()]);
+  const all = [...found.values()].flatMap(({ key, parts, publicName }) =>
+    parts.map((part) => ({
+      name: names.get(key),
+      isPublic: publicName !== undefined,
+      comment: part.comment,
+      text: rename(part, names.get(key), names),
+    })),
+  );
+  all.sort((a, b) => Number(a.name > b.name) - Number(a.name < b.name));
+  return { declarations: all, packages };
+}
+
+/** Public names stay; of others that share a name, all but the first get a number. */
+function nameAll(items) {
+  const taken = new Set(items.flatMap(({ publicName }) => publicName ?? []));
+  const names = new Map();
+  const rest = items.filter(({ publicName }) => publicName === undefined);
+  for (const { key, publicName } of items) if (publicName !== undefined) names.set(key, publicName);
+  for (const { key, name: own } of rest.sort((a, b) => (a.key < b.key ? -1 : 1))) {
+    let name = own;
+    for (let n = 2; taken.has(name); n += 1) name = `${own}${n}`;
+    taken.add(name);
+    names.set(key, name);
+  }
+  return names;
+}
+
+/** The code of a declaration, in which every mention has the name that its target has in the whole. */
+function rename({ code: given, start: origin, nameSpan, parameters, links }, name, names) {
+  const changes = links
+    .filter(({ to }) => to.from === undefined)
+    .map(({ start, end, to }) => ({ start, end, text: names.get(`${to.path} ${to.name}`) }));
+  changes.push({ ...nameSpan, text: name }, ...parameters);
+  changes.sort((a, b) => b.start - a.start);
+  let code = given;
+  for (const { start, end, text } of changes) code = code.slice(0, start - origin) + text + code.slice(end - origin);
+  return code;
+}
+
+function readModule(text, path) {
+  const module = { own: new Map(), imported: new Map(), exported: new Map() };
+  const place = (from) =>
+    from.startsWith('.') ? { path: posix.join(posix.dirname(path), from).replace(/\.[jt]s$/, '.d.ts') } : { from };
+  for (const node of parseAst(text, { lang: 'dts' }).body) {
+    if (node.type === 'ImportDeclaration') {
+      for (const { imported, local } of node.specifiers)
+        module.imported.set(local.name, { ...place(node.source.value), name: imported?.name ?? '*' });
+    } else if (node.type === 'ExportNamedDeclaration' && node.declaration === null) {
+      const target = node.source === null ? {} : place(node.source.value);
+      for (const { local, exported } of node.specifiers)
+        module.exported.set(exported.name, { ...target, name: local.name });
+    } else {
+      const declaration = node.declaration ?? node;
+      for (const own of readNames(declaration, text, commentBefore(text, node.start))) {
+        // A function with several signatures is declared several times.
+        module.own.set(own.name, [...(module.own.get(own.name) ?? []), own]);
+        if (node !== declaration) module.exported.set(own.name, { name: own.name });
+      }
+    }
+  }
+  return module;
+}
+
+/** What a statement declares: several names, where it is about variables. */
+function readNames(node, text, comment) {
+  const variables = node.type === 'VariableDeclaration';
+  return (variables ? node.declarations : [node]).map((part) => {
+    const keyword = variables ? `${node.kind} ` : '';
+    const declared = /^(declare )?/.exec(text.slice(part.start, part.end))[0].length;
+    return {
+      name: part.id.name,
+      // The span of a variable goes to the end of its type.
+      nameSpan: { start: part.id.start, end: part.id.start + part.id.name.length },
+      start: part.start + declared - keyword.length,
+      code: keyword + text.slice(part.start + declared, part.end).replace(/;$/, ''),
+      comment,
+      references: referencesIn(part),
+      parameters: takenApart(part),
+    };
+  });
+}
+
+/** Parameters that a function takes apart at once. That is its own matter, so they are called by the last word of their type. */
+function takenApart({ params = [] }) {
+  return params
+    .filter(({ type }) => type === 'ObjectPattern')
+    .map(({ start, optional, typeAnnotation }) => {
+      const { typeName, typeArguments } = typeAnnotation.typeAnnotation;
+      const type = typeName === undefined || typeArguments != null ? 'Options' : typeName.name;
+      const word = /[A-Z]?[a-z\d]*$/.exec(type)[0].toLowerCase();
+      return { start, end: typeAnnotation.start, text: optional ? `${word}?` : word };
+    });
+}
+
+/** Every place where a type or a value is mentioned by a name of the module. */
+function referencesIn(root) {
+  const references = [];
+  const bound = new Set();
+  const add = ({ name, start, end }) => references.push({ name, start, end });
+  const leftmost = (node) => (node.type === 'TSQualifiedName' ? leftmost(node.left) : node);
+  const visit = (node) => {
+    if (Array.isArray(node)) return node.forEach(visit);
+    if (node === null || typeof node !== 'object') return;
+    if (node.type === 'TSTypeParameter') bound.add(node.name.name);
+    if (node.type === 'TSTypeReference') add(leftmost(node.typeName));
+    else if (node.type === 'TSTypeQuery' && node.exprName.type !== 'TSImportType') add(leftmost(node.exprName));
+    else if (node.type === 'TSInterfaceHeritage' || node.type === 'TSClassImplements') add(leftmost(node.expression));
+    else if (node.type === 'TSImportType')
+      throw new Error(`import("${node.source?.value}") in a public type: name the type.`);
+    if (node.superClass?.type === 'Identifier') add(node.superClass);
+    for (const [key, value] of Object.entries(node)) if (key !== 'type') visit(value);
+  };
+  visit(root);
+  return references.filter(({ name }) => !bound.has(name));
+}
+
+/** The text of the TSDoc comment that ends where a declaration begins. */
+function commentBefore(text, at) {
+  const found = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*$/.exec(text.slice(0, at));
+  return found === null ? '' : plainComment(found[1]);
+}
+
+/** A text as TSDoc, with the line break behind it. */
+export function toComment(text) {
+  if (text === '') return '';
+  return text.includes('\n') ? `/**\n${text.replace(/^/gm, ' * ').replace(/ +$/gm, '')}\n */\n` : `/** ${text} */\n`;
+}
+
+/** The texts of the TSDoc comments inside a declaration. */
+export function commentsIn(code) {
+  return [...code.matchAll(/\/\*\*([\s\S]*?)\*\//g)].map(([, inner]) => plainComment(inner));
+}
+
+function plainComment(inner) {
+  return inner
+    .split('\n')
+    .map((line) => line.replace(/^\s*\* ?/, '').trimEnd())
+    .join('\n')
+    .trim();
+}
+
+/** Code without its comments. */
+export function withoutComments(code) {
+  const parts = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|[ \t]*\/\*[\s\S]*?\*\/\n?|[ \t]*\/\/[^\n]*\n?/g;
+  return code.replace(parts, (part) => (/^\s*\//.test(part) ? '' : part));
+}
+
+/** What stands before a declaration that others can import; interfaces and types need no `declare`. */
+export function head(declaration) {
+  return /^(interface|type) /.test(declaration.text) ? '' : 'declare ';
+}

@@ -1,0 +1,1 @@
+export function apiFiles(root: string): Record<string, string>;

@@ -1,0 +1,21 @@
+/** The way in for the program around a gateway. */
+import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
+import type { Gateway } from '../gateway-types.ts';
+
+/**
+ * Uses a gateway in this process, as one caller with a selection: its own, the one that all share, or everything. With an
+ * agent's name, what its policy allows; without one, as the operator, whom policies do not hold.
+ *
+ * @example
+ * const door = openLocalDoor(gateway, 'all');
+ * const result = await door.callTool('files_read_text_file', { path: 'todo.txt' });
+ * console.log(JSON.parse(result.toString()).content);
+ * door.close();
+ */
+export function openLocalDoor(
+  gateway: Gateway,
+  selection: 'own' | 'default' | 'all' = 'own',
+  agent: string | null = null,
+): LocalDoor {
+  return openFor(gateway, selection, agent);
+}

@@ -1,0 +1,36 @@
+/** The library, and what only the command line needs beside it. It is not part of the package's interface, and promises nothing. */
+
+export { confirmationsFor } from './access/confirm.ts';
+export { findTool } from './access/find.ts';
+export { idleRules } from './access/idle-rules.ts';
+export type { ListKind } from './access/lists.ts';
+export { requireProfile } from './access/plan.ts';
+export { CONFIG_MAP_NAME, configMapName } from './access/plan-text.ts';
+export { canonicalName, isMeant } from './access/toolset.ts';
+export type { View } from './access/view.ts';
+export type { Caller, CallerOptions } from './calls/caller.ts';
+export { DRY_RUN } from './calls/macro-run.ts';
+export { EMPTY_CATALOG } from './catalog/catalog.ts';
+export { didYouMean } from './catalog/similar.ts';
+export { secretsInArguments } from './config/launch.ts';
+export { toLifetime } from './config/units.ts';
+export { refIdOf } from './controls/equip.ts';
+export { tokensOf } from './controls/toolset-report.ts';
+export { issuerTrouble } from './doors/http/issuer.ts';
+export { messageOf } from './errors.ts';
+export { type FoundFolder, scanFolders } from './folders.ts';
+export type { Beside } from './gateway-types.ts';
+export * from './index.ts';
+export { SHORTEST as SHORTEST_SECRET } from './secrets/forms.ts';
+export { environmentSecrets } from './secrets/known.ts';
+export { nameProblem } from './secrets/names.ts';
+export { agentUnknown } from './store/agents.ts';
+export { findKey, INSECURE_TEXT, keyMissing, readKeyFile, type SecretKey } from './store/secret-key.ts';
+export { changesIn, secretsText } from './store/secrets-text.ts';
+export { readToolset, TOOLSET_NAME } from './store/toolsets.ts';
+export { type WantedSecrets, wantedSecrets } from './store/wanted-secrets.ts';
+export { type CreatedNamespace, createNamespace, deleteNamespace } from './workers/namespace-folders.ts';
+export { type FolderPlace, type Scan, scanNamespaces, toolsFolder } from './workers/namespaces.ts';
+export { type Prepared, prepareNamespace } from './workers/prepare.ts';
+export type { Namespace } from './workers/scan-folder.ts';
+export { LANGUAGES, type Language } from './workers/tool-files.ts';

@@ -1,0 +1,22 @@
+/** What is written down of the public interface is what there is. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { apiFiles } from '../../scripts/api/files.mjs';
+import { root } from '../docs/page.ts';
+
+describe('the public interface', () => {
+  it.each(Object.entries(apiFiles(root)))(
+    'is as %s has it; where that is meant to change, run `npm run api`',
+    (path, text) => {
+      expect(readFileSync(join(root, path), 'utf8')).toBe(text);
+    },
+  );
+
+  it('mentions no package that its users may not have', () => {
+    const types = readFileSync(join(root, 'dist/index.d.ts'), 'utf8');
+    const packages = [...types.matchAll(/\bfrom '([^']+)'|import\('([^']+)'\)/g)].map((match) => match[1] ?? match[2]);
+    expect(packages.filter((name) => !name!.startsWith('node:'))).toEqual([]);
+    expect(types).not.toContain('@internal');
+  });
+});

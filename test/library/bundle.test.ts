@@ -1,0 +1,83 @@
+/** The files of dist/: whoever needs little of them loads little. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
+import { describe, expect, it } from 'vitest';
+import { root } from '../docs/page.ts';
+
+const dist = join(root, 'dist');
+
+describe('a program that is bundled with the package', () => {
+  it.each([
+    ['defineTool', 200],
+    ['GatewayError, VERSION', 4_000],
+  ])('has little in it, where it uses only %s', async (names, most) => {
+    expect((await bundle(names)).length).toBeLessThan(most);
+  });
+
+  it('has the rest in it, where it uses a gateway', async () => {
+    expect((await bundle('createGateway')).length).toBeGreaterThan(100_000);
+  });
+});
+
+describe('the package', () => {
+  it('does nothing by being imported, as "sideEffects" in package.json says', async () => {
+    const state = () => ({
+      globals: Object.getOwnPropertyNames(globalThis).sort(),
+      listening: process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
+      environment: { ...process.env },
+    });
+    const before = state();
+    await import(pathToFileURL(join(dist, 'index.js')).href);
+    expect(state()).toEqual(before);
+  });
+});
+
+describe('the command line', () => {
+  it('loads next to nothing before it knows the command', () => {
+    expect(bytesLoaded('cli/main.js')).toBeLessThan(60_000);
+  });
+
+  it('loads no gateway to connect with one elsewhere', () => {
+    const [connect] = readdirSync(join(dist, 'chunks')).filter((name) => name.startsWith('connect-'));
+    expect(bytesLoaded(`chunks/${connect}`)).toBeLessThan(120_000);
+  });
+});
+
+/** The size of a file with all that it imports. */
+function bytesLoaded(file: string): number {
+  const reached = new Set([join(dist, file)]);
+  for (const path of reached) {
+    const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
+    for (const [, from] of statements) reached.add(join(dirname(path), from!));
+  }
+  expect(reached.size).toBeGreaterThan(1);
+  return [...reached].reduce((sum, path) => sum + readFileSync(path).length, 0);
+}
+
+/** The code that runs when a program starts that re-exports these names, minified. */
+async function bundle(names: string): Promise<string> {
+  const program = '\0program';
+  const build = await rolldown({
+    input: program,
+    platform: 'node',
+    logLevel: 'silent',
+    external: (id) => !id.startsWith('\0') && !id.startsWith('.') && !id.startsWith('/'),
+    plugins: [
+      {
+        name: 'program',
+        resolveId: (id) => (id === program ? id : undefined),
+        load: (id) => (id === program ? `export { ${names} } from '${join(dist, 'index.js')}';` : undefined),
+      },
+    ],
+  });
+  const { output } = await build.generate({ format: 'esm', minify: true });
+  const chunks = new Map(output.map((chunk) => [chunk.fileName, chunk]));
+  const loaded = new Set([output[0].fileName]);
+  for (const name of loaded) {
+    const chunk = chunks.get(name);
+    if (chunk?.type === 'chunk') for (const imported of chunk.imports) if (chunks.has(imported)) loaded.add(imported);
+  }
+  return [...loaded].map((name) => (chunks.get(name) as { code: string }).code).join('\n');
+}

