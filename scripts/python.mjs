@@ -19,6 +19,7 @@ const environments = ['v1', 'v2', 'rest'].map((name) => ({
 export async function ensurePython() {
   try {
     await once(
+      'python',
       () => environments.every(isMade),
       () => step('Installing the Python SDK and Schemathesis', makeAll),
     );

@@ -18,21 +18,22 @@ import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const lock = join(root, '.toolgate', 'setup.lock');
+const lockFor = (what) => join(root, '.toolgate', `${what}.lock`);
 
 /** The installed packages of the project, as package-lock.json has them. */
 export function ensureInstalled() {
-  return ensurePackages(root, 'Installing packages');
+  return ensurePackages('packages', root, 'Installing packages');
 }
 
 /** The outside programs that tests run. They live apart: a Node binary in the root tree would shadow `node`. */
 export function ensureTestTools() {
-  return ensurePackages(join(root, 'test', 'tools'), 'Installing test tools');
+  return ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
 }
 
 /** dist/, built from the present state of src/. */
 export function ensureBuilt() {
   return once(
+    'build',
     () => readText(join(root, 'dist', '.stamp')) === sourceHash(),
     () => step('Building', build),
   );
@@ -146,8 +147,9 @@ export async function run(
   }
 }
 
-function ensurePackages(folder, what) {
+function ensurePackages(name, folder, what) {
   return once(
+    name,
     () => isInstalled(folder),
     () =>
       step(what, async () => {
@@ -201,9 +203,9 @@ function sourceHash() {
 }
 
 /** Does the work if it is not done yet, in one process at a time. */
-export async function once(isDone, work) {
+export async function once(what, isDone, work) {
   if (isDone()) return;
-  const release = await acquireLock();
+  const release = await acquireLock(lockFor(what));
   try {
     if (!isDone()) await work();
   } finally {
@@ -211,7 +213,7 @@ export async function once(isDone, work) {
   }
 }
 
-async function acquireLock() {
+async function acquireLock(lock) {
   mkdirSync(dirname(lock), { recursive: true });
   for (let waited = false; ; waited = true) {
     try {
