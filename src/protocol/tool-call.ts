@@ -15,16 +15,17 @@ const NONE = Buffer.from('{}');
 const SHORT = 16_384;
 const PLAIN = /^[ -~]*$/;
 
-function latin1(text: string): string {
-  return Buffer.from(text).toString('latin1');
+/** A name as it stands in a message, one character a byte. */
+export function namedInCall(name: string): string {
+  const named = JSON.stringify(name);
+  return PLAIN.test(named) ? named : Buffer.from(named).toString('latin1');
 }
 
-/** `id` is JSON. Throws where the arguments are no object; no bytes at all are an empty one. */
-export function toolCall(id: string, name: string, args: Buffer, maxDepth: number): Message {
+/** `id` is JSON, and `named` comes from `namedInCall`. Throws where the arguments are no object; no bytes at all are an empty one. */
+export function toolCall(id: string, named: string, args: Buffer, maxDepth: number): Message {
   const given = args.length === 0 ? NONE : args;
   const start = requireObject(given, maxDepth - AROUND);
-  const named = JSON.stringify(name);
-  const before = `${HEAD}${id}${NAME}${PLAIN.test(named) ? named : latin1(named)}${ARGUMENTS}`;
+  const before = `${HEAD}${id}${NAME}${named}${ARGUMENTS}`;
   const size = before.length;
   // One character a byte: for short ones that is the cheaper form.
   const bytes =

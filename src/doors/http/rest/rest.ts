@@ -9,7 +9,7 @@ import { KINDS } from '../../../catalog/item.ts';
 import { GatewayError } from '../../../errors.ts';
 import type { Gateway } from '../../../gateway-types.ts';
 import { toBytes } from '../../../protocol/json.ts';
-import { toolCall } from '../../../protocol/tool-call.ts';
+import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import { requireGround } from '../../pass.ts';
 import { decode, pathOf } from '../address.ts';
@@ -97,7 +97,8 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
       try {
         if (body instanceof GatewayError) throw body;
         requireGround(post.visitor.pass);
-        if (body.length > 0) requireJson(post.request.headers);
+        // A type that there is has been looked at.
+        if (body.length > 0 && post.request.headers['content-type'] === undefined) requireJson(post.request.headers);
         call(post, body);
       } catch (error) {
         fail(post.response, error, post.headers);
@@ -105,11 +106,21 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
     },
   );
 
+  /** How the tool at an address is named in calls. The same few addresses come again and again. */
+  const named = new Map<string, string>();
+
+  function namedAt(path: string): string {
+    const known = named.get(path);
+    if (known !== undefined) return known;
+    const name = namedInCall(decode(path.slice(path.lastIndexOf('/') + 1), 'tool'));
+    if (named.size >= MOST_NAMED) named.clear();
+    if (path.length <= LONGEST_NAMED) named.set(path, name);
+    return name;
+  }
+
   function call({ request, response, visitor, headers, isShort }: Post, body: Buffer): void {
-    const path = pathOf(request.url ?? '');
-    const name = decode(path.slice(path.lastIndexOf('/') + 1), 'tool');
     const id = requestId(request.headers);
-    const made = toolCall(id, name, body, gateway.config.limits.depth);
+    const made = toolCall(id, namedAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
     const { caller, running } = regulars.of(visitor);
     const asked = new RestCall(response, withOwnId(headers, id), id, unread, visitor.pass, isShort, running);
@@ -217,6 +228,9 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
     },
   };
 }
+
+const MOST_NAMED = 1_000;
+const LONGEST_NAMED = 200;
 
 const TOOLS = Buffer.from('{"tools":');
 
