@@ -7,7 +7,7 @@ it('keeps 50 agents to their policies while a server hangs with 500 calls, and t
 }, async () => {
   const random = createRandom();
   console.log(`seed ${random.seed}`);
-  const plan = { agents: 50, hanging: 500, rounds: 5, phase: 5_000, pace: 100 };
+  const plan = { agents: 50, hanging: 500, rounds: 10, phase: 2_000, pace: 100 };
   const { calls, denials, leaks, p50, p99, hanging, audited } = await holdPolicies(plan, random);
   const ms = (one: { before: number; during: number }) => `${one.before.toFixed(1)} to ${one.during.toFixed(1)} ms`;
   console.log(

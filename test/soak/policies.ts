@@ -2,10 +2,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { childEnv, startChild } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { type Line, type Message, openLine } from './lean.ts';
 import type { Random } from './random.ts';
 
@@ -191,10 +194,12 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
   for (let round = 0; round < plan.rounds; round++) {
     calm.push(await phase());
     const stuck = await hang(gateway, plan.hanging);
+    // It is about a server that hangs, not about the moment in which so many come at once.
+    await phase();
     hung.push(await phase());
     refused += stuck.refused();
-    stuck.end();
-    await sleep(200);
+    await stuck.end();
+    await phase();
   }
   for (const { client } of clients) client.close();
   const due = counts.calls + counts.denials;
@@ -216,20 +221,32 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
 
 /** So many calls that are never answered, all at once. */
 async function hang({ origin }: HttpGateway, count: number) {
-  const clients = await Promise.all(Array.from({ length: count }, () => openClient(origin, HANGER.token, true)));
-  let refused = 0;
-  for (const client of clients)
-    void client.ask('tools/call', { name: 'stuck_hang', arguments: {} }).then(() => {
-      refused++;
-    });
-  await sleep(1_000);
+  const params = JSON.stringify({ name: 'stuck_hang', arguments: {} });
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: JSON.parse(enveloped(params)) });
+  const { host, port } = new URL(origin);
+  const headers = {
+    host,
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    authorization: `Bearer ${HANGER.token}`,
+    ...mirrored('tools/call', params),
+    'content-length': Buffer.byteLength(body),
+  };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const request = Buffer.from(`POST /mcp HTTP/1.1\r\n${head.join('')}\r\n${body}`).toString('base64');
+  const child = startChild(process.execPath, [HANGING, port, String(count), request], {
+    cwd: tempFolder(),
+    env: childEnv(),
+    ending: 'stdin',
+  });
+  await waitFor(() => child.stdout().includes('sent'));
   return {
-    refused: () => refused,
-    end() {
-      for (const client of clients) client.close();
-    },
+    refused: () => child.stdout().split('answered').length - 1,
+    end: () => child.stop(),
   };
 }
+
+const HANGING = fileURLToPath(new URL('hanging.mjs', import.meta.url));
 
 /** Waits until the audit has all that is due, or nothing more comes. */
 async function countAudited({ cwd }: HttpGateway, due: number): Promise<number> {
