@@ -8,7 +8,7 @@ import { openPipe } from '../support/connection.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
-import { ERAS, type Era, META, type SomeClient, type TestClient, testClient } from './support.ts';
+import { ERAS, type Era, META, type SomeClient, type TestClient, testClient, textOf } from './support.ts';
 
 const program = fileURLToPath(new URL('./on-stdio.mjs', import.meta.url));
 
@@ -40,6 +40,22 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     await client.json('disable_toolset', { name: 'talk' });
     expect(await client.names()).toEqual([...META, 'late.late']);
     await waitFor(() => client.changes() === 3);
+    expect(await client.call('talk.echo', { text: 'hi' })).toMatchObject({ isError: true });
+  });
+
+  it('is held to the policy, and asks a loader again that failed', async () => {
+    const client = await open(era, 'dynamic');
+    const failure = async (name: string) => {
+      const result = await client.call('enable_toolset', { name });
+      return { isError: result.isError, ...JSON.parse(textOf(result)) };
+    };
+    expect(await failure('secret')).toMatchObject({ isError: true, success: false });
+    expect(await failure('flaky')).toMatchObject({ isError: true, message: expect.stringContaining('"flaky"') });
+    expect(await client.names()).toEqual(META);
+    expect(await client.json('enable_toolset', { name: 'flaky' })).toMatchObject({ success: true });
+    await client.json('enable_toolset', { name: 'talk' });
+    expect(await failure('more')).toMatchObject({ code: 'E_POLICY_MAX_ACTIVE' });
+    expect(await client.names()).toEqual([...META, 'talk.echo', 'flaky.ok']);
   });
 
   it('has what all have', async () => {
