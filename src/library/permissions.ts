@@ -75,8 +75,8 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
       if (resolver === undefined) return known(configured(clientId));
       try {
         const given = resolver(clientId);
-        if (!(given instanceof Promise)) return read(clientId, given);
-        return given.then(
+        if (!isThenable(given)) return read(clientId, given);
+        return Promise.resolve(given).then(
           (list) => read(clientId, list),
           (error: unknown) => failed(clientId, error),
         );
@@ -85,6 +85,11 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
       }
     },
   };
+}
+
+/** Also promises of other libraries. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }
 
 function isList(value: unknown): value is readonly string[] {
