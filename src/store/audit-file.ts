@@ -10,8 +10,8 @@ export const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
 export interface DayFile {
   /** What is appended from here on belongs to this day. */
   use(day: string): Promise<void>;
-  /** In one piece. Gives the number of whole lines that were written; fewer than there are where the disk is full. */
-  append(bytes: Buffer): Promise<number>;
+  /** So many lines, in one piece. Gives the number of whole ones that were written; fewer where the disk is full. */
+  append(bytes: Buffer, lines: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -61,9 +61,13 @@ export function openDayFile(folder: string): DayFile {
       looked = performance.now();
       broken = await endsWithin(opened);
     },
-    async append(bytes) {
+    async append(bytes, lines) {
       const all = broken ? Buffer.concat([BREAK, bytes]) : bytes;
       const { bytesWritten } = await handle!.write(all);
+      if (bytesWritten === all.length) {
+        broken = false;
+        return lines;
+      }
       const there = all.subarray(0, bytesWritten);
       if (bytesWritten > 0) broken = there.at(-1) !== 0x0a;
       return linesIn(there.subarray(all.length - bytes.length));

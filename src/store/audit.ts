@@ -196,7 +196,7 @@ export function openAuditLog(options: AuditLogOptions): AuditLog {
     await sweep(next.day);
     await file.use(next.day);
     const { seal, end } = seals.seal(next.bytes, next.size, next.lines);
-    const whole = await file.append(next.bytes.subarray(0, end));
+    const whole = await file.append(next.bytes.subarray(0, end), next.lines);
     written += whole;
     if (whole === next.lines) {
       kept -= next.size;
