@@ -48,11 +48,26 @@ export class PendingCalls {
   print(log: AuditLog, boot: string, next: () => number): void {
     const { numbers, callers, items, size } = this;
     this.size = 0;
+    // Many of a moment, and mostly of few callers and items: what they have in common is put together once.
+    let moment = Number.NaN;
+    let opening = '';
+    let caller = '';
+    let item = '';
+    let subject = '';
     for (let i = 0; i < size; i++) {
       const at = i * FIELDS;
+      if (numbers[at]! !== moment) {
+        moment = numbers[at]!;
+        opening = `{"time":"${log.timeAt(moment)}","id":"${boot}-`;
+      }
+      if (callers[i]! !== caller || items[i]! !== item) {
+        caller = callers[i]!;
+        item = items[i]!;
+        subject = caller + item;
+      }
       log.add(
-        `{"time":"${log.timeAt(numbers[at]!)}","id":"${boot}-${next()}","request":${numbers[at + 1]!}${callers[i]!}` +
-          `${items[i]!}${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${printSize(numbers[at + 4]!)},"bytes_out":${printSize(numbers[at + 5]!)}}`,
+        `${opening}${next()}","request":${numbers[at + 1]!}${subject}` +
+          `${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${printSize(numbers[at + 4]!)},"bytes_out":${printSize(numbers[at + 5]!)}}`,
       );
     }
   }
