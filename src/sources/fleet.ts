@@ -53,6 +53,19 @@ export interface ServerStatus extends SourceStatus {
   readonly isolation?: IsolationLevel;
 }
 
+export function serverStatus(config: ServerConfig, source: Source): ServerStatus {
+  return {
+    key: config.key,
+    namespace: config.namespace,
+    kind: config.launch.kind,
+    description: config.description,
+    required: config.required,
+    present: source.present,
+    ...(config.launch.kind === 'folder' && { isolation: levelOf(config.launch.isolation) }),
+    ...source.status(),
+  };
+}
+
 /** Whether everything is there that the configuration requires, folders that have not come yet included. */
 export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
   const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
@@ -288,13 +301,7 @@ export function createFleet(context: SourceContext): Fleet {
     },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({
-        key: config.key,
-        namespace: config.namespace,
-        kind: config.launch.kind,
-        description: config.description,
-        required: config.required,
-        present: source.present,
-        ...(config.launch.kind === 'folder' && { isolation: levelOf(config.launch.isolation) }),
+        ...serverStatus(config, source),
         ...(successor ?? source).status(),
       })),
     async tried() {

@@ -8,7 +8,7 @@ import type { Naming } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Tool } from '../workers/host/tool.ts';
-import type { ServerStatus } from './fleet.ts';
+import { type ServerStatus, serverStatus } from './fleet.ts';
 import type { Guest } from './guest.ts';
 import { createInlineSource } from './inline.ts';
 import type { Source, SourceContext } from './source.ts';
@@ -176,15 +176,7 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
     statuses: () =>
       [...slots.values()]
         .filter(({ config }) => config.launch.kind !== 'inline')
-        .map(({ config, source }) => ({
-          key: config.key,
-          namespace: config.namespace,
-          kind: config.launch.kind,
-          description: config.description,
-          required: config.required,
-          present: source.present,
-          ...source.status(),
-        })),
+        .map(({ config, source }) => serverStatus(config, source)),
     renew() {
       for (const set of sets.values()) renewSet(set);
     },
