@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { atEnd } from './cleanup.ts';
@@ -9,7 +10,8 @@ export type Files = Record<string, string | Uint8Array>;
 /** A fresh folder with the given files, removed at the end. */
 export function tempFolder(files: Files = {}): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'toolgate-')));
-  atEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  // What a gateway in this process is still writing gets its time: it cannot go on while we wait without a break.
+  atEnd(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   writeFiles(folder, files);
   return folder;
 }
