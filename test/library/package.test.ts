@@ -141,16 +141,19 @@ describe('the package in a project of its own', () => {
   );
 
   it('has the types that the source has', async () => {
+    // In a folder below, which has the packages that those programs use: the project itself must not find them.
     const names = ['public-types.test.ts', 'examples.ts'];
     for (const name of names) {
       const text = readFileSync(join(root, 'test/library', name), 'utf8');
-      writeFiles(folder, { [name]: text.replaceAll('../../src/index.ts', 'toolgate') });
+      writeFiles(folder, { [`all/${name}`]: text.replaceAll('../../src/index.ts', 'toolgate') });
     }
-    // What those tests use is not ours to judge.
+    await run('mkdir', ['-p', join(folder, 'all/node_modules')]);
+    for (const name of ['@modelcontextprotocol', 'vitest', 'zod'])
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'all/node_modules', name));
+    // What those packages declare is not ours to judge.
     const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
-    const paths = { '*': [join(root, 'node_modules/*')], toolgate: ['./node_modules/toolgate'] };
-    writeFiles(folder, { 'all.json': JSON.stringify({ compilerOptions: { ...given, paths }, files: names }) });
-    expect(await complaints('all.json')).toBe('');
+    writeFiles(folder, { 'all/all.json': JSON.stringify({ compilerOptions: given, files: names }) });
+    expect(await complaints('all/all.json')).toBe('');
   });
 
   it.each(nodes)('runs as a library on the Node %s', async (_, node) => {
