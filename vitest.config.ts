@@ -14,8 +14,8 @@ const WIDE = [
 const ALONE = [
   'src/calls/limits/breaker.test.ts',
   'src/calls/parked.test.ts',
-  'src/catalog/pattern.test.ts',
-  'src/sources/retry.test.ts',
+  'src/base/pattern.test.ts',
+  'src/sources/backoff.test.ts',
   'test/http/streams.test.ts',
   'test/policy/seeing.test.ts',
   'test/stateless/streams.test.ts',

@@ -1,4 +1,4 @@
-// `npm run wasm`: src/protocol/skeleton-code.ts from skeleton.wat. A test holds the two together.
+// `npm run wasm`: src/protocol/bracket-scan-code.ts from bracket-scan.wat. A test holds the two together.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,16 +6,16 @@ import wabt from 'wabt';
 
 const folder = fileURLToPath(new URL('../src/protocol', import.meta.url));
 
-/** The text of skeleton-code.ts for the present skeleton.wat. */
-export async function skeletonCode() {
+/** The text of bracket-scan-code.ts for the present bracket-scan.wat. */
+export async function bracketScanCode() {
   const { parseWat } = await wabt();
-  const source = readFileSync(join(folder, 'skeleton.wat'), 'utf8');
-  const { buffer } = parseWat('skeleton.wat', source, { simd: true }).toBinary({});
+  const source = readFileSync(join(folder, 'bracket-scan.wat'), 'utf8');
+  const { buffer } = parseWat('bracket-scan.wat', source, { simd: true }).toBinary({});
   const lines = Buffer.from(buffer)
     .toString('base64')
     .match(/.{1,110}/g);
   return [
-    '/** skeleton.wat as WebAssembly, made by `npm run wasm`. */',
+    '/** bracket-scan.wat as WebAssembly, made by `npm run wasm`. */',
     'export const SKELETON = [',
     ...lines.map((line) => `  '${line}',`),
     "].join('');",
@@ -24,5 +24,5 @@ export async function skeletonCode() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(join(folder, 'skeleton-code.ts'), await skeletonCode());
+  writeFileSync(join(folder, 'bracket-scan-code.ts'), await bracketScanCode());
 }

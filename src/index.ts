@@ -5,12 +5,12 @@
 
 // A gateway
 
-export { openGateway } from './folders.ts';
-export { type Following, followConfig } from './follow.ts';
-export { type FollowingSecrets, followSecrets } from './follow-secrets.ts';
-export { createGateway } from './gateway.ts';
-export type { Gateway, GatewayOptions } from './gateway-types.ts';
-export { VERSION } from './version.ts';
+export { VERSION } from './base/version.ts';
+export { openGateway } from './gateway/folders.ts';
+export { createGateway } from './gateway/gateway.ts';
+export type { Gateway, GatewayOptions } from './gateway/types.ts';
+export { type Following, followConfig } from './gateway/watch-config.ts';
+export { type FollowingSecrets, followSecrets } from './gateway/watch-secrets.ts';
 
 // Configuration
 
@@ -22,15 +22,15 @@ export type { MacroConfig, MacroStep } from './config/macros.ts';
 // Ways in
 
 export type { LocalCallOptions, LocalDoor, Progress } from './calls/local.ts';
+export type { Identify } from './doors/http/auth/identity.ts';
+export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/auth/visitor.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/door.ts';
-export type { Identify } from './doors/http/identity.ts';
 export { type ExpressMiddleware, expressMiddleware } from './doors/http/mount/express.ts';
 export { type FastifyPlugin, fastifyPlugin } from './doors/http/mount/fastify.ts';
 export { type FetchHandler, fetchHandler } from './doors/http/mount/fetch.ts';
 export { type HonoMiddleware, honoMiddleware } from './doors/http/mount/hono.ts';
 export { createHttpDoor, openHttpDoor } from './doors/http/open.ts';
 export type { ListeningDoor, ListenOptions } from './doors/http/server.ts';
-export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/visitor.ts';
 export { openLocalDoor } from './doors/local.ts';
 export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
 export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
@@ -38,7 +38,6 @@ export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 
 // Calls
 
-export { type LogCallsOptions, logCalls } from './calls/logging.ts';
 export type { CallResult, Middleware, MiddlewareCall, Next } from './calls/middleware.ts';
 export type {
   Asking,
@@ -52,15 +51,16 @@ export type {
   SeenTool,
   ToolCallResult,
 } from './calls/program.ts';
+export { type LogCallsOptions, logCalls } from './observe/log-calls.ts';
 
 // Errors
 
-export { RelayedError } from './calls/relayed.ts';
-export { type ErrorBody, type ErrorCode, GatewayError } from './errors.ts';
+export { type ErrorBody, type ErrorCode, GatewayError } from './base/errors.ts';
+export { RelayedError } from './calls/upstream-error.ts';
 
 // Events
 
-export type { EventMap, EventName, Events, Listener } from './events.ts';
+export type { EventMap, EventName, Events, Listener } from './base/events.ts';
 
 // Tools of your own
 
@@ -127,7 +127,7 @@ export type {
 // What there is
 
 export type { BreakerState } from './calls/limits/breaker.ts';
-export type { WatchedServer } from './calls/limits/lanes.ts';
+export type { WatchedServer } from './calls/limits/limiters.ts';
 export type { Catalog, Problem } from './catalog/catalog.ts';
 export { CATEGORIES, type Category, categoryOf, type Effect } from './catalog/category.ts';
 export type { Entry } from './catalog/entry.ts';
@@ -137,23 +137,35 @@ export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 // Toolsets
 
 export type { ToolReference, Toolset } from './access/toolset.ts';
-export type { Shelf, ShelvedToolset } from './store/shelf.ts';
+export type {
+  LibraryToolset,
+  LibraryToolset as ShelvedToolset,
+  ToolsetLibrary,
+  ToolsetLibrary as Shelf,
+} from './store/toolset-library.ts';
 
 // Who may use what
 
 export { type EntryDecision, explainName } from './access/explain.ts';
 export type { Decision, Finding } from './access/policy.ts';
 export { type Agent, type AgentStore, openAgentStore } from './store/agents.ts';
-export { decide as decideApproval, type Petition, readPetitions, type Verdict } from './store/approval-board.ts';
+export {
+  type ApprovalRequest,
+  type ApprovalRequest as Petition,
+  decide as decideApproval,
+  readApprovalRequests,
+  readApprovalRequests as readPetitions,
+  type Verdict,
+} from './store/approval-board.ts';
 export { operatorKey } from './store/operator.ts';
 
 // Tasks
 
-export { type Plan, type PlannedServer, type PlannedTool, planTask } from './access/plan.ts';
-export { type PlanConfig, planConfig } from './access/plan-config.ts';
-export { planConfigMap, planJson, planToml } from './access/plan-text.ts';
 export { loadTask, type Task, taskFromValue } from './config/task.ts';
 export type { TaskProfile, TaskRule, TaskRules } from './config/task-rules.ts';
+export { type Plan, type PlannedServer, type PlannedTool, planTask } from './plans/plan.ts';
+export { type PlanConfig, planConfig } from './plans/plan-config.ts';
+export { planConfigMap, planJson, planToml } from './plans/plan-text.ts';
 
 // Secrets
 
@@ -164,11 +176,20 @@ export type { SecretStatus } from './store/secrets-meta.ts';
 
 // What has happened
 
-export type { AuditFigures } from './calls/audit.ts';
-export { counter, type Family, gauge, type Labels, type Sample } from './calls/families.ts';
-export type { AgentFigures, CallKind, Counts, EntryFigures, Figures } from './calls/figures.ts';
-export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './calls/span.ts';
-export type { Duration, Outcome, TallyFigures } from './calls/tally.ts';
+export type { AuditMetrics, AuditMetrics as AuditFigures } from './observe/audit.ts';
+export { counter, type Family, gauge, type Labels, type Sample } from './observe/families.ts';
+export type { Duration, Outcome, TallyMetrics, TallyMetrics as TallyFigures } from './observe/histogram.ts';
+export type {
+  AgentMetrics,
+  AgentMetrics as AgentFigures,
+  CallKind,
+  CallMetrics,
+  CallMetrics as Figures,
+  Counts,
+  EntryMetrics,
+  EntryMetrics as EntryFigures,
+} from './observe/metrics.ts';
+export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './observe/span.ts';
 export type { TraceContext } from './protocol/trace.ts';
 export {
   type AuditFilter,

@@ -5,18 +5,18 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const rooms = [
-  ['errors.ts', 'events.ts', 'version.ts'],
+  ['base/'],
   ['protocol/'],
   ['catalog/'],
   ['secrets/'],
   ['config/'],
-  ['access/'],
+  ['plans/', 'access/'],
   ['store/'],
   ['workers/'],
   ['sources/'],
-  ['calls/'],
+  ['observe/', 'calls/'],
   ['controls/'],
-  ['reloading.ts', 'gateway-types.ts', 'gateway.ts', 'follow.ts', 'follow-secrets.ts', 'folders.ts'],
+  ['gateway/'],
   ['telemetry/'],
   ['doors/'],
   ['library/'],

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf } from '../../test/support/catalog.ts';
+import { GatewayError } from '../base/errors.ts';
 import { configFromValue } from '../config/load.ts';
 import type { PolicyConfig } from '../config/policy.ts';
-import { GatewayError } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { hintsOf } from './condition.ts';

@@ -1,6 +1,7 @@
 /** What may be used only under conditions: at some times, by tools of some kind, with some arguments. */
+
+import { matchesPattern } from '../base/pattern.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
 import type { Condition, Hints } from '../config/policy.ts';
 import { decodeString, findMember, readElements, readMembers, type Span } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';

@@ -1,6 +1,7 @@
 /** Which calls have to be approved by a person. Where it is not certain whether a rule fits, it does. */
+
+import { matchesPattern } from '../base/pattern.ts';
 import type { Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
 import type { ConfirmRule } from '../config/security.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, lacks, touches } from './condition.ts';

@@ -1,10 +1,11 @@
 /** Why an agent may use something, or may not, for the operator who asks. */
+
+import { GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { KINDS } from '../catalog/item.ts';
-import { didYouMean } from '../catalog/similar.ts';
 import type { PolicyConfig } from '../config/policy.ts';
-import { GatewayError } from '../errors.ts';
 import { aliased } from './alias.ts';
 import { type Decision, explain, rulesFor } from './policy.ts';
 import { canonicalName } from './toolset.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { askedFor, catalogOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { createControls } from '../controls/controls.ts';
-import { GatewayError } from '../errors.ts';
 import { type FoundResource, findPrompt, findResource, findTool } from './find.ts';
 import { startSelection } from './selection.ts';
 import { buildView } from './view.ts';

@@ -1,10 +1,11 @@
 /** From the name a caller says to the entry that is meant, or to an error that helps. */
+
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
-import { didYouMean } from '../catalog/similar.ts';
 import { literalLength, matchesTemplate } from '../catalog/template.ts';
-import { type ErrorCode, GatewayError } from '../errors.ts';
 import { aliased } from './alias.ts';
 import { permits } from './permission.ts';
 import type { View } from './view.ts';

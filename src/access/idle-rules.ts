@@ -1,9 +1,10 @@
 /** Rules that are about nothing there is: nearly always a misspelt name, and one that closes or opens too much. */
+
+import { matchesPattern } from '../base/pattern.ts';
+import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
-import { didYouMean } from '../catalog/similar.ts';
 import { MACROS } from '../config/macros.ts';
 import type { ByKind, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isServer } from './policy.ts';

@@ -1,6 +1,7 @@
 /** The lists that clients are told of: resources and their templates change as one. */
+
+import { GatewayError } from '../base/errors.ts';
 import type { Kind } from '../catalog/item.ts';
-import { GatewayError } from '../errors.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { View } from './view.ts';
 

@@ -1,9 +1,10 @@
 /** What the policy lets one agent use now, and the catalog as it looks through that. */
+
+import { GatewayError } from '../base/errors.ts';
 import type { Catalog, Claims } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { KINDS, type Kind } from '../catalog/item.ts';
 import type { Condition, PolicyConfig } from '../config/policy.ts';
-import { GatewayError } from '../errors.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, isTime, isTimed, misfit } from './condition.ts';
 import { deniesName, isAllowed, isBarred, type Rules, rulesFor } from './policy.ts';

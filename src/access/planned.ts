@@ -4,7 +4,7 @@ import type { Entry } from '../catalog/entry.ts';
 import { KINDS, type Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
 import type { TaskRules } from '../config/task-rules.ts';
-import { planTask } from './plan.ts';
+import { planTask } from '../plans/plan.ts';
 
 /** Callers make tasks up, so only so many are remembered. */
 const MOST = 200;

@@ -3,9 +3,10 @@
  * denied; then the server has to be one of the agent's, then the agent's own list for it decides, then the list for all,
  * then the default. What is allowed so far may still depend on conditions.
  */
+
+import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
-import { isPattern, matchesPattern } from '../catalog/pattern.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isAbout, lacks } from './condition.ts';
 

@@ -3,9 +3,9 @@
  * server that goes away and comes back finds its items as they were.
  */
 
+import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
 import type { Config } from '../config/config.ts';
 import { includesTool, type Toolset } from './toolset.ts';
 

@@ -1,9 +1,9 @@
 /** A named choice of tools of several servers. */
 
+import { matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
 
 /** A tool of a toolset. */
 export interface ToolReference {

@@ -1,27 +1,27 @@
 /** One call: from the caller's message to the server that its name belongs to. */
 import { findPrompt, findResource, findTool } from '../access/find.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Item, Offer } from '../catalog/item.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
+import { CACHED, CANCELLED, type EntryCounter, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../observe/metrics.ts';
+import { type Follower, type SentSpan, spanEnd } from '../observe/span.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
-import { mirrorHeaders } from '../protocol/mirror.ts';
+import { mirrorHeaders } from '../protocol/param-headers.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, toolCall, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import { stampTrace, traceHeaders } from '../protocol/trace.ts';
+import type { ClientChannel } from '../sources/client-channel.ts';
 import type { Request, Sink, Ticket } from '../sources/connection.ts';
-import type { Guest } from '../sources/guest.ts';
 import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
-import { CACHED, CANCELLED, type CallFigures, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './figures.ts';
-import { Relay } from './relay.ts';
-import { type Follower, type SentSpan, spanEnd } from './span.ts';
+import { Relay } from './forwarding-sink.ts';
 
 /** What a call has to pass on its way: how many at one time, how often, how much. */
-export interface Lane {
+export interface Limiter {
   /** Sends the call now, later, or not at all. */
   enter(call: Call): Ticket;
   /** A call that was sent is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one. */
@@ -60,17 +60,17 @@ export class Call extends Relay implements Request, Ticket {
   readonly by: Caller;
   timeout = 0;
   totalTimeout = 0;
-  guest: Guest | null = null;
+  client: ClientChannel | null = null;
   /** The definition, as last listed. */
   item: Item;
   /** Where it goes, and where it is counted. */
   source: Callee | null = null;
-  row: CallFigures | null = null;
+  row: EntryCounter | null = null;
   /** The same while it is under way. */
-  figures: CallFigures | null = null;
+  metrics: EntryCounter | null = null;
   started = 0;
   /** What it has to leave at its end, and who is told of that; null where there is nothing and nobody. */
-  lane: Lane | null = null;
+  limiter: Limiter | null = null;
   recorder: Recorder | null = null;
   /** Who follows it, and its way to the server; null where nobody does. */
   follower: Follower | null = null;
@@ -157,9 +157,9 @@ export class Call extends Relay implements Request, Ticket {
 
   /** From here on it is counted. */
   begin(): void {
-    this.figures = this.row!;
+    this.metrics = this.row!;
     this.started = performance.now();
-    this.figures.begin(this.by.usage);
+    this.metrics.begin(this.by.usage);
   }
 
   /** To the server that it belongs to; that has to be known by now. */
@@ -182,10 +182,10 @@ export class Call extends Relay implements Request, Ticket {
   }
 
   /** Answers as an equal call was answered before: no server is asked. */
-  replay(lane: Lane, result: Parts, era: Era): void {
+  replay(limiter: Limiter, result: Parts, era: Era): void {
     this.begin();
     this.#over(CACHED, null, result);
-    lane.show(this, result, era);
+    limiter.show(this, result, era);
   }
 
   /** It waited, and does not get to its server. */
@@ -202,9 +202,9 @@ export class Call extends Relay implements Request, Ticket {
 
   override result(result: Parts, era: Era): void {
     const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
-    const { lane } = this;
+    const { limiter } = this;
     this.#over(outcome, null, result);
-    if (lane?.inspects) lane.inspect(this, outcome, result, era);
+    if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
     else this.inner.result(result, era);
   }
 
@@ -221,19 +221,19 @@ export class Call extends Relay implements Request, Ticket {
   #quit(): void {
     this.waits?.quit();
     // One that is counted already is written down with its end.
-    if (this.figures !== null) return;
+    if (this.metrics !== null) return;
     const error = new GatewayError('cancelled', 'The call was cancelled while it waited for its turn.');
     this.recorder?.refused(this.by, this.message, error);
   }
 
   #over(outcome: number, error: GatewayError | null, answer: Parts | null): void {
-    const { figures } = this;
-    if (figures === null) return;
-    this.figures = null;
+    const { metrics } = this;
+    if (metrics === null) return;
+    this.metrics = null;
     const ms = performance.now() - this.started;
-    figures.end(outcome, ms, answer === null ? 0 : sizeOf(answer), this.by.usage);
+    metrics.end(outcome, ms, answer === null ? 0 : sizeOf(answer), this.by.usage);
     this.way?.end(spanEnd(outcome, error, answer));
-    this.lane?.leave(this, outcome, error);
+    this.limiter?.leave(this, outcome, error);
     this.recorder?.called(this, outcome, ms, error, answer);
   }
 }

@@ -4,15 +4,15 @@ import type { Toolset } from '../access/toolset.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
+import type { Usage } from '../observe/metrics.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
+import type { ClientChannel } from '../sources/client-channel.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
-import type { Guest } from '../sources/guest.ts';
-import type { SourceSet } from '../sources/sets.ts';
-import type { Usage } from './figures.ts';
+import type { SourceSet } from '../sources/source-sets.ts';
 
 /** The kind of door that a caller came in by. */
-export type Way = 'stdio' | 'http' | 'sse' | 'rest' | 'local';
+export type DoorKind = 'stdio' | 'http' | 'sse' | 'rest' | 'local';
 
 export interface CallerOptions {
   /** By whose name policies and limits are looked up. */
@@ -20,7 +20,7 @@ export interface CallerOptions {
   /** Whom sessions, parked calls and tasks belong to: several people may come as one agent. Default: the agent. */
   readonly principal?: string;
   /** Where it came in, and which revision it speaks. */
-  readonly door?: Way;
+  readonly door?: DoorKind;
   readonly revision?: string;
   /**
    * Whether what the caller switches is its own or the gateway's default, which all without a choice of their own share.
@@ -42,7 +42,7 @@ export interface CallerOptions {
   /** A resource that it subscribed to has changed, by the URI that it used. */
   updated?(uri: string): void;
   /** How servers reach it that do not share their callers. Absent: they do not. */
-  readonly guest?: Guest;
+  readonly client?: ClientChannel;
 }
 
 /** Somebody who lists and calls: a session, or a program. */
@@ -51,7 +51,7 @@ export interface Caller {
   readonly principal: string;
   /** Policies do not hold for the operator. */
   readonly isOperator: boolean;
-  readonly door: Way;
+  readonly door: DoorKind;
   readonly revision: string | null;
   /** The one that it sees; null where it sees all of them. */
   readonly namespace: string | null;

@@ -1,15 +1,16 @@
 /** The last step of a call before its server: who counts it, how long it may take, and whether it may become a task. */
+
+import { GatewayError } from '../base/errors.ts';
 import type { ServerConfig } from '../config/config.ts';
 import type { ConfirmRule } from '../config/security.ts';
-import { GatewayError } from '../errors.ts';
+import { type MetricsRegistry, OK } from '../observe/metrics.ts';
 import { toBytes } from '../protocol/json.ts';
+import type { ClientChannel } from '../sources/client-channel.ts';
 import type { Ticket } from '../sources/connection.ts';
-import type { Guest } from '../sources/guest.ts';
-import type { Approvals } from './approvals.ts';
+import type { Approvals } from './approvals/approvals.ts';
 import type { Call, Callee, Recorder } from './call.ts';
-import { type FigureDesk, OK } from './figures.ts';
-import type { Lanes } from './limits/lanes.ts';
-import type { TaskDesk } from './tasks.ts';
+import type { Limiters } from './limits/limiters.ts';
+import type { McpTasks } from './tasks/tasks.ts';
 
 interface Place {
   readonly source: Callee;
@@ -29,11 +30,11 @@ const NO_COMPLETION = toBytes({ completion: { values: [] } });
 export function dispatch(
   found: Call,
   place: Place | undefined,
-  guest: Guest,
-  tasks: TaskDesk,
-  figures: FigureDesk,
+  client: ClientChannel,
+  tasks: McpTasks,
+  metrics: MetricsRegistry,
   recorder: Recorder | null,
-  lanes: Lanes,
+  limiters: Limiters,
   approve: Approve | null,
 ): Ticket {
   const { message, entry, inner } = found;
@@ -48,15 +49,15 @@ export function dispatch(
   const mayBeTask = message.taskStart >= 0 || inner.tasks || source.tasks.starts;
   const call = mayBeTask ? tasks.attend(found) : found;
   const { agent, isOperator } = found.by;
-  const lane = lanes.of(isOperator ? null : agent, entry, place.config);
-  call.timeout = lane.timeout;
-  call.totalTimeout = lane.totalTimeout;
+  const limiter = limiters.of(isOperator ? null : agent, entry, place.config);
+  call.timeout = limiter.timeout;
+  call.totalTimeout = limiter.totalTimeout;
   // It is the one that was let through, and is asked for this.
-  found.totalTimeout = lane.totalTimeout;
-  call.guest = guest;
+  found.totalTimeout = limiter.totalTimeout;
+  call.client = client;
   call.recorder = recorder;
   call.source = source;
-  call.row = figures.of(entry, message.method);
+  call.row = metrics.of(entry, message.method);
   const rule = approve === null || message.method !== 'tools/call' ? null : approve.ruleFor(call);
-  return rule === null ? lane.enter(call) : approve!.hold(call, rule, () => lane.enter(call));
+  return rule === null ? limiter.enter(call) : approve!.hold(call, rule, () => limiter.enter(call));
 }

@@ -1,5 +1,5 @@
 /** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
 import type { Ticket } from '../sources/connection.ts';
 
 /** Answers that may be others when all servers are there, or when what was asked before has been done. */

@@ -1,17 +1,17 @@
 /** A way in for programs in the same process: somebody who lists and calls, without a protocol in between. */
 import { findTool } from '../access/find.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Kind } from '../catalog/item.ts';
-import { GatewayError } from '../errors.ts';
 import { ASKS, legacyResult } from '../protocol/bridge.ts';
-import { NOBODY } from '../protocol/envelope.ts';
+import { NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 import { READS_AT_ONCE } from '../sources/connection.ts';
 import type { Caller, CallerOptions } from './caller.ts';
-import { DRY_RUN } from './macro-run.ts';
-import { parseObject, relayed } from './relayed.ts';
+import { DRY_RUN } from './macros/run.ts';
+import { parseObject, relayed } from './upstream-error.ts';
 
 /** What callers are joined to: a gateway. */
 export interface Lobby {
@@ -83,7 +83,7 @@ export function openLocalDoor(
       let cancel = () => {};
       return new Promise<Buffer>((resolve, reject) => {
         const ticket = caller.call(message, {
-          ...NOBODY,
+          ...NO_ABILITIES,
           ...READS_AT_ONCE,
           owner: caller,
           awaySince: null,

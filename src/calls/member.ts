@@ -5,14 +5,14 @@ import { type Base, fixedSelection, rebase, type Selection, startSelection } fro
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
+import type { MetricsRegistry, Usage } from '../observe/metrics.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
+import { type ClientChannel, silentChannel } from '../sources/client-channel.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
-import { createMute, type Guest } from '../sources/guest.ts';
-import type { SourceSet, SourceSets } from '../sources/sets.ts';
-import type { Caller, CallerOptions, Way } from './caller.ts';
-import type { FigureDesk, Usage } from './figures.ts';
-import type { SubscriptionDesk } from './subscriptions.ts';
+import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
+import type { Caller, CallerOptions, DoorKind } from './caller.ts';
+import type { CallerSubscriptions } from './subscriptions.ts';
 
 /** What a member needs of its gateway. */
 export interface Home {
@@ -26,8 +26,8 @@ export interface Home {
   readonly task: Task | null;
   /** Whether every server has been tried. */
   readonly allTried: boolean;
-  readonly desk: SubscriptionDesk<Member>;
-  readonly figures: FigureDesk;
+  readonly desk: CallerSubscriptions<Member>;
+  readonly metrics: MetricsRegistry;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
   viewOf(
@@ -52,13 +52,13 @@ export class Member implements Caller {
   readonly agent: string;
   readonly isOperator: boolean;
   readonly principal: string;
-  readonly door: Way;
+  readonly door: DoorKind;
   readonly revision: string | null;
   readonly namespace: string | null;
   /** What it works on: it sees what all of them need. */
   readonly tasks: readonly Task[];
   readonly options: CallerOptions;
-  readonly guest: Guest;
+  readonly client: ClientChannel;
   readonly usage: Usage;
   sources: SourceSet | null = null;
   /** Null: follows the default. */
@@ -81,8 +81,8 @@ export class Member implements Caller {
     const common = this.isOperator ? null : home.task;
     this.tasks = [common, options.task ?? null].filter((task) => task !== null);
     this.options = options;
-    this.guest = options.guest ?? createMute();
-    this.usage = home.figures.usageOf(options.agent);
+    this.client = options.client ?? silentChannel();
+    this.usage = home.metrics.usageOf(options.agent);
     if (options.selection === 'all' || this.#isInside) this.selection = startSelection(null);
     if (options.toolset !== undefined) this.selection = fixedSelection(this.#fixed(home.base), options.toolset);
   }

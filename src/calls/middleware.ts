@@ -2,18 +2,18 @@
  * Functions of the host program around each call. The first one added is the outermost. A call without any passes by all of
  * this; with some, its result goes through promises, still as the bytes it came in.
  */
-import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Events } from '../events.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
+import type { Events } from '../base/events.ts';
+import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from '../observe/metrics.ts';
 import { decodeString, toBytes } from '../protocol/json.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
+import { readArguments, withArguments } from './arguments.ts';
 import type { Call } from './call.ts';
-import { readArguments, withArguments } from './changed.ts';
-import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from './figures.ts';
-import { Relay } from './relay.ts';
-import { RelayedError, relayed } from './relayed.ts';
+import { Relay } from './forwarding-sink.ts';
+import { RelayedError, relayed } from './upstream-error.ts';
 
 /** A call as middleware sees it. What costs something to find out is found out when it is looked at. */
 export interface MiddlewareCall {

@@ -3,7 +3,7 @@
  * is told what is asked, and comes back with the answer in a new request, which goes on where the first one stopped.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';

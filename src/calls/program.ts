@@ -79,7 +79,7 @@ export interface Seen {
 }
 
 /** What the program around a gateway asks for. */
-export interface ProgramDesk {
+export interface ProgramCalls {
   /**
    * Calls a tool, with everything that holds for a call: policies of the agent, limits, middleware, the audit. Rejects with
    * a `GatewayError` where Toolgate refuses or the server cannot be reached, and with a `RelayedError` for an error that the
@@ -110,22 +110,22 @@ interface Regular {
   running: number;
 }
 
-export function createProgramDesk(lobby: Lobby): ProgramDesk {
-  const regulars = new Map<string | null, Regular>();
+export function createProgramCalls(lobby: Lobby): ProgramCalls {
+  const sessionless = new Map<string | null, Regular>();
 
   function regularOf({ agent = null }: { readonly agent?: string | null }): Regular {
-    const known = regulars.get(agent);
+    const known = sessionless.get(agent);
     if (known !== undefined) return known;
-    if (regulars.size >= MOST) makeRoom();
+    if (sessionless.size >= MOST) makeRoom();
     const regular = { door: openLocalDoor(lobby, 'all', agent), running: 0 };
-    regulars.set(agent, regular);
+    sessionless.set(agent, regular);
     return regular;
   }
 
   function makeRoom(): void {
-    for (const [agent, { door, running }] of regulars) {
+    for (const [agent, { door, running }] of sessionless) {
       if (running > 0) continue;
-      regulars.delete(agent);
+      sessionless.delete(agent);
       door.close();
       return;
     }
@@ -156,6 +156,6 @@ export function createProgramDesk(lobby: Lobby): ProgramDesk {
 }
 
 /** Gives a gateway that is otherwise whole its desk. */
-export function withProgramDesk<G extends ProgramDesk>(rest: Omit<G, keyof ProgramDesk> & Lobby): G {
-  return Object.assign(rest, createProgramDesk(rest)) as unknown as G;
+export function withProgramCalls<G extends ProgramCalls>(rest: Omit<G, keyof ProgramCalls> & Lobby): G {
+  return Object.assign(rest, createProgramCalls(rest)) as unknown as G;
 }

@@ -1,27 +1,27 @@
 /** The way of a call from its caller to whoever answers it; what is wrong with it ends it here, counted and written down. */
 import { requireArguments } from '../access/permission.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
+import type { Events } from '../base/events.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Events } from '../events.ts';
+import type { Audit } from '../observe/audit.ts';
+import type { MetricsRegistry } from '../observe/metrics.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Sink, Ticket } from '../sources/connection.ts';
-import type { Audit } from './audit.ts';
 import { Call, findCall } from './call.ts';
 import { NO_TICKET } from './dispatch.ts';
 import { createEarlyCalls, MAY_CHANGE } from './early.ts';
-import type { FigureDesk } from './figures.ts';
-import type { KeptResults } from './limits/kept.ts';
+import type { SpillStore } from './limits/spill-store.ts';
 import type { Member } from './member.ts';
 import { type MiddlewareStack, runThrough } from './middleware.ts';
 
 export interface Stations {
   readonly events: Events;
-  readonly figures: FigureDesk;
+  readonly metrics: MetricsRegistry;
   readonly audit: Audit;
   /** What was cut off results. */
-  readonly kept: KeptResults;
+  readonly kept: SpillStore;
   readonly stack: Pick<MiddlewareStack, 'all'>;
   /** Whether servers are still being tried. */
   isOpening(): boolean;
@@ -43,7 +43,7 @@ const UNRECORDED =
   'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Make room, or make its folder writable.';
 
 export function createRouting(stations: Stations): Routing {
-  const { events, figures, audit, kept, stack, isOpening, mayClaim, send } = stations;
+  const { events, metrics, audit, kept, stack, isOpening, mayClaim, send } = stations;
   const early = createEarlyCalls();
 
   function call(member: Member, message: Message, sink: Sink): Ticket {
@@ -53,7 +53,7 @@ export function createRouting(stations: Stations): Routing {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: message.method, error });
       if (isOpening() && MAY_CHANGE.has(known.code)) return callWhenKnown(member, message, sink);
-      figures.refuse(member.usage, known.code);
+      metrics.refuse(member.usage, known.code);
       audit.recorder?.refused(member, message, known);
       sink.fail(known);
       return NO_TICKET;
@@ -108,7 +108,7 @@ export function createRouting(stations: Stations): Routing {
     } catch (error) {
       const known = toGatewayError(error);
       if (known.code === 'internal') events.emit('failure', { where: 'macro', error });
-      figures.refuse(member.usage, known.code);
+      metrics.refuse(member.usage, known.code);
       audit.recorder?.refused(member, message, known);
       sink.fail(known);
       return NO_TICKET;

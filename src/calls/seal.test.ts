@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createSeal } from './seal.ts';
-import { createTaskNames } from './task-names.ts';
+import { createTaskNames } from './tasks/task-names.ts';
 
 describe('a seal', () => {
   const seal = createSeal();

@@ -1,11 +1,11 @@
 /** Who wants to hear of which resource: from a server's own URI to the words in which each caller asked for it. */
 import { findResource } from '../access/find.ts';
 import type { View } from '../access/view.ts';
-import { GatewayError } from '../errors.ts';
-import type { Guest } from '../sources/guest.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { ClientChannel } from '../sources/client-channel.ts';
 import type { Source } from '../sources/source.ts';
 
-export interface SubscriptionDesk<T> {
+export interface CallerSubscriptions<T> {
   /** Rejects where there is no such resource, or its server does not tell. */
   subscribe(caller: T, view: View, uri: string): Promise<void>;
   unsubscribe(caller: T, uri: string): void;
@@ -21,13 +21,13 @@ interface Wanted {
   count: number;
 }
 
-export function createSubscriptionDesk<T extends { readonly guest: Guest }>(
+export function createCallerSubscriptions<T extends { readonly client: ClientChannel }>(
   sourceOf: (id: number) => Source | undefined,
-): SubscriptionDesk<T> {
+): CallerSubscriptions<T> {
   const callers = new Map<T, Map<string, Wanted>>();
 
-  function forget({ guest }: T, { sourceId, upstreamUri }: Wanted): void {
-    sourceOf(sourceId)?.subscriptions(guest).remove(upstreamUri);
+  function forget({ client }: T, { sourceId, upstreamUri }: Wanted): void {
+    sourceOf(sourceId)?.subscriptions(client).remove(upstreamUri);
   }
 
   return {
@@ -48,7 +48,7 @@ export function createSubscriptionDesk<T extends { readonly guest: Guest }>(
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
       callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
       try {
-        await source.subscriptions(caller.guest).add(upstreamUri);
+        await source.subscriptions(caller.client).add(upstreamUri);
       } catch (error) {
         own.delete(uri);
         throw error;

@@ -2,12 +2,13 @@
  * What a tool does, and what it is about, where a policy or a toolset wants to know. What the tool says of itself by
  * annotations holds; the rest is guessed from its name, then from its description. The same tool is always the same.
  */
+
+import { isPattern, matchesPattern } from '../base/pattern.ts';
+import { didYouMean } from '../base/similar.ts';
 import { findMember, readMembers } from '../protocol/json.ts';
 import { ANYTHING, DOMAINS, LOOKING, LOSING, RUNNING, THINGS, VERBS } from './category-words.ts';
 import type { Entry } from './entry.ts';
 import type { Item } from './item.ts';
-import { isPattern, matchesPattern } from './pattern.ts';
-import { didYouMean } from './similar.ts';
 
 /** Nothing is changed, something is, or something may be lost. */
 export type Effect = 'read' | 'write' | 'destructive';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSupport } from '../protocol/definition.ts';
 import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
-import { findMirrored, MARK, type MirroredArgument } from '../protocol/mirror.ts';
+import { findMirrored, MARK, type MirroredArgument } from '../protocol/param-headers.ts';
 
 /** What an item is. */
 export type Kind = 'tool' | 'resource' | 'template' | 'prompt';

@@ -1,6 +1,7 @@
 /** `toolgate approvals`: what waits for a person, and the decision on it. */
 import { userInfo } from 'node:os';
 import {
+  type ApprovalRequest,
   type Config,
   decideApproval,
   didYouMean,
@@ -8,8 +9,7 @@ import {
   loadConfig,
   messageOf,
   operatorKey,
-  type Petition,
-  readPetitions,
+  readApprovalRequests,
   toLifetime,
   type Verdict,
 } from '../internal.ts';
@@ -56,7 +56,7 @@ function readLasting(text: string | undefined): number | null {
 }
 
 interface Office {
-  list(): Promise<readonly Petition[]>;
+  list(): Promise<readonly ApprovalRequest[]>;
   decide(id: string, decision: Verdict): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ interface Office {
 async function ofFolder(options: Options): Promise<Office> {
   const { dataDir }: Config = await loadConfig(loadOptions(options));
   return {
-    list: () => readPetitions(dataDir),
+    list: () => readApprovalRequests(dataDir),
     decide: async (id, decision) => decideApproval(dataDir, id, await operatorKey(process.env), decision),
   };
 }
@@ -96,7 +96,7 @@ function ofGateway(url: string): Office {
     return answer as Record<string, unknown>;
   };
   return {
-    list: async () => (await ask('')).approvals as Petition[],
+    list: async () => (await ask('')).approvals as ApprovalRequest[],
     async decide(id, { approved, lasting, ...rest }) {
       const body = { decision: approved ? 'approve' : 'deny', lasting_ms: lasting, ...rest };
       await ask(`/${encodeURIComponent(id)}`, body);
@@ -104,7 +104,7 @@ function ofGateway(url: string): Office {
   };
 }
 
-function show(all: readonly Petition[], { json }: Options): void {
+function show(all: readonly ApprovalRequest[], { json }: Options): void {
   if (json === true) {
     process.stdout.write(`${jsonText(all, 2)}\n`);
     return;

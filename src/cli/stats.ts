@@ -65,13 +65,13 @@ async function askGateway(address: string): Promise<Told> {
       'forbidden',
       `The gateway at ${origin} gives figures to admins only: set BEARER_TOKEN to the token of one.`,
     );
-  const figures = response.ok ? await readFigures(response) : null;
-  if (figures === null)
+  const metrics = response.ok ? await readFigures(response) : null;
+  if (metrics === null)
     throw new GatewayError(
       'source_broken',
       `What answers at ${origin} gives no figures (status ${response.status}): it is no Toolgate, or an older one.`,
     );
-  return figures;
+  return metrics;
 }
 
 async function readFigures(response: Response): Promise<Told | null> {

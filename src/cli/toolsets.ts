@@ -9,10 +9,10 @@ import {
   type Gateway,
   GatewayError,
   isMeant,
+  type LibraryToolset,
   messageOf,
   readToolset,
   refIdOf,
-  type ShelvedToolset,
   TOOLSET_NAME,
   tokensOf,
 } from '../internal.ts';
@@ -48,8 +48,8 @@ export async function toolsets(args: readonly string[], options: Options): Promi
   });
 }
 
-async function listAll({ shelf }: Gateway, _args: readonly string[], { json }: Options): Promise<void> {
-  const { toolsets: all, problems } = await shelf.list();
+async function listAll({ toolsets }: Gateway, _args: readonly string[], { json }: Options): Promise<void> {
+  const { toolsets: all, problems } = await toolsets.list();
   for (const problem of problems) process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${problem}\n`);
   if (json) print(all);
   else if (all.length === 0) process.stdout.write('There are no toolsets.\n');
@@ -105,7 +105,7 @@ async function create(gateway: Gateway, args: readonly string[], { description, 
       'toolgate toolsets create needs a name of lower-case letters, digits and hyphens, and then its tools: toolgate toolsets create dev git.status docker.ps',
     );
   const toolset = { name, description: description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
-  const saved = await gateway.shelf.create(toolset, user === true ? 'user' : 'project');
+  const saved = await gateway.toolsets.create(toolset, user === true ? 'user' : 'project');
   report(saved, json, `Saved "${name}" with ${count(saved.tools.length)}.`);
 }
 
@@ -120,13 +120,13 @@ async function edit(gateway: Gateway, [name = '']: readonly string[], options: O
         tools.map(({ namespacedName }) => namespacedName),
       ),
     );
-    const changed = await gateway.shelf.change(name, (toolset) => ({ ...toolset, tools: picked }));
+    const changed = await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools: picked }));
     report(changed, options.json, `Saved "${name}" with ${count(changed.tools.length)}.`);
     return;
   }
   const off = new Set(taken);
   const on = resolve(gateway, add);
-  const saved = await gateway.shelf.change(name, (toolset) => {
+  const saved = await gateway.toolsets.change(name, (toolset) => {
     const known = new Set(toolset.tools.map(({ namespacedName }) => namespacedName));
     const missing = [...off].filter((one) => !known.has(one));
     if (missing.length > 0) throw new GatewayError('usage', `"${name}" does not have ${missing.join(', ')}.`);
@@ -160,7 +160,7 @@ async function importAll(gateway: Gateway, [path]: readonly string[], { user }: 
     try {
       if (!TOOLSET_NAME.test(name)) throw new Error('its name is none for a toolset');
       const { description, tools, toolNotes } = readToolset(value, name);
-      await gateway.shelf.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
+      await gateway.toolsets.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
       process.stdout.write(`Saved "${name}" with ${count(tools.length)}.\n`);
     } catch (error) {
       process.stderr.write(
@@ -186,7 +186,7 @@ function readSaved(text: string | null, file: string): [string, unknown][] {
 
 async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<void> {
   if (yes !== true) throw new GatewayError('usage', `Add --yes to delete the toolset "${name}" for good.`);
-  await gateway.shelf.remove(name);
+  await gateway.toolsets.remove(name);
   process.stdout.write(`Deleted "${name}".\n`);
 }
 
@@ -196,10 +196,10 @@ async function equip(gateway: Gateway, name: string | null): Promise<void> {
   process.stdout.write(name === null ? 'No toolset is equipped.\n' : `Equipped "${name}", from the next start on.\n`);
 }
 
-async function find({ shelf }: Gateway, name: string): Promise<ShelvedToolset> {
-  const toolset = await shelf.find(name);
+async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset> {
+  const toolset = await toolsets.find(name);
   if (toolset !== null) return toolset;
-  const names = (await shelf.list()).toolsets.map((one) => one.name);
+  const names = (await toolsets.list()).toolsets.map((one) => one.name);
   throw new GatewayError('usage', `There is no toolset "${name}".${didYouMean(name, names)}`);
 }
 
@@ -218,7 +218,7 @@ function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: 
   return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
-function report(saved: ShelvedToolset, json: boolean | undefined, text: string): void {
+function report(saved: LibraryToolset, json: boolean | undefined, text: string): void {
   if (json) print(saved);
   else process.stdout.write(`${text}\n`);
 }

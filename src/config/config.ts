@@ -3,9 +3,9 @@
 import type { CallLimits, ToolLimits } from './limits.ts';
 import type { MacroConfig } from './macros.ts';
 import type { PolicyConfig } from './policy.ts';
+import type { RawConfig } from './raw-config.ts';
 import type { SecurityConfig } from './security.ts';
 import type { TasksConfig } from './task-rules.ts';
-import type { WrittenConfig } from './written.ts';
 
 /** How to reach a server. Where a secret is to stand, its texts have a place for it. Two servers with equal launches are the same process or endpoint. */
 export type Launch =
@@ -250,7 +250,7 @@ export interface Config {
    * As it is written, before anything was expanded. A function for the same reason.
    * @internal
    */
-  readonly written: () => WrittenConfig;
+  readonly written: () => RawConfig;
   /** What the reader should know: keys that were ignored, files that were passed over. */
   readonly notices: readonly string[];
 }

@@ -1,11 +1,11 @@
 /** What is wrong in a configuration, and where: the findings of zod and of the resolver in the user's own words. */
 
 import type * as z from 'zod';
-import { didYouMean } from '../catalog/similar.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import type { Path } from './path.ts';
+import { valueAt } from './raw-config.ts';
 import { knownKeys } from './schema.ts';
-import { valueAt } from './written.ts';
 
 export interface Issue {
   readonly path: Path;

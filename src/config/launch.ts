@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import type { Launch } from './config.ts';
 import { type Environment, expand } from './expand.ts';

@@ -1,5 +1,5 @@
 /** How much calls may take, after reading. What is null is not limited. */
-import { isPattern, matchesPattern } from '../catalog/pattern.ts';
+import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { DEFAULT_QUEUE, type LimitsFile, type RateLimit, type ToolLimitsFile } from './limits-schema.ts';
 
 export interface CallLimits {

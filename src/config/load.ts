@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { environmentSecrets } from '../secrets/known.ts';
 import { createRedactor } from '../secrets/redact.ts';
 import type { Config } from './config.ts';
@@ -12,11 +12,11 @@ import { isForeign, isPolicyFile, readForeign } from './foreign.ts';
 import { configInvalid, forbiddenKeys, type Origin, pathText, schemaIssues } from './issues.ts';
 import { parseConfig } from './parse.ts';
 import { isPersona, readPersona } from './persona.ts';
+import { valueAt } from './raw-config.ts';
 import { readConfigText } from './read.ts';
 import { resolveConfig } from './resolve.ts';
 import { type ConfigFile, type Entry, entriesOf, fileSchema, type Settings } from './schema.ts';
 import { isPlain, loadTaskRules, type TasksConfig, taskRulesOf } from './task-rules.ts';
-import { valueAt } from './written.ts';
 
 const FILE_NAMES = [
   'tools.toml',

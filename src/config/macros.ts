@@ -1,7 +1,7 @@
 /** Macros as the gateway works with them, checked: every reference leads somewhere, and none of them calls itself. */
 import * as z from 'zod';
-import { didYouMean } from '../catalog/similar.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import { isMap } from './fields.ts';
 import type { Issue } from './issues.ts';
 import type { MacrosFile } from './macro-schema.ts';

@@ -2,7 +2,7 @@
 
 import { extname } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';
-import { GatewayError, messageOf } from '../errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Path } from './path.ts';
 import { type Position, positionsIn } from './positions.ts';
 import { tomlOffsets } from './toml-offsets.ts';

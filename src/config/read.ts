@@ -1,7 +1,7 @@
 /** The text of a configuration file, or an error that says what stands in its place. */
 
 import { readFile, stat } from 'node:fs/promises';
-import { type ErrorCode, GatewayError } from '../errors.ts';
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
 
 /** More than any configuration needs: a larger file is some other file. */
 export const MAX_FILE_BYTES = 1024 * 1024;

@@ -16,14 +16,14 @@ import { resolveLimits, resolveToolLimits } from './limits.ts';
 import { resolveMacros } from './macros.ts';
 import type { Path } from './path.ts';
 import { resolvePolicy } from './policy.ts';
+import type { RawServer } from './raw-config.ts';
 import type { Entry, Settings } from './schema.ts';
 import { secretsOf } from './secrets.ts';
+import { resolveVault } from './secrets-key.ts';
 import { resolveSecurity } from './security.ts';
-import { startsToolgate } from './self.ts';
+import { startsToolgate } from './self-reference.ts';
 import type { TasksConfig } from './task-rules.ts';
 import { readVariables } from './variables.ts';
-import { resolveVault } from './vault.ts';
-import type { WrittenServer } from './written.ts';
 
 const LAZY_IDLE_STOP = 600_000;
 const TIMEOUT = 300_000;
@@ -157,7 +157,7 @@ function resolveServers(
   const notices: string[] = [];
   const issues: Issue[] = [];
   const taken = new Set<string>();
-  const written = new Map<string, WrittenServer>();
+  const written = new Map<string, RawServer>();
   const withheld = tokenVariables(settings);
   for (const [i, entry] of entries.entries()) {
     const leaveOut = (reason: string) => notices.push(`${name}: ${pathText(entry.path)}: left out: ${reason}`);

@@ -13,10 +13,10 @@ import { toolLimitKeys } from './limits-schema.ts';
 import { macroKeys, macroShape } from './macro-schema.ts';
 import type { Path } from './path.ts';
 import { policyKeys, policyShape } from './policy-schema.ts';
+import { vaultSchema } from './secrets-key-schema.ts';
 import { securityKeys, securitySchema } from './security-schema.ts';
 import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
 import { taskKeys, taskShape } from './task-schema.ts';
-import { vaultSchema } from './vault-schema.ts';
 
 const httpSchema = strictMap({
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),

@@ -4,7 +4,7 @@
  * would act upon goes to the shell as it stands; in doubt that is the answer, because it is always right.
  */
 
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 
 export interface CommandLine {
   readonly file: string;

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
+import { ownFile } from '../base/own-files.ts';
 import { configInvalid, forbiddenKeys, type Issue, type Origin, schemaIssues } from './issues.ts';
-import { ownFile } from './own-files.ts';
 import { parseConfig } from './parse.ts';
 import type { ServerLists } from './policy.ts';
 import { readConfigText } from './read.ts';

@@ -1,7 +1,7 @@
 /** A task as somebody names it: in a file, in an address, in a header, or in code. */
 import { basename, extname, resolve } from 'node:path';
-import { didYouMean } from '../catalog/similar.ts';
-import { type ErrorCode, GatewayError } from '../errors.ts';
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import { isMap } from './fields.ts';
 import { parseConfig } from './parse.ts';
 import { readConfigText } from './read.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, entryOf, type Offered } from '../../test/support/catalog.ts';
 import { isActive, type Selection, startSelection } from '../access/selection.ts';
+import { GatewayError } from '../base/errors.ts';
 import { definitionOf } from '../catalog/entry.ts';
-import { GatewayError } from '../errors.ts';
 import { activate, activateEntry } from './activate.ts';
 
 const catalog = catalogOf(

@@ -6,11 +6,11 @@ import {
   type SelectionChange,
   type Switchable,
 } from '../access/selection.ts';
+import { GatewayError } from '../base/errors.ts';
+import { isPattern, matchesPattern } from '../base/pattern.ts';
+import { similarNames } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
-import { isPattern, matchesPattern } from '../catalog/pattern.ts';
-import { similarNames } from '../catalog/similar.ts';
-import { GatewayError } from '../errors.ts';
 import { textResult } from '../protocol/rpc.ts';
 import type { Outcome } from './control.ts';
 

@@ -1,17 +1,17 @@
 /** Tools by which a model, or the client around it, asks a person: for access to a tool, and whether to go on. */
 import { concerns } from '../access/confirm.ts';
 import { canonicalName, isMeant } from '../access/toolset.ts';
-import type { Approvals } from '../calls/approvals.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
+import type { Events } from '../base/events.ts';
+import { matchesPattern } from '../base/pattern.ts';
+import type { Approvals } from '../calls/approvals/approvals.ts';
+import type { Grants } from '../calls/approvals/grants.ts';
 import type { Call } from '../calls/call.ts';
-import type { Grants } from '../calls/grants.ts';
 import type { Member } from '../calls/member.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
-import { matchesPattern } from '../catalog/pattern.ts';
 import type { Control } from '../config/config.ts';
 import type { SecurityConfig } from '../config/security.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Events } from '../events.ts';
 import { toBytes } from '../protocol/json.ts';
 import { parseParams } from '../protocol/message.ts';
 import { invalid, readArguments, readText } from './arguments.ts';
@@ -61,7 +61,7 @@ export function approvalEntries(controls: readonly Control[]): Entry[] {
   return (['request', 'prompt'] as const).filter((one) => controls.includes(one)).map((one) => ENTRIES[one]);
 }
 
-export interface ApprovalDesk {
+export interface ApprovalToolContext {
   readonly approvals: Approvals;
   readonly grants: Grants;
   readonly events: Events;
@@ -73,7 +73,7 @@ export interface ApprovalDesk {
 }
 
 /** False where the call is of another tool. They are not run one after the other: a person may take minutes. */
-export function runApprovalTool(desk: ApprovalDesk, member: Member, call: Call): boolean {
+export function runApprovalTool(desk: ApprovalToolContext, member: Member, call: Call): boolean {
   const { name } = call.entry;
   const run = name === ENTRIES.request.name ? requestAccess : name === ENTRIES.prompt.name ? answerPrompt : null;
   if (run === null) return false;
@@ -86,7 +86,7 @@ export function runApprovalTool(desk: ApprovalDesk, member: Member, call: Call):
   return true;
 }
 
-function requestAccess(desk: ApprovalDesk, member: Member, call: Call, given: unknown): void {
+function requestAccess(desk: ApprovalToolContext, member: Member, call: Call, given: unknown): void {
   const args = readArguments(given, ['tool', 'reason']);
   const tool = readText(args, 'tool', 200);
   const reason = readText(args, 'reason', 1_000);
@@ -129,7 +129,7 @@ function requestAccess(desk: ApprovalDesk, member: Member, call: Call, given: un
   call.waits = { quit: () => asking.withdraw('the agent does not wait any more') };
 }
 
-function answerPrompt(desk: ApprovalDesk, { agent }: Member, call: Call, given: unknown): void {
+function answerPrompt(desk: ApprovalToolContext, { agent }: Member, call: Call, given: unknown): void {
   if (typeof given !== 'object' || given === null) throw invalid('The arguments must be an object.');
   const args = given as Readonly<Record<string, unknown>>;
   const tool = readText(args, 'tool_name', 200);

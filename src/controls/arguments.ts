@@ -1,6 +1,6 @@
 /** Arguments of control tools, checked one by one so that the model reads what to correct. */
 import type { ToolReference } from '../access/toolset.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { TOOLSET_NAME } from '../store/toolsets.ts';
 import type { ControlContext } from './control.ts';
 

@@ -2,7 +2,7 @@
 import type { Selection } from '../access/selection.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Shelf } from '../store/shelf.ts';
+import type { ToolsetLibrary } from '../store/toolset-library.ts';
 
 export interface ServerState {
   readonly key: string;
@@ -18,7 +18,7 @@ export interface ControlContext {
   /** Whether the caller's address decides what is equipped. */
   readonly isFixed: boolean;
   readonly servers: readonly ServerState[];
-  readonly shelf: Shelf;
+  readonly toolsetLibrary: ToolsetLibrary;
   /** A toolset as the caller may see it. */
   show<T extends Toolset>(toolset: T): T;
 }

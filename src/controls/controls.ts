@@ -7,7 +7,7 @@ import { requireChoice } from './arguments.ts';
 import type { ControlContext, Outcome } from './control.ts';
 import { EQUIP_RUNS } from './equip.ts';
 import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
-import type { ProgramControl } from './program.ts';
+import type { ProgramControl } from './program-control.ts';
 
 export interface Controls extends ViewControls {
   /** Names that no server can have. */

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { equip } from '../access/selection.ts';
 import { canonicalName, isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
+import { GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import type { Entry } from '../catalog/entry.ts';
-import { didYouMean } from '../catalog/similar.ts';
-import { GatewayError } from '../errors.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
   invalid,
@@ -87,7 +87,7 @@ async function build(context: ControlContext, args: unknown): Promise<Outcome> {
   const wanted = readList(given, 'tools', 100).map((one, index) => readReference(one, `Tool ${index + 1}`));
   const tools = resolve(wanted, toolsOf(context));
   if (autoEquip) requireChoice(context);
-  const toolset = await context.shelf.create({ name, description, tools, toolNotes: [] }, 'project');
+  const toolset = await context.toolsetLibrary.create({ name, description, tools, toolNotes: [] }, 'project');
   const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
   return said({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
 }
@@ -110,7 +110,7 @@ function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly En
 
 async function listSaved(context: ControlContext, args: unknown): Promise<Outcome> {
   readArguments(args, []);
-  const { toolsets, problems } = await context.shelf.list();
+  const { toolsets, problems } = await context.toolsetLibrary.list();
   const equipped = context.selection.toolset?.name;
   return said(context, {
     success: true,
@@ -143,10 +143,10 @@ async function equipOne(context: ControlContext, args: unknown): Promise<Outcome
   );
 }
 
-async function find({ shelf }: ControlContext, name: string): Promise<Toolset> {
-  const toolset = await shelf.find(name);
+async function find({ toolsetLibrary }: ControlContext, name: string): Promise<Toolset> {
+  const toolset = await toolsetLibrary.find(name);
   if (toolset !== null) return toolset;
-  const names = (await shelf.list()).toolsets.map((one) => one.name);
+  const names = (await toolsetLibrary.list()).toolsets.map((one) => one.name);
   const hint = didYouMean(name, names) || (names.length === 0 ? ' Build one with build-toolset.' : '');
   throw new GatewayError('item_unknown', `There is no toolset "${name}".${hint}`);
 }
@@ -186,7 +186,7 @@ async function deleteOne(context: ControlContext, args: unknown): Promise<Outcom
   const given = readArguments(args, ['name', 'confirm']);
   const name = readText(given, 'name', 1_000);
   if (!readFlag(given, 'confirm')) throw invalid(`Set "confirm" to true to delete the toolset "${name}" for good.`);
-  await context.shelf.remove(name);
+  await context.toolsetLibrary.remove(name);
   const isEquipped = !context.isFixed && context.selection.toolset?.name === name;
   const selection = isEquipped ? equip(context.selection, null) : context.selection;
   return said({ selection }, { success: true, message: `Deleted "${name}".` });
@@ -204,7 +204,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Outcome
   const entry = toolsOf(context).find((one) => canonicalName(one) === reference!.namespacedName)!;
   if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
-  const changed = await context.shelf.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
+  const changed = await context.toolsetLibrary.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
   return said({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });
 }
 

@@ -1,19 +1,20 @@
 /** One request of a client under way: where its answer goes, in which form, and how to stop it. */
+
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Holder, ParkedCall } from '../calls/parked.ts';
-import { type ErrorCode, GatewayError } from '../errors.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
-import type { Audience } from '../protocol/envelope.ts';
+import type { ClientAbilities } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
-import { checkParamHeaders, type Headers } from '../protocol/mirror.ts';
+import { checkParamHeaders, type Headers } from '../protocol/param-headers.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
 import type { Admission, Ticket } from '../sources/connection.ts';
-import { type Pass, TAKEN_BACK } from './pass.ts';
+import { type Credential, REVOKED } from './credential.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
 export const SLOW = 1024 * 1024;
@@ -32,7 +33,7 @@ export interface Exchange {
   readonly isFull: boolean;
   whenDrained(goOn: () => void): void;
   /** What its request was let in by, where that may end before it; null or absent where it does not, or is seen to elsewhere. */
-  readonly pass?: Pass | null;
+  readonly pass?: Credential | null;
   /** Whether nobody is there at present who would read the answer. Absent: somebody always is. */
   readonly isGone?: boolean;
 }
@@ -98,7 +99,7 @@ export class Answer implements Holder {
     exchange: Exchange,
     running: Answer[],
     client: Client,
-    audience: Audience,
+    audience: ClientAbilities,
     era: Era,
     headers: Headers | null,
   ) {
@@ -150,9 +151,9 @@ export class Answer implements Holder {
   /** Ends it because its client is no longer let in. The server hears that nobody waits for it. */
   turnOut(): void {
     if (this.place < 0) return;
-    this.ticket?.cancel(TAKEN_BACK.message);
+    this.ticket?.cancel(REVOKED.message);
     this.client.left(this);
-    this.refuse(TAKEN_BACK);
+    this.refuse(REVOKED);
   }
 
   admit(call: Admission): void {

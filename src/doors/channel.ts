@@ -1,8 +1,8 @@
 /** One client on a channel of its own, of which everything that comes and goes is part: a pipe, or two programs in one process. */
-import { toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
+import { toGatewayError } from '../base/errors.ts';
+import type { Gateway } from '../gateway/types.ts';
 import { modernErrorObject } from '../protocol/bridge.ts';
-import { claimedRevision, readAudience, requireModern } from '../protocol/envelope.ts';
+import { claimedRevision, readAbilities, requireModern } from '../protocol/envelope.ts';
 import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';
 import { readBatch, readMessage } from '../protocol/read.ts';
 import { allowsBatch } from '../protocol/revisions.ts';
@@ -69,7 +69,7 @@ export function openChannel(gateway: Gateway, newcomer: Newcomer, outlet: Outlet
       modern.accept(message);
       return;
     }
-    const audience = readAudience(message);
+    const audience = readAbilities(message);
     requireModern(claimedRevision(message), gateway.config.revisions);
     modern.request(message, audience, exchangeFor(message), null);
   }

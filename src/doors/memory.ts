@@ -1,6 +1,6 @@
 /** MCP between two parts of one process: a client of the official SDKs, of either generation, without a socket or a pipe. */
-import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Gateway } from '../gateway/types.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import type { Reply } from '../protocol/rpc.ts';

@@ -1,12 +1,13 @@
 /** What the methods of both eras have in common. */
+
+import { GatewayError, toGatewayError } from '../base/errors.ts';
+import { INSTANCE, INSTANCE_KEY } from '../base/version.ts';
 import { type Kind, kindWords } from '../catalog/item.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
-import { type Audience, NOBODY, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
+import { type ClientAbilities, NO_ABILITIES, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
 import { TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
-import { INSTANCE, INSTANCE_KEY } from '../version.ts';
 import type { Answer } from './answer.ts';
 
 export const listMethods = new Map<string, Kind>(
@@ -70,9 +71,9 @@ export function methodUnknown(method: string): GatewayError {
 }
 
 /** What the client says in `initialize` that it can be asked. */
-export function readClient({ bytes, paramsStart, paramsEnd }: Message): Audience {
+export function readClient({ bytes, paramsStart, paramsEnd }: Message): ClientAbilities {
   const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
-  return capabilities === null ? NOBODY : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
+  return capabilities === null ? NO_ABILITIES : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
 }
 
 /** The `uri` that `resources/subscribe` and its opposite are about. */

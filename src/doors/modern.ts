@@ -4,23 +4,24 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
-import type { TaskSubscription } from '../calls/tasks.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
-import type { Audience } from '../protocol/envelope.ts';
+import type { TaskSubscription } from '../calls/tasks/tasks.ts';
+import type { Gateway } from '../gateway/types.ts';
+import type { ClientAbilities } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
-import type { Headers } from '../protocol/mirror.ts';
+import type { Headers } from '../protocol/param-headers.ts';
 import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '../protocol/question.ts';
 import { MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
+import { silentChannel } from '../sources/client-channel.ts';
 import type { Ticket } from '../sources/connection.ts';
-import { createMute } from '../sources/guest.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
+import { isInvalid } from './credential.ts';
 import {
   after,
   idInUse,
@@ -32,7 +33,6 @@ import {
   requireTasks,
 } from './methods.ts';
 import { type Newcomer, present } from './newcomer.ts';
-import { isOver } from './pass.ts';
 
 export interface ModernOptions extends Newcomer {
   /** Whether all requests come from one client, whose ids are then unique. */
@@ -74,7 +74,7 @@ export class ModernPeer implements Client {
   /** Each `subscriptions/listen`, apart from the others: they have no end to be waited for. */
   readonly #listening: Answer[] = [];
   /** What each of them wants to hear of. */
-  readonly #wishes = new WeakMap<Answer, Wishes>();
+  readonly #interests = new WeakMap<Answer, Wishes>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
     const { agent, principal = agent, alone } = options;
@@ -86,7 +86,7 @@ export class ModernPeer implements Client {
       revision: MODERN_REVISION,
       changed: (kind) => this.#changed(kind),
       updated: (uri) => this.#updated(uri),
-      guest: { ...createMute(), abilities: null },
+      client: { ...silentChannel(), abilities: null },
     });
   }
 
@@ -104,7 +104,7 @@ export class ModernPeer implements Client {
   }
 
   /** Takes a request whose envelope has been checked; its answer goes through the exchange. */
-  request(received: Message, audience: Audience, exchange: Exchange, headers: Headers | null): Answer {
+  request(received: Message, audience: ClientAbilities, exchange: Exchange, headers: Headers | null): Answer {
     // Whether a call becomes a task is the server's to decide since this revision.
     const message = withoutTasks(received, false);
     const isListening = message.method === 'subscriptions/listen';
@@ -160,10 +160,10 @@ export class ModernPeer implements Client {
   askAll(): void {}
 
   left(answer: Answer): void {
-    const wishes = this.#wishes.get(answer);
-    for (const uri of wishes?.uris ?? []) this.#caller.unsubscribe(uri);
-    wishes?.tasks.stop();
-    this.#wishes.delete(answer);
+    const interests = this.#interests.get(answer);
+    for (const uri of interests?.uris ?? []) this.#caller.unsubscribe(uri);
+    interests?.tasks.stop();
+    this.#interests.delete(answer);
   }
 
   /** Whether nothing would be lost but what it has switched on. */
@@ -176,7 +176,7 @@ export class ModernPeer implements Client {
     for (const answer of this.#running) answer.exchange.keepAlive();
     for (const answer of [...this.#listening]) {
       const { pass } = answer.exchange;
-      if (pass != null && isOver(pass, now)) answer.cancel('its credential has run out');
+      if (pass != null && isInvalid(pass, now)) answer.cancel('its credential has run out');
       else answer.exchange.keepAlive();
     }
   }
@@ -184,7 +184,7 @@ export class ModernPeer implements Client {
   /** Ends what is under way by a credential that was taken back. */
   turnOut(): void {
     for (const answer of [...this.#running, ...this.#listening])
-      if (answer.exchange.pass?.ground.isGone === true) answer.turnOut();
+      if (answer.exchange.pass?.revocation.isRevoked === true) answer.turnOut();
   }
 
   close(): void {
@@ -267,7 +267,7 @@ export class ModernPeer implements Client {
         ...(uris.length > 0 && { resourceSubscriptions: honoured }),
         ...(taskIds.length > 0 && { taskIds: tasks.ids }),
       };
-      this.#wishes.set(answer, { kinds, uris: new Set(honoured), tasks });
+      this.#interests.set(answer, { kinds, uris: new Set(honoured), tasks });
       if (answer.place < 0) {
         this.left(answer);
         return;
@@ -286,13 +286,13 @@ export class ModernPeer implements Client {
 
   #updated(uri: string): void {
     for (const answer of this.#listening)
-      if (this.#wishes.get(answer)?.uris.has(uri))
+      if (this.#interests.get(answer)?.uris.has(uri))
         answer.notify(notification('notifications/resources/updated', answer, { uri }));
   }
 
   #changed(kind: ListKind): void {
     for (const answer of this.#listening)
-      if (this.#wishes.get(answer)?.kinds.has(kind))
+      if (this.#interests.get(answer)?.kinds.has(kind))
         answer.notify(notification(`notifications/${kind}/list_changed`, answer));
   }
 }

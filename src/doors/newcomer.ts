@@ -1,13 +1,13 @@
 /** Who a client is, and what it is to see: the same for every door. */
 import type { Toolset } from '../access/toolset.ts';
-import type { CallerOptions, Way } from '../calls/caller.ts';
+import type { CallerOptions, DoorKind } from '../calls/caller.ts';
 import type { Task } from '../config/task.ts';
 
 export interface Newcomer {
   readonly agent: string;
   /** Default: the agent. */
   readonly principal?: string;
-  readonly door?: Way;
+  readonly door?: DoorKind;
   readonly selection: 'own' | 'default';
   /** The only tools that the client is to see; null where it has the choice. */
   readonly toolset?: Toolset | null;

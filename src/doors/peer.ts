@@ -4,12 +4,12 @@
  */
 
 import type { ListKind } from '../access/lists.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
-import type { TaskDesk } from '../calls/tasks.ts';
+import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
-import { type Audience, NOBODY } from '../protocol/envelope.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { type ClientAbilities, NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';
 import { idText, isRequest, isResponse, type Message, parseParams } from '../protocol/message.ts';
@@ -18,6 +18,7 @@ import { LATEST_REVISION, negotiate, type Revision } from '../protocol/revisions
 import { errorObject, errorReply, notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { withoutTasks } from '../protocol/task.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
+import { askAll } from './input-rounds.ts';
 import {
   after,
   CAPABILITIES,
@@ -32,7 +33,6 @@ import {
   refuseWith,
 } from './methods.ts';
 import { type Newcomer, present } from './newcomer.ts';
-import { askAll } from './rounds.ts';
 
 export interface PeerOptions extends Newcomer {
   /** A notification that belongs to no request. */
@@ -67,9 +67,9 @@ export class Peer implements Client {
   #caller: Caller | null = null;
   #closed = false;
   /** While the answer to `initialize` is not out: what comes in meanwhile is taken after it. */
-  #greeting: Promise<void> | null = null;
+  #handshake: Promise<void> | null = null;
   #isInitialized = false;
-  #audience: Audience = UNTOLD;
+  #audience: ClientAbilities = UNTOLD;
   /** What waits for an answer. */
   readonly #running: Answer[] = [];
   readonly #questions = new Map<string, OpenQuestion>();
@@ -119,8 +119,8 @@ export class Peer implements Client {
     // Earlier revisions give the wish to run a call as a task no meaning.
     const asked = withoutTasks(message, this.#hasTasks);
     const answer = new Answer(asked, exchange, this.#running, this, this.#audience, 'legacy', null);
-    if (this.#greeting === null) this.#take(asked, answer);
-    else void this.#greeting.then(() => this.#take(asked, answer));
+    if (this.#handshake === null) this.#take(asked, answer);
+    else void this.#handshake.then(() => this.#take(asked, answer));
   }
 
   #take(message: Message, answer: Answer): void {
@@ -270,7 +270,7 @@ export class Peer implements Client {
     return this.#caller;
   }
 
-  #tasks(message: Message): TaskDesk {
+  #tasks(message: Message): McpTasks {
     this.#initialized(message);
     if (!this.#hasTasks) throw methodUnknown(message.method);
     return this.#gateway.tasks;
@@ -291,7 +291,7 @@ export class Peer implements Client {
       revision,
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),
-      guest: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
+      client: { abilities: this.#audience, ask: (question) => this.#pose(question, null, notify), tell: notify },
     });
     return this.#caller;
   }
@@ -299,7 +299,7 @@ export class Peer implements Client {
   #greet(caller: Caller, answer: Answer): void {
     const { introducing } = this.#gateway;
     const greet = () => {
-      this.#greeting = null;
+      this.#handshake = null;
       const instructions = caller.introduction();
       answer.own(
         toBytes({
@@ -311,7 +311,7 @@ export class Peer implements Client {
       );
     };
     if (introducing === null) greet();
-    else this.#greeting = introducing.then(greet);
+    else this.#handshake = introducing.then(greet);
   }
 
   #setLogLevel(message: Message): void {
@@ -333,7 +333,7 @@ export class Peer implements Client {
 const EMPTY = toBytes({});
 
 /** Who has not said how much to hear of servers' log messages. */
-const UNTOLD: Audience = { ...NOBODY, logLevel: 'info' };
+const UNTOLD: ClientAbilities = { ...NO_ABILITIES, logLevel: 'info' };
 
 /** Hands a message to the peer, whichever kind it is. */
 export function deliver(peer: Peer, message: Message, exchangeFor: (message: Message) => Exchange): void {

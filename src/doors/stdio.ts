@@ -1,7 +1,7 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import type { Writable } from 'node:stream';
-import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Gateway } from '../gateway/types.ts';
 import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';

@@ -1,6 +1,6 @@
 /** From a request to the client that sends it: who it is, in which context, and with which toolsets. */
-import { GatewayError } from '../errors.ts';
-import type { Events } from '../events.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Events } from '../base/events.ts';
 import type { Client, Clients } from './clients.ts';
 import type { Permissions } from './permissions.ts';
 import { contextKey, readSessionContext, sessionContext } from './session-context.ts';

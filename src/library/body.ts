@@ -1,6 +1,6 @@
 /** The JSON that comes with a request to one of the program's own endpoints. */
 import type { IncomingMessage } from 'node:http';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 
 /** Undefined where there is none; a SyntaxError where it is not JSON. Rejects where it is too long. */
 export async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {

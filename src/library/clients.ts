@@ -3,7 +3,7 @@
  * one client see the same. One that has not come for long is forgotten.
  */
 import type { Caller } from '../calls/caller.ts';
-import type { SourceSet, SourceSets } from '../sources/sets.ts';
+import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
 import { requireExposed, requireFreeNames } from './exposure.ts';
 import type { Loaded, LoaderContext, Toolsets } from './toolsets.ts';
 import type { ExposurePolicy } from './types.ts';

@@ -3,11 +3,12 @@
  * server: lists are put together, calls go to whoever has the tool, and all else is the server's. Both generations of the SDK
  * have the same messages there, in either era, so that nothing has to be known of the server itself.
  */
+
+import { GatewayError } from '../base/errors.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Exchange } from '../doors/answer.ts';
 import { type Channel, openChannel } from '../doors/channel.ts';
-import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/types.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import { PROTOCOL_VERSION } from '../protocol/meta.ts';
@@ -64,7 +65,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
   });
   let channel: Channel | null = null;
   /** What the client said when it opened a session, as far as it did. */
-  let greeting: Json = {};
+  let handshake: Json = {};
   let greetingId: unknown;
   /** Lists of the server that are on their way, and the era of who asked for them. */
   const listing = new Map<unknown, Era>();
@@ -111,7 +112,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
       end() {},
     });
     if (era === 'legacy') {
-      const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: CLIENT, ...greeting };
+      const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: CLIENT, ...handshake };
       give({ jsonrpc: '2.0', id: `${OURS}greeting`, method: 'initialize', params });
       give({ jsonrpc: '2.0', method: 'notifications/initialized' });
     }
@@ -207,7 +208,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
         if (params.cursor !== undefined) isLater.add(message.id);
         break;
       case 'initialize':
-        greeting = params;
+        handshake = params;
         greetingId = message.id;
         break;
       case 'logging/setLevel':
@@ -249,7 +250,7 @@ export function combine(gateway: Gateway, session: Session, ends: Ends): Combine
     }
     if (id === greetingId && isObject(message.result)) {
       greetingId = undefined;
-      greeting = { ...greeting, protocolVersion: message.result.protocolVersion };
+      handshake = { ...handshake, protocolVersion: message.result.protocolVersion };
     }
     const isUnknown = lenient.delete(id) && isObject(message.error) && message.error.code === NOT_FOUND;
     return ends.send(isUnknown ? { jsonrpc: '2.0', id, result: {} } : message, options);

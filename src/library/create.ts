@@ -1,6 +1,6 @@
 /** Servers with toolsets, as programs make them: one whose clients choose, or have what all have, and one that gives each its own. */
 import type { RequestListener } from 'node:http';
-import type { Gateway } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/types.ts';
 import type { Client } from './clients.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';

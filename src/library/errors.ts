@@ -1,5 +1,5 @@
 /** What can be wrong with toolsets, by codes that programs may look at. */
-import { type ErrorCode, GatewayError } from '../errors.ts';
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
 
 /**
  * `E_VALIDATION`: there is no such toolset, or it may not be switched on. `E_POLICY_MAX_ACTIVE`: too many are.

@@ -1,11 +1,12 @@
 /** Toolsets on a gateway: what each caller sees is what its client has switched on, or was given. */
+
+import { messageOf } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { Config } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
-import { messageOf } from '../errors.ts';
-import { createGateway } from '../gateway.ts';
-import type { Gateway, Host } from '../gateway-types.ts';
-import type { SourceSet } from '../sources/sets.ts';
+import { createGateway } from '../gateway/gateway.ts';
+import type { Gateway, Host } from '../gateway/types.ts';
+import type { SourceSet } from '../sources/source-sets.ts';
 import { type Admissions, createAdmissions } from './admission.ts';
 import { type Client, type Clients, createClients } from './clients.ts';
 import { wrongOptions } from './errors.ts';

@@ -1,10 +1,10 @@
 /** The addresses of a server with toolsets: MCP by the gateway's own door, and beside it what programs ask for. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { pathOf } from '../doors/http/address.ts';
+import type { Visitor } from '../doors/http/auth/visitor.ts';
 import { createGuard } from '../doors/http/guard.ts';
 import { createHttpDoor } from '../doors/http/server.ts';
-import type { Visitor } from '../doors/http/visitor.ts';
-import { GatewayError, toGatewayError } from '../errors.ts';
 import type { Admission } from './admission.ts';
 import { readJson } from './body.ts';
 import {
@@ -196,9 +196,9 @@ function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): Cli
 }
 
 function visitorOf({ clientId, principal, expires }: Admission): Visitor {
-  const pass = { expires, ground: { isGone: false } };
+  const credential = { expires, revocation: { isRevoked: false } };
   const shown = { toolset: null, namespace: null, task: null };
-  return { agent: clientId, principal, isAdmin: false, via: 'program', pass, ...shown };
+  return { agent: clientId, principal, isAdmin: false, via: 'program', credential, ...shown };
 }
 
 /** Beyond loopback the names by which it is reached are not ours to know, unless they are listed. */

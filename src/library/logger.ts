@@ -1,6 +1,6 @@
 /** What happens in a server with toolsets, for those who want it written down. */
-import { messageOf } from '../errors.ts';
-import type { EventMap, EventName, Events } from '../events.ts';
+import { messageOf } from '../base/errors.ts';
+import type { EventMap, EventName, Events } from '../base/events.ts';
 
 /** As pino, winston, Fastify and the console have it. */
 export interface Logger {

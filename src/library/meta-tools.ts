@@ -1,9 +1,10 @@
 /** The tools by which a model finds toolsets and switches them on and off for itself. */
+
+import { type GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { readArguments } from '../controls/arguments.ts';
-import type { ProgramControl } from '../controls/program.ts';
-import { type GatewayError, toGatewayError } from '../errors.ts';
+import type { ProgramControl } from '../controls/program-control.ts';
 import { toBytes } from '../protocol/json.ts';
 import { ToolingError } from './errors.ts';
 import type { ToolSetDefinition } from './types.ts';
@@ -58,7 +59,7 @@ const SWITCHING = [
 ] as const;
 
 /** What the tools do, for whoever calls. */
-export interface ToolsetDesk {
+export interface MetaToolTarget {
   readonly keys: readonly string[];
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
   /** Those that the caller may switch. */
@@ -70,7 +71,7 @@ export interface ToolsetDesk {
   disable(caller: Caller, key: string): Promise<void>;
 }
 
-export function createMetaTools(desk: ToolsetDesk, switches: boolean): ProgramControl {
+export function createMetaTools(desk: MetaToolTarget, switches: boolean): ProgramControl {
   const definitions = switches ? [LIST_TOOLS, ...SWITCHING] : [LIST_TOOLS];
   const entries: readonly Entry[] = definitions.map(builtInEntry);
 

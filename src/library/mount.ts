@@ -1,7 +1,7 @@
 /** Toolsets in a server that somebody already has: one of the official SDK, of either generation. */
 import { randomUUID } from 'node:crypto';
 
-import type { Gateway } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/types.ts';
 import type { Json } from '../workers/host/schema.ts';
 import { type Combined, combine } from './combined.ts';
 import { wrongOptions } from './errors.ts';

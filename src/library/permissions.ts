@@ -1,5 +1,5 @@
 /** Which toolsets a client gets: from a header of its requests, or from what the program says of it. */
-import type { Events } from '../events.ts';
+import type { Events } from '../base/events.ts';
 import { wrongOptions } from './errors.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
 

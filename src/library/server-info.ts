@@ -1,6 +1,7 @@
 /** Who the server says it is: as the program says, or as a server of the official SDK that it makes knows. */
-import type { ServerIdentity } from '../gateway-types.ts';
-import { IDENTITY } from '../version.ts';
+
+import { IDENTITY } from '../base/version.ts';
+import type { ServerIdentity } from '../gateway/types.ts';
 import { isObject, type Json } from '../workers/host/schema.ts';
 
 /** Who a server says it is. */

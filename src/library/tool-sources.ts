@@ -1,7 +1,7 @@
 /** Tools that come from elsewhere: what loaders may give instead of functions, and how that is served. */
 import type { Config, ServerConfig } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
-import { scanFolders } from '../folders.ts';
+import { scanFolders } from '../gateway/folders.ts';
 import { isObject } from '../workers/host/schema.ts';
 import type { ToolSource } from './types.ts';
 

@@ -1,10 +1,11 @@
 /** The toolsets of a program: each is loaded when somebody first wants it, once for every context, and kept while it is wanted. */
-import { didYouMean } from '../catalog/similar.ts';
+
+import { messageOf } from '../base/errors.ts';
+import type { Events } from '../base/events.ts';
+import { didYouMean } from '../base/similar.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
-import { messageOf } from '../errors.ts';
-import type { Events } from '../events.ts';
 import { inlineConfig } from '../sources/inline.ts';
-import type { SourceSets } from '../sources/sets.ts';
+import type { SourceSets } from '../sources/source-sets.ts';
 import { ToolingError, wrongOptions } from './errors.ts';
 import { readTools } from './read-tools.ts';
 import { isToolSource, serversOf } from './tool-sources.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GatewayError } from '../errors.ts';
-import { IDENTITY } from '../version.ts';
+import { GatewayError } from '../base/errors.ts';
+import { IDENTITY } from '../base/version.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from './bridge.ts';
 import { join, type Parts } from './parts.ts';
 

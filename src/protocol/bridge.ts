@@ -2,14 +2,14 @@
  * Results and errors from one era as the other wants them. A result stays the bytes that the server sent: what an era
  * asks for is written in front, what it does not know is cut out.
  */
-import { type ErrorCode, GatewayError } from '../errors.ts';
+import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import { findClosingBracket } from './bracket-scan.ts';
 import { WRAPPER } from './definition.ts';
 import { decodeString, findMember, JsonError, type Member, skipSpace, skipString, skipValue, splice } from './json.ts';
-import { LONG } from './long.ts';
+import { LONG } from './long-answer.ts';
 import { SERVER_INFO } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';
 import { errorObject, type Reply } from './rpc.ts';
-import { skeletonEnd } from './skeleton.ts';
 
 /** Results that a modern client may keep say for how long and for whom. Earlier servers do not say: not at all. */
 const KEEPABLE = new Set([
@@ -174,8 +174,8 @@ function isNested(first: number): boolean {
 
 /** Looks at the near end first: all that follows is copied to be looked at, and must not be for each of many short values. */
 function nestedEnd(bytes: Buffer, at: number): number {
-  const near = skeletonEnd([bytes.subarray(at, at + SHORT)]);
-  return at + (near >= 0 ? near : skeletonEnd([bytes.subarray(at)]));
+  const near = findClosingBracket([bytes.subarray(at, at + SHORT)]);
+  return at + (near >= 0 ? near : findClosingBracket([bytes.subarray(at)]));
 }
 
 /** Codes that the modern revision replaced, or keeps for itself: there they would mean something else. */

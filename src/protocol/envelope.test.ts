@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { GatewayError } from '../errors.ts';
-import { IDENTITY } from '../version.ts';
+import type { GatewayError } from '../base/errors.ts';
+import { IDENTITY } from '../base/version.ts';
 import {
   claimedRevision,
   legacyMeta,
   modernMeta,
-  NOBODY,
-  readAudience,
+  NO_ABILITIES,
+  readAbilities,
   requireEnvelope,
   requireModern,
 } from './envelope.ts';
@@ -37,20 +37,20 @@ describe('the envelope of a request', () => {
     ['{"form":{},"url":{}}', ['elicitation.url', 'elicitation.form']],
     ['{"other":{}}', ['elicitation.form']],
   ])('says which modes of elicitation there are: %s', (declared, modes) => {
-    const { asks } = readAudience(request(`{${VERSION},${CAPABILITIES}{"elicitation":${declared}}}`));
+    const { asks } = readAbilities(request(`{${VERSION},${CAPABILITIES}{"elicitation":${declared}}}`));
     expect([...asks]).toEqual(modes);
   });
 
   it('says what the caller can be asked, as far as that can be passed on', () => {
     const sampling = '{ "tools": {}, "größe": 1.0 }';
     const able = `{"extensions":{"a/b":{}},"sampling":${sampling},"elicitation":{"form":{}},"Roots":{}}`;
-    const { capabilities, logLevel } = readAudience(request(`{${VERSION},${CAPABILITIES}${able}}`));
+    const { capabilities, logLevel } = readAbilities(request(`{${VERSION},${CAPABILITIES}${able}}`));
     expect(Buffer.from(capabilities, 'latin1').toString()).toBe(`{"sampling":${sampling},"elicitation":{"form":{}}}`);
     expect(logLevel).toBeNull();
   });
 
   it('says how much the caller wants to hear, each time anew', () => {
-    const read = (level: string) => readAudience(request(`{${VERSION},${CAPABILITIES}{"roots":{}}${level}}`)).logLevel;
+    const read = (level: string) => readAbilities(request(`{${VERSION},${CAPABILITIES}{"roots":{}}${level}}`)).logLevel;
     expect([read(`,${LEVEL}"debug"`), read(''), read(`,${LEVEL}"\\u0065rror"`), read('')]).toEqual([
       ...['debug', null, 'error', null],
     ]);
@@ -59,7 +59,7 @@ describe('the envelope of a request', () => {
   it('is read right however many wordings there have been', () => {
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 300; n++) {
-        const { capabilities } = readAudience(request(`{${VERSION},${CAPABILITIES}{"roots":{"n":${n}}}}`));
+        const { capabilities } = readAbilities(request(`{${VERSION},${CAPABILITIES}{"roots":{"n":${n}}}}`));
         expect(capabilities).toBe(`{"roots":{"n":${n}}}`);
       }
   });
@@ -82,8 +82,8 @@ describe('the envelope of a request', () => {
     [`{${VERSION},${CAPABILITIES}{},${LEVEL}7}`, 'logLevel'],
   ])('is refused: %s', (meta, key) => {
     const message = request(meta);
-    expect(() => readAudience(message)).toThrow(key);
-    expect(codeOf(() => readAudience(message))).toBe('envelope_invalid');
+    expect(() => readAbilities(message)).toThrow(key);
+    expect(codeOf(() => readAbilities(message))).toBe('envelope_invalid');
   });
 
   it('is missed where it was promised', () => {
@@ -122,10 +122,10 @@ describe('the metadata that goes on', () => {
   const text = (latin1: string) => Buffer.from(latin1, 'latin1').toString();
 
   it('to a modern server is an envelope of our own, and whatever else there was', () => {
-    expect(text(modernMeta(message, { ...NOBODY, capabilities: '{"roots":{}}', logLevel: 'info' }, 7))).toBe(
+    expect(text(modernMeta(message, { ...NO_ABILITIES, capabilities: '{"roots":{}}', logLevel: 'info' }, 7))).toBe(
       `{${VERSION},${CLIENT}${JSON.stringify(IDENTITY)},${CAPABILITIES}{"roots":{}},${LEVEL}"info","progressToken":7,${others}}`,
     );
-    expect(text(modernMeta(request('{}'), NOBODY, 7))).toBe(
+    expect(text(modernMeta(request('{}'), NO_ABILITIES, 7))).toBe(
       `{${VERSION},${CLIENT}${JSON.stringify(IDENTITY)},${CAPABILITIES}{}}`,
     );
   });

@@ -2,8 +2,8 @@
  * The envelope that each request carries since 2026-07-28: checking the one that came, and writing the one that goes out.
  * It is always written anew, because it speaks of the two ends of one connection.
  */
-import { GatewayError } from '../errors.ts';
-import { IDENTITY } from '../version.ts';
+import { GatewayError } from '../base/errors.ts';
+import { IDENTITY } from '../base/version.ts';
 import { decodeString, findMember, readMembers } from './json.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
 import { claimsRevision, type Envelope, type Message } from './message.ts';
@@ -12,7 +12,7 @@ import { FORM_MODE, URL_MODE } from './question.ts';
 import { ALL_REVISIONS, type Era, MODERN_REVISION } from './revisions.ts';
 
 /** What a server may expect of whoever called, in either era. */
-export interface Audience {
+export interface ClientAbilities {
   /** The capabilities of the caller that can be passed on, as JSON, one character a byte. */
   readonly capabilities: string;
   /** What it can be asked, in the words of `capabilityFor`. */
@@ -24,11 +24,11 @@ export interface Audience {
 }
 
 /** Somebody who can be asked nothing and wants to hear nothing. */
-export const NOBODY: Audience = { capabilities: '{}', asks: new Set(), logLevel: null, tasks: false };
+export const NO_ABILITIES: ClientAbilities = { capabilities: '{}', asks: new Set(), logLevel: null, tasks: false };
 
 interface Claim {
   readonly revision: string;
-  readonly audience: Audience;
+  readonly audience: ClientAbilities;
 }
 
 /** What was found in envelopes that messages share. */
@@ -52,7 +52,7 @@ export function claimedRevision(message: Message): string {
 }
 
 /** Throws for an envelope that lacks something or is malformed. What it names may still be unknown to us. */
-export function readAudience(message: Message): Audience {
+export function readAbilities(message: Message): ClientAbilities {
   return claimOf(message).audience;
 }
 
@@ -61,7 +61,7 @@ function readRevision({ bytes, metaStart }: Message, { versionStart, versionEnd 
   return decodeString(bytes, metaStart + versionStart, metaStart + versionEnd);
 }
 
-function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Audience {
+function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): ClientAbilities {
   const { capabilitiesStart, capabilitiesEnd, clientStart, clientEnd, levelStart, levelEnd } = envelope;
   const text = (start: number, end: number) => bytes.toString('latin1', metaStart + start, metaStart + end);
   if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
@@ -86,7 +86,7 @@ export function requireModern(revision: string, spoken: readonly string[] = ALL_
 /** For a request whose header promises an envelope that is not there. */
 export function requireEnvelope(message: Message): void {
   if (message.metaStart < 0) throw invalidEnvelope('_meta', 'it is missing');
-  readAudience(message);
+  readAbilities(message);
 }
 
 function invalidEnvelope(key: string, problem: string): GatewayError {
@@ -111,7 +111,7 @@ function remember<T>(known: Map<string, T>, text: string, make: (text: string) =
 }
 
 const clients = new Map<string, boolean>();
-const audiences = { legacy: new Map<string, Audience>(), modern: new Map<string, Audience>() };
+const audiences = { legacy: new Map<string, ClientAbilities>(), modern: new Map<string, ClientAbilities>() };
 
 function isKnownClient(text: string): boolean {
   return remember(clients, text, () => {
@@ -139,7 +139,7 @@ function declaresTasks(capabilities: Buffer): boolean {
 }
 
 /** What the capabilities at this place let servers expect of their owner. Throws where they are malformed. */
-export function readCapabilities(message: Buffer, start: number, end: number, era: Era): Audience {
+export function readCapabilities(message: Buffer, start: number, end: number, era: Era): ClientAbilities {
   return remember(audiences[era], message.toString('latin1', start, end), (text) => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
@@ -179,7 +179,7 @@ export const OWN_META = {
 };
 
 /** The `_meta` of a caller's request as a modern server gets it: our envelope, our token, and whatever else was in it. */
-export function modernMeta(message: Message, audience: Audience, id: number): string {
+export function modernMeta(message: Message, audience: ClientAbilities, id: number): string {
   const level = audience.logLevel === null ? '' : `${LEVEL}"${audience.logLevel}"`;
   const token = message.tokenStart < 0 ? '' : `,"progressToken":${id}`;
   const others = otherMembers(message);

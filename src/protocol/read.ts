@@ -4,7 +4,7 @@
  * checked here.
  */
 import { isUtf8 } from 'node:buffer';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import {
   DepthError,
   decodeString,
@@ -18,7 +18,7 @@ import {
 } from './json.ts';
 import type { Envelope, Message } from './message.ts';
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, RELATED_TASK } from './meta.ts';
-import { noteMeta, recallMeta } from './recall.ts';
+import { cachedMeta, cacheMeta } from './meta-cache.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Found = Mutable<Message>;
@@ -208,7 +208,7 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
   if (key === '_meta' && bytes[start] === 0x7b) {
     once(found.metaStart, key);
     found.metaStart = start;
-    const known = recallMeta(bytes, start, end, maxDepth);
+    const known = cachedMeta(bytes, start, end, maxDepth);
     if (known !== null) {
       found.envelope = known.envelope;
       found.metaOthers = known.others;
@@ -217,7 +217,7 @@ const inParams: Visit = (bytes, key, start, end, maxDepth, found) => {
     }
     found.metaEnd = scanObject(bytes, start, end, maxDepth - 1, found, META_KEYS, inMeta);
     if (found.envelope !== null && found.tokenStart < 0 && !found.hasRelated)
-      noteMeta(bytes.subarray(start, found.metaEnd), maxDepth, found.envelope, found.metaOthers);
+      cacheMeta(bytes.subarray(start, found.metaEnd), maxDepth, found.envelope, found.metaOthers);
     return found.metaEnd;
   }
   const stop = skipValue(bytes, start, end, maxDepth - 2);

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { IDENTITY } from '../version.ts';
-import { type Audience, NOBODY } from './envelope.ts';
+import { IDENTITY } from '../base/version.ts';
+import { type ClientAbilities, NO_ABILITIES } from './envelope.ts';
 import { readMessage } from './read.ts';
 import { rewriteRequest, wireBytes } from './rewrite.ts';
 
-const AUDIENCE: Audience = { ...NOBODY, capabilities: '{"sampling":{"a":1.0}}', logLevel: 'warning' };
+const AUDIENCE: ClientAbilities = { ...NO_ABILITIES, capabilities: '{"sampling":{"a":1.0}}', logLevel: 'warning' };
 const PREFIX = 'io.modelcontextprotocol/';
 const ENVELOPE = {
   [`${PREFIX}protocolVersion`]: '2026-07-28',

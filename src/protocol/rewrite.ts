@@ -1,5 +1,5 @@
 /** A caller's request as a server gets it: another id, the server's own name, our token and envelope; every other byte as it came. */
-import { type Audience, legacyMeta, modernMeta } from './envelope.ts';
+import { type ClientAbilities, legacyMeta, modernMeta } from './envelope.ts';
 import { oneLine } from './json.ts';
 import type { Message } from './message.ts';
 import type { Era } from './revisions.ts';
@@ -20,7 +20,7 @@ export interface Target {
 export function rewriteRequest(
   message: Message,
   target: Target,
-  audience: Audience,
+  audience: ClientAbilities,
   id: number,
   era: Era,
   token = id,

@@ -1,6 +1,6 @@
 /** JSON-RPC messages put together from bytes. */
 import type { Writable } from 'node:stream';
-import type { GatewayError } from '../errors.ts';
+import type { GatewayError } from '../base/errors.ts';
 import { oneLine, toBytes } from './json.ts';
 import { type Parts, sizeOf } from './parts.ts';
 

@@ -4,7 +4,7 @@
  */
 import { readLongMembers, writeObject } from './bridge.ts';
 import { decodeString, findMember, JsonError, type Member, readMembers, type Span } from './json.ts';
-import { LONG } from './long.ts';
+import { LONG } from './long-answer.ts';
 import type { Message } from './message.ts';
 import { RELATED_TASK, SUBSCRIPTION_ID } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';

@@ -1,6 +1,6 @@
 /** The call of a tool as a message, made of its name and of the bytes of its arguments. */
 import { isUtf8 } from 'node:buffer';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { DepthError, JsonError, skipSpace, skipValue } from './json.ts';
 import type { Message } from './message.ts';
 import { emptyMessage, toParseError } from './read.ts';

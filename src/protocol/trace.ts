@@ -4,7 +4,7 @@
  */
 import { decodeString, readMembers, splice } from './json.ts';
 import type { Message } from './message.ts';
-import type { Headers } from './mirror.ts';
+import type { Headers } from './param-headers.ts';
 import { readMessage } from './read.ts';
 
 /** A trace as W3C Trace Context has it. */

@@ -1,5 +1,5 @@
 /** Requests of our own, outside the path of a call. */
-import { NOBODY, OWN_META } from '../protocol/envelope.ts';
+import { NO_ABILITIES, OWN_META } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
@@ -69,11 +69,11 @@ export function pose(connection: Asked, method: string, params: object, timeout:
       renew() {},
       token: null,
       pinned: true,
-      guest: null,
+      client: null,
       timeout,
       totalTimeout: timeout,
       sink: {
-        ...NOBODY,
+        ...NO_ABILITIES,
         ...READS_AT_ONCE,
         owner: OURSELVES,
         awaySince: null,

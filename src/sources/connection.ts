@@ -1,13 +1,14 @@
 /** One live connection to an MCP server, whatever it runs over. */
+
+import type { GatewayError } from '../base/errors.ts';
 import type { Item, Offer } from '../catalog/item.ts';
-import type { GatewayError } from '../errors.ts';
-import type { Audience } from '../protocol/envelope.ts';
+import type { ClientAbilities } from '../protocol/envelope.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
-import type { Guest } from './guest.ts';
+import type { ClientChannel } from './client-channel.ts';
 
 /** A call that is let through. */
 export interface Admission {
@@ -17,7 +18,7 @@ export interface Admission {
 }
 
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
-export interface Sink extends Audience {
+export interface Sink extends ClientAbilities {
   /** Whom the answer is for: what may belong to any of several requests reaches an owner only if all of them are its. */
   readonly owner: object;
   /** Since when nobody waits: the client was asked something, and may come back with the answer or not. Null while one does. */
@@ -60,7 +61,7 @@ export interface Request {
   readonly timeout: number;
   readonly totalTimeout: number;
   /** Whose it is; null for what is asked on behalf of all. */
-  readonly guest: Guest | null;
+  readonly client: ClientChannel | null;
   /** By whom, where a tool may know that. */
   readonly agent?: string;
   readonly sink: Sink;

@@ -8,7 +8,7 @@ import { mayBeNamed, type Naming } from '../catalog/names.ts';
 import type { Config, Launch, ServerConfig } from '../config/config.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
-import type { Guest } from './guest.ts';
+import type { ClientChannel } from './client-channel.ts';
 import type { Source, SourceContext, SourceStatus } from './source.ts';
 import { createSource } from './upstream.ts';
 
@@ -93,9 +93,9 @@ export interface Fleet {
   /** Somebody looks at the items of this kind. */
   freshen(kind: Kind): void;
   /** Passes on a notification of a client to the connections that it has to itself. */
-  tell(guest: Guest, message: Buffer): void;
+  tell(client: ClientChannel, message: Buffer): void;
   /** The client is gone. */
-  leave(guest: Guest): void;
+  leave(client: ClientChannel): void;
   statuses(): ServerStatus[];
   /** Resolves when every server that is there now has been tried once. */
   tried(): Promise<void>;
@@ -153,10 +153,10 @@ export function createFleet(context: SourceContext): Fleet {
         void successor.close();
         return;
       }
-      for (const [guest, uris] of old.wanted)
+      for (const [client, uris] of old.wanted)
         for (const uri of uris)
           void successor
-            .subscriptions(guest)
+            .subscriptions(client)
             .add(uri)
             .catch(() => {});
       slot.source = successor;
@@ -293,11 +293,11 @@ export function createFleet(context: SourceContext): Fleet {
     freshen(kind) {
       for (const { source } of slots) source.freshen(kind);
     },
-    tell(guest, message) {
-      for (const source of running()) source.tell(guest, message);
+    tell(client, message) {
+      for (const source of running()) source.tell(client, message);
     },
-    leave(guest) {
-      for (const source of running()) source.leave(guest);
+    leave(client) {
+      for (const source of running()) source.leave(client);
     },
     statuses: () =>
       slots.map(({ config, source, successor }) => ({

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import { DEPENDENCIES_READY, type Environment, EnvironmentError } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';

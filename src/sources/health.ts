@@ -6,9 +6,9 @@ import { kindWords } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { MAX_DURATION } from '../config/units.ts';
 import { pose, type Question } from './ask.ts';
+import { withJitter } from './backoff.ts';
 import type { Connection } from './connection.ts';
-import { spread } from './retry.ts';
-import type { Line } from './wishes.ts';
+import type { Line } from './interests.ts';
 
 export interface Health {
   /** Looks after the connection in charge from now on; also when the interval has changed. */
@@ -75,7 +75,7 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
   /** Never at the same time as others that started together. */
   function schedule(pause: number): void {
     if (interval() === 0 || line() === null) return;
-    timer = setTimeout(look, Math.min(spread(pause), MAX_DURATION));
+    timer = setTimeout(look, Math.min(withJitter(pause), MAX_DURATION));
     timer.unref();
   }
 
@@ -125,7 +125,7 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
   }
 
   /** The second time it is something that the server has answered before: a few leave a ping alone. */
-  function questionFor({ greeting: { era, kinds } }: Line): string {
+  function questionFor({ handshake: { era, kinds } }: Line): string {
     if (era === 'modern') return 'server/discover';
     return misses === 0 || kinds.length === 0 ? 'ping' : kindWords[kinds[0]!].method;
   }

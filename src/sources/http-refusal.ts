@@ -1,5 +1,5 @@
 /** What it means when HTTP brings no answer: a status, or a connection that is not there. */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 
 /** The statuses by which a server says that it does not know what it is spoken to about. */
 export const NOT_HERE = [400, 404, 405];

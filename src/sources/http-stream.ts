@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Message } from '../protocol/message.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { ListenRequest } from './connection.ts';
-import { hearAcknowledged, isListenAnswer } from './greeting.ts';
+import { hearAcknowledged, isListenAnswer } from './handshake.ts';
 import { TooLarge } from './http-exchange.ts';
 import { isUnreachable, NOT_HERE, reach } from './http-refusal.ts';
 import { keepListening, type Listening } from './listening.ts';

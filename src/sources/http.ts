@@ -1,18 +1,19 @@
 /** A connection to a server over Streamable HTTP: every request is a POST of its own. */
+
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import { GatewayError, messageOf } from '../errors.ts';
+import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
-import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import type { Clean } from '../secrets/clean.ts';
+import type { ClientChannel } from './client-channel.ts';
 import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
-import { ACKNOWLEDGED } from './greeting.ts';
-import type { Guest } from './guest.ts';
+import { ACKNOWLEDGED } from './handshake.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
 import { isUnderstood, isUnreachable, NOBODY_THERE, NOT_HERE, reach, statusHint } from './http-refusal.ts';
 import { createHttpStream } from './http-stream.ts';
@@ -29,7 +30,7 @@ export interface HttpOptions {
   /** Takes the secrets that it was given out of a message; null where there are none. */
   readonly clean: Clean | null;
   /** Whose connection it is; null where it is everybody's. */
-  readonly guest: Guest | null;
+  readonly client: ClientChannel | null;
 }
 
 export async function openHttp(
@@ -61,7 +62,7 @@ export async function openHttp(
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, (message) => post(message, null, null, side), events, options.guest);
+  const questions = createQuestions(pending, (message) => post(message, null, null, side), events, options.client);
   /** Whether it has asked something without saying in the course of which request. */
   let asksAnywhere = false;
 
@@ -118,7 +119,7 @@ export async function openHttp(
     const bytes = clean === null ? said : clean(said);
     heard++;
     if (bytes.length > LONG) receiveLong(waiting, [bytes]);
-    else if (readUsualAnswer(bytes)) pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
+    else if (readFastAnswer(bytes)) pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
     else receiveStrictly(waiting, bytes);
   };
 

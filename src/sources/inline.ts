@@ -1,9 +1,10 @@
 /** A source whose tools are functions of this very process: nothing is started, and a call is a call. */
+
+import { GatewayError } from '../base/errors.ts';
+import { cleaned, type Events } from '../base/events.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { resolveLimits } from '../config/limits.ts';
-import { GatewayError } from '../errors.ts';
-import { cleaned, type Events } from '../events.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { wireBytes } from '../protocol/rewrite.ts';
@@ -13,7 +14,7 @@ import { type Line, Running } from '../workers/host/running.ts';
 import { isObject, type Json } from '../workers/host/schema.ts';
 import type { Tool } from '../workers/host/tool.ts';
 import type { Request, Ticket } from './connection.ts';
-import { NO_TASKS } from './greeting.ts';
+import { NO_TASKS } from './handshake.ts';
 import { createPending, failing, type Pending } from './pending.ts';
 import type { Source } from './source.ts';
 import { errorResult, printRequest } from './worker-wire.ts';

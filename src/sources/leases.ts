@@ -2,10 +2,10 @@
  * Further processes of a server that asks things of its clients, or connections to it, so that every question has one
  * addressee: a call whose caller can be asked has one to itself, those whose callers cannot share one.
  */
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { isAskable } from '../protocol/question.ts';
 import type { Connection, Request, Sink, Ticket } from './connection.ts';
-import { later } from './later.ts';
+import { deferRequest } from './deferred-request.ts';
 
 export interface Leases {
   /** Sends the request where no other call could be meant by a question. */
@@ -85,7 +85,7 @@ export function createLeases(
   }
 
   function requestOn(opened: Promise<Connection>, request: Request): Ticket {
-    return later(
+    return deferRequest(
       opened,
       (connection) => lease(connection, request),
       (error) => request.sink.fail(error),

@@ -3,7 +3,7 @@ import { type Item, type Kind, kindWords, type Listing, type Offer, readItems } 
 import { decodeString, findMember } from '../protocol/json.ts';
 import { ask, UpstreamError } from './ask.ts';
 import type { Connection } from './connection.ts';
-import type { Greeting } from './greeting.ts';
+import type { Handshake } from './handshake.ts';
 
 const MAX_PAGES = 1000;
 
@@ -18,11 +18,11 @@ export interface Listed {
 /** Everything of the given kinds. `deadline` is for all pages together. */
 export async function listOffer(
   connection: Connection,
-  greeting: Greeting,
+  handshake: Handshake,
   deadline: number,
-  kinds: readonly Kind[] = greeting.kinds,
+  kinds: readonly Kind[] = handshake.kinds,
 ): Promise<Listed> {
-  const { runs } = greeting.tasks;
+  const { runs } = handshake.tasks;
   const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline, runs)));
   return {
     offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },

@@ -1,7 +1,7 @@
 /** What a server says unasked, and whom it concerns. */
 import { decodeString } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
-import type { Guest } from './guest.ts';
+import type { ClientChannel } from './client-channel.ts';
 import { changedKinds, type Relisting } from './relisting.ts';
 import type { Source, SourceContext } from './source.ts';
 
@@ -14,9 +14,14 @@ export function passNews(message: Message, source: Source, context: SourceContex
 }
 
 /** Takes the news that a resource has changed, for everybody or for one client alone; false for any other. */
-export function passUpdate(message: Message, source: Source, context: SourceContext, guest: Guest | null): boolean {
+export function passUpdate(
+  message: Message,
+  source: Source,
+  context: SourceContext,
+  client: ClientChannel | null,
+): boolean {
   const { method, bytes, uriStart, uriEnd } = message;
   if (method !== 'notifications/resources/updated') return false;
-  if (uriStart >= 0 && bytes[uriStart] === 0x22) context.updated(source, decodeString(bytes, uriStart, uriEnd), guest);
+  if (uriStart >= 0 && bytes[uriStart] === 0x22) context.updated(source, decodeString(bytes, uriStart, uriEnd), client);
   return true;
 }

@@ -1,5 +1,5 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
@@ -9,9 +9,9 @@ import type { Parts } from '../protocol/parts.ts';
 import { readProgress } from '../protocol/progress.ts';
 import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
+import { createAbandonedRequests } from './abandoned.ts';
 import type { Refusal, Request, Sink, Ticket } from './connection.ts';
 import { createElicitations, type Elicitations } from './elicitations.ts';
-import { createGhosts } from './ghosts.ts';
 import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
 import { Slots } from './slots.ts';
 
@@ -201,12 +201,12 @@ export function failing(source: string, fault: string | undefined): GatewayError
 }
 
 export function createPending(source: string, { abandoned, refused }: PendingEvents): Pending {
-  const ghosts = createGhosts();
+  const givenUp = createAbandonedRequests();
   const table: Table = {
     source,
     waiting: new Slots(),
     abandoned(entry, reason) {
-      if (!UNLOGGED.has(entry.request.method)) ghosts.add(entry.id, entry.request);
+      if (!UNLOGGED.has(entry.request.method)) givenUp.add(entry.id, entry.request);
       abandoned(entry, reason);
     },
   };
@@ -216,7 +216,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
   function settleError(entry: Entry, error: Buffer): void {
     const refusal = readRefusal(error, pending.era);
     if (refusal === null) {
-      for (const params of requiredUrls(error)) elicitations.note(params, entry.request.guest);
+      for (const params of requiredUrls(error)) elicitations.note(params, entry.request.client);
       entry.request.sink.error(error, pending.era);
     } else entry.next = refused(entry.request, refusal);
   }
@@ -265,7 +265,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       const answered = id ?? Number(idText(message));
       const entry = waiting.take(answered);
       if (entry === undefined) {
-        ghosts.answered(answered);
+        givenUp.answered(answered);
         return;
       }
       const { sink, method } = entry.request;
@@ -282,7 +282,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
     },
     deliver(id, result) {
       const entry = waiting.take(id);
-      if (entry === undefined) ghosts.answered(id);
+      if (entry === undefined) givenUp.answered(id);
       else entry.request.sink.result(result, pending.era);
     },
     log(message, id) {
@@ -300,7 +300,7 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       // It may be about any of them: one of another caller, or one that wants to hear nothing, keeps it from all.
       const isFor = (other: Sink) => other.owner === sink?.owner && hears(other, level);
       if (sink === undefined || !candidates.every(({ request }) => isFor(request.sink))) return;
-      if (own !== undefined || !ghosts.haunt(sink.owner, null)) sink.notify(bytes);
+      if (own !== undefined || !givenUp.mayBeAbandoned(sink.owner, null)) sink.notify(bytes);
     },
     hear(message, id) {
       if (message.method === 'notifications/progress') return progress(message);
@@ -315,11 +315,11 @@ export function createPending(source: string, { abandoned, refused }: PendingEve
       if (entries === null) return null;
       // The server takes us for one client, and may ask on behalf of a caller that cannot be asked.
       if (!entries.some(({ request }) => request.sink.asks.has(capability))) return [];
-      const isHaunted = id === null && task === null && ghosts.haunt(entries[0]!.request.sink.owner, ASKING);
+      const isHaunted = id === null && task === null && givenUp.mayBeAbandoned(entries[0]!.request.sink.owner, ASKING);
       return isHaunted ? [...entries, null] : entries;
     },
     get asking() {
-      return waiting.all().filter(mayAsk).length + ghosts.count(ASKING);
+      return waiting.all().filter(mayAsk).length + givenUp.count(ASKING);
     },
     get askable() {
       return waiting.all().filter((entry) => mayAsk(entry) && isAskable(entry.request.sink)).length;

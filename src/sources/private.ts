@@ -2,42 +2,43 @@
  * Connections of a server that is not shared: each client has one to itself, from its first call until it leaves. What the
  * server offers is asked elsewhere.
  */
+
+import { GatewayError } from '../base/errors.ts';
 import type { ServerConfig } from '../config/config.ts';
-import { GatewayError } from '../errors.ts';
 import type { LogLevel } from '../protocol/levels.ts';
-import type { Keeper, Opened } from './attempt.ts';
+import { backoffDelay } from './backoff.ts';
+import type { ClientChannel } from './client-channel.ts';
+import type { Keeper, Opened } from './connect.ts';
 import type { Connection, Request, Ticket } from './connection.ts';
-import type { Fading } from './fading.ts';
-import type { Guest } from './guest.ts';
+import { deferRequest } from './deferred-request.ts';
+import type { Draining } from './draining.ts';
 import { createHealth, HUNG, RESTARTED } from './health.ts';
-import { createIdling } from './idling.ts';
-import { later } from './later.ts';
-import { retryPause } from './retry.ts';
+import { createIdleTimer } from './idle.ts';
+import { createInterests } from './interests.ts';
 import type { Subscriptions } from './subscriptions.ts';
-import { createWishes } from './wishes.ts';
 
 export interface Privates {
-  call(guest: Guest, request: Request): Ticket;
-  subscriptions(guest: Guest): Pick<Subscriptions, 'add' | 'remove'>;
+  call(client: ClientChannel, request: Request): Ticket;
+  subscriptions(client: ClientChannel): Pick<Subscriptions, 'add' | 'remove'>;
   /** What each of them wants to hear of. */
-  readonly wanted: (readonly [Guest, readonly string[]])[];
+  readonly wanted: (readonly [ClientChannel, readonly string[]])[];
   setLogLevel(level: LogLevel): void;
   /** Passes on a notification of a client with a session. */
-  tell(guest: Guest, message: Buffer): void;
+  tell(client: ClientChannel, message: Buffer): void;
   /** The server has forgotten the session of this connection: the next call opens another. */
   forgotten(connection: Connection): void;
   /** The times after which they are stopped, or looked after, may have changed. */
   rearm(): void;
-  leave(guest: Guest): void;
+  leave(client: ClientChannel): void;
   readonly inFlight: number;
   close(): Promise<void>;
 }
 
 export interface PrivateOptions {
   config(): ServerConfig;
-  open(parts: Pick<Keeper, 'guest' | 'connected' | 'entered' | 'lost' | 'isClosed'>): Promise<Opened>;
+  open(parts: Pick<Keeper, 'client' | 'connected' | 'entered' | 'lost' | 'isClosed'>): Promise<Opened>;
   note(text: string): void;
-  readonly fading: Fading;
+  readonly draining: Draining;
 }
 
 /** As many as a server may have. Beyond that the one used longest ago is ended. */
@@ -47,19 +48,19 @@ type Own = ReturnType<typeof createOwn>;
 
 export function createPrivates(options: PrivateOptions): Privates {
   /** In the order of their last use. */
-  const owns = new Map<Guest, Own>();
+  const owns = new Map<ClientChannel, Own>();
   const ending = new Set<Promise<void>>();
   let logLevel: LogLevel | null = null;
   let closed = false;
 
-  function ownOf(guest: Guest): Own {
+  function ownOf(client: ClientChannel): Own {
     if (closed) throw new GatewayError('source_unavailable', `Server "${options.config().key}" is being stopped.`);
-    const known = owns.get(guest);
+    const known = owns.get(client);
     if (known === undefined) makeRoom();
-    const own = known ?? createOwn(guest, options);
-    if (known === undefined && logLevel !== null) own.wishes.setLogLevel(logLevel);
-    owns.delete(guest);
-    owns.set(guest, own);
+    const own = known ?? createOwn(client, options);
+    if (known === undefined && logLevel !== null) own.interests.setLogLevel(logLevel);
+    owns.delete(client);
+    owns.set(client, own);
     return own;
   }
 
@@ -73,32 +74,32 @@ export function createPrivates(options: PrivateOptions): Privates {
     leave(idle);
   }
 
-  function leave(guest: Guest): void {
-    const own = owns.get(guest);
+  function leave(client: ClientChannel): void {
+    const own = owns.get(client);
     if (own === undefined) return;
-    owns.delete(guest);
+    owns.delete(client);
     const ended = own.close().finally(() => ending.delete(ended));
     ending.add(ended);
   }
 
   return {
-    call: (guest, request) => ownOf(guest).call(request),
-    subscriptions: (guest) => ({
+    call: (client, request) => ownOf(client).call(request),
+    subscriptions: (client) => ({
       async add(uri) {
-        const own = ownOf(guest);
+        const own = ownOf(client);
         await own.connect();
-        await own.wishes.subscriptions.add(uri);
+        await own.interests.subscriptions.add(uri);
       },
-      remove: (uri) => owns.get(guest)?.wishes.subscriptions.remove(uri),
+      remove: (uri) => owns.get(client)?.interests.subscriptions.remove(uri),
     }),
     get wanted() {
-      return [...owns].map(([guest, { wishes }]) => [guest, wishes.subscriptions.uris] as const);
+      return [...owns].map(([client, { interests }]) => [client, interests.subscriptions.uris] as const);
     },
     setLogLevel(level) {
       logLevel = level;
-      for (const { wishes } of owns.values()) wishes.setLogLevel(level);
+      for (const { interests } of owns.values()) interests.setLogLevel(level);
     },
-    tell: (guest, message) => owns.get(guest)?.tell(message),
+    tell: (client, message) => owns.get(client)?.tell(message),
     forgotten(connection) {
       for (const own of owns.values()) own.forgotten(connection);
     },
@@ -113,14 +114,14 @@ export function createPrivates(options: PrivateOptions): Privates {
     },
     async close() {
       closed = true;
-      for (const guest of [...owns.keys()]) leave(guest);
+      for (const client of [...owns.keys()]) leave(client);
       await Promise.allSettled(ending);
     },
   };
 }
 
 /** What one client has. */
-function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions) {
+function createOwn(client: ClientChannel, { config, open, note, draining }: PrivateOptions) {
   let line: Opened | null = null;
   let opening: Promise<Connection> | null = null;
   /** The connection that `opening` is about. */
@@ -129,7 +130,7 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
   let failures = 0;
   let retryTimer: NodeJS.Timeout | undefined;
   const current = () => (line === null ? null : { ...line, timeout: config().timeout });
-  const wishes = createWishes(current);
+  const interests = createInterests(current);
   const inFlight = () => (line?.connection.inFlight ?? 0) + (opening === null ? 0 : 1);
   const health = createHealth({
     line: current,
@@ -142,14 +143,16 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
     },
   });
   const isBusy = () =>
-    inFlight() > Number(health.isAsking) || line?.connection.awaited === true || wishes.subscriptions.uris.length > 0;
-  const idling = createIdling(() => (line === null ? null : config().idleStop), isBusy, retire);
+    inFlight() > Number(health.isAsking) ||
+    line?.connection.awaited === true ||
+    interests.subscriptions.uris.length > 0;
+  const idling = createIdleTimer(() => (line === null ? null : config().idleStop), isBusy, retire);
 
   /** Takes the connection out of charge; it finishes what it has under way. */
   function retire(): void {
     idling.disarm();
     health.disarm();
-    if (line !== null) fading.add(line.connection);
+    if (line !== null) draining.add(line.connection);
     line = null;
   }
 
@@ -158,14 +161,14 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
     clearTimeout(retryTimer);
     if (line !== null) return Promise.resolve(line.connection);
     opening ??= open({
-      guest,
+      client,
       isClosed: () => closed,
       connected(connection) {
         nascent = connection;
       },
       entered(opened) {
         line = opened;
-        wishes.renew();
+        interests.renew();
         rearm();
       },
       lost,
@@ -192,17 +195,17 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
 
   /** The next call opens another; where there is something to hear of, nobody waits for that. */
   function listenAgain(): void {
-    if (closed || wishes.subscriptions.uris.length === 0) return;
-    retryTimer = setTimeout(() => connect().catch(listenAgain), retryPause(++failures));
+    if (closed || interests.subscriptions.uris.length === 0) return;
+    retryTimer = setTimeout(() => connect().catch(listenAgain), backoffDelay(++failures));
     retryTimer.unref();
   }
 
   function send(connection: Connection, request: Request): Ticket {
-    return wishes.hold(request, (held) => connection.request(held)) ?? connection.request(request);
+    return interests.hold(request, (held) => connection.request(held)) ?? connection.request(request);
   }
 
   return {
-    wishes,
+    interests,
     rearm,
     inFlight,
     isBusy,
@@ -211,14 +214,14 @@ function createOwn(guest: Guest, { config, open, note, fading }: PrivateOptions)
       idling.use();
       failures = 0;
       if (line !== null) return send(line.connection, request);
-      return later(
+      return deferRequest(
         connect(),
         (connection) => send(connection, request),
         (error) => request.sink.fail(error),
       );
     },
     tell(message: Buffer): void {
-      if (line?.greeting.era === 'legacy') line.connection.notify(message);
+      if (line?.handshake.era === 'legacy') line.connection.notify(message);
     },
     forgotten(connection: Connection): void {
       if (line?.connection !== connection) return;

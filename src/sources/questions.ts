@@ -9,7 +9,7 @@ import { join } from '../protocol/parts.ts';
 import { capabilityFor, type Question, unanswerable } from '../protocol/question.ts';
 import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
 import { relatedTask } from '../protocol/task.ts';
-import type { Guest } from './guest.ts';
+import type { ClientChannel } from './client-channel.ts';
 import type { Pending, Waiting } from './pending.ts';
 
 export interface Questions {
@@ -54,7 +54,7 @@ export function createQuestions(
   pending: Pending,
   send: (message: Buffer) => void,
   events: QuestionEvents,
-  guest: Guest | null,
+  client: ClientChannel | null,
 ): Questions {
   /** By the server's own ids; null for those whose addressee is not certain yet. */
   const open = new Map<string, Open | null>();
@@ -66,10 +66,10 @@ export function createQuestions(
     const key = idText(message);
     if (open.get(key) !== null) return;
     const found = pending.candidates(capability, id, relatedTask(message));
-    const session = guest?.abilities?.asks.has(capability) === true ? guest : null;
+    const session = client?.abilities?.asks.has(capability) === true ? client : null;
     if (found?.length === 1) {
       const { request } = found[0]!;
-      pose(message, request.sink, request.guest, session !== null && id === null, pending.pause(found[0]!));
+      pose(message, request.sink, request.client, session !== null && id === null, pending.pause(found[0]!));
     } else if (session !== null) {
       pose(message, session, session, true, nothing);
     } else if (found?.length !== 0 && performance.now() < deadline) {
@@ -83,7 +83,7 @@ export function createQuestions(
   function pose(
     message: Message,
     whom: { ask(question: Question): void },
-    owner: Guest | null,
+    owner: ClientChannel | null,
     lasting: boolean,
     resume: () => void,
   ): void {
@@ -131,7 +131,7 @@ export function createQuestions(
       const capability = capabilityFor(method, paramsOf(message));
       if (method === 'ping') reply(resultReply(idText(message), toBytes({})));
       // A server may narrow itself to whatever roots it gets, and this one serves everybody.
-      else if (method === 'roots/list' && guest === null) reply(resultReply(idText(message), NO_ROOTS));
+      else if (method === 'roots/list' && client === null) reply(resultReply(idText(message), NO_ROOTS));
       else if (capability === null)
         reply(errorReply(idText(message), unanswerable(method, 'it is no question to a client')));
       else {

@@ -1,5 +1,5 @@
 /** What it means when a modern server does not take a request as we sent it. These codes are never passed on. */
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { PASSED_ON, TASKS_CAPABILITY } from '../protocol/envelope.ts';
 import { TASKS } from '../protocol/meta.ts';
 

@@ -1,16 +1,17 @@
 /** Where items come from. */
+
+import type { Events } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
-import type { Events } from '../events.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
+import type { EraStore } from '../store/eras.ts';
 import type { OfferStore } from '../store/offers.ts';
-import type { VerdictStore } from '../store/verdicts.ts';
+import type { ClientChannel } from './client-channel.ts';
 import type { Request, Ticket } from './connection.ts';
-import type { TaskAbilities } from './greeting.ts';
-import type { Guest } from './guest.ts';
+import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
-import type { Report } from './history.ts';
+import type { Report } from './state.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { Vault } from './vault.ts';
 
@@ -39,13 +40,13 @@ export interface Source {
   /** Whether it tells of changes inside resources. */
   readonly subscribes: boolean;
   /** Those that this client wants to hear of, or all together where they share it. */
-  subscriptions(guest: Guest | null): Pick<Subscriptions, 'add' | 'remove'>;
+  subscriptions(client: ClientChannel | null): Pick<Subscriptions, 'add' | 'remove'>;
   /** What is wanted at present, and by whom where they do not share it. */
-  readonly wanted: readonly (readonly [Guest | null, readonly string[]])[];
+  readonly wanted: readonly (readonly [ClientChannel | null, readonly string[]])[];
   /** Passes on a notification of a client to the connection that it has to itself, if it has one. */
-  tell(guest: Guest, message: Buffer): void;
+  tell(client: ClientChannel, message: Buffer): void;
   /** The client is gone, and what it had to itself goes with it. */
-  leave(guest: Guest): void;
+  leave(client: ClientChannel): void;
   /** Whether it knows `completion/complete`. */
   readonly completes: boolean;
   readonly tasks: TaskAbilities;
@@ -64,13 +65,13 @@ export interface SourceContext {
   /** Takes secrets out of what servers and systems say. */
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
-  readonly verdicts: VerdictStore;
+  readonly eras: EraStore;
   readonly limits: LimitsConfig;
   readonly vault: Vault;
   /** The offer or the presence changed. */
   changed(): void;
   /** A resource that was subscribed to changed: for all who did, or for this one alone. */
-  updated(source: Source, uri: string, guest: Guest | null): void;
+  updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A server of the revision before tells of a task, or of its progress. */
   taskChanged(source: Source, message: Message): void;
 }

@@ -6,8 +6,8 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { delimiter, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import { childEnvironment } from './environment.ts';
 import { hasGroups, watchdogPipe } from './watchdog.ts';
 

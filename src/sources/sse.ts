@@ -2,15 +2,15 @@
  * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server says everything, and an
  * address to POST to that it names in its first event.
  */
-import { GatewayError, messageOf } from '../errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
-import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
-import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import type { HttpLaunch, HttpOptions } from './http.ts';
 import { TooLarge } from './http-exchange.ts';
@@ -40,7 +40,7 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, (message) => post(message, null), events, options.guest);
+  const questions = createQuestions(pending, (message) => post(message, null), events, options.client);
 
   function post(message: Wire, waiting: Waiting | null, trace: readonly string[] | null = null): void {
     if (endpoint === null) {
@@ -67,8 +67,8 @@ export async function openSse(launch: HttpLaunch, options: HttpOptions, events: 
     heard++;
     const long = bytes.length > LONG ? readLongAnswer([bytes]) : null;
     if (long !== null) pending.deliver(long.id, long.result);
-    else if (bytes.length <= LONG && readUsualAnswer(bytes))
-      pending.deliver(usual.id, bytes.subarray(usual.start, usual.end));
+    else if (bytes.length <= LONG && readFastAnswer(bytes))
+      pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
     else receiveStrictly(bytes);
   };
 

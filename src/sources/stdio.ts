@@ -1,18 +1,18 @@
 /** A connection to a server that runs as a child process and speaks newline-delimited JSON on its pipes. */
-import { GatewayError, messageOf } from '../errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { LONG, readLongAnswer } from '../protocol/long.ts';
+import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { readUsualAnswer, usual } from '../protocol/usual.ts';
 import type { Clean } from '../secrets/clean.ts';
+import type { ClientChannel } from './client-channel.ts';
 import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
-import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './greeting.ts';
-import type { Guest } from './guest.ts';
+import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './handshake.ts';
 import { keepListening, type Listening } from './listening.ts';
 import { createPending, failing } from './pending.ts';
 import { createQuestions } from './questions.ts';
@@ -37,7 +37,7 @@ export interface StdioOptions {
   /** Takes the secrets that it was given out of a message; null where there are none. */
   readonly clean: Clean | null;
   /** Whose connection it is; null where it is everybody's. */
-  readonly guest: Guest | null;
+  readonly client: ClientChannel | null;
   /** Everything the server writes to its standard error. */
   stderr(chunk: Buffer): void;
 }
@@ -76,7 +76,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
     refused: events.refused,
   });
 
-  const questions = createQuestions(pending, write, events, options.guest);
+  const questions = createQuestions(pending, write, events, options.client);
   let listening: Listening | null = null;
   let listened: ListenRequest | null = null;
   /** What tells of changes until its successor does. */
@@ -95,7 +95,7 @@ export function openStdio(launch: StdioLaunch, options: StdioOptions, events: Co
 
   const receive = (line: Buffer) => {
     if (line.length > LONG) receiveParts([line]);
-    else if (readUsualAnswer(line)) pending.deliver(usual.id, line.subarray(usual.start, usual.end));
+    else if (readFastAnswer(line)) pending.deliver(fastAnswer.id, line.subarray(fastAnswer.start, fastAnswer.end));
     else receiveStrictly(line);
   };
 

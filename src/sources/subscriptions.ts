@@ -1,5 +1,5 @@
 /** The resources of one server that somebody wants to hear of: counted, so that the server is told once. */
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 
 export interface Subscriptions {
   readonly uris: readonly string[];

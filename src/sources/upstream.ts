@@ -2,39 +2,40 @@
  * One configured server, kept available: started, listed, restarted with growing pauses when it dies, put to sleep when
  * idle and woken by a call. Owns one connection at a time, on which it is listed, and those that its callers need beside it.
  */
+
+import { GatewayError, messageOf } from '../base/errors.ts';
 import { EMPTY_OFFER, KINDS, type Kind, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
-import { GatewayError, messageOf } from '../errors.ts';
-import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './attempt.ts';
+import { createBackoff } from './backoff.ts';
+import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './connect.ts';
 import type { Connection, Request, Ticket } from './connection.ts';
-import { createFading } from './fading.ts';
+import { deferRequest } from './deferred-request.ts';
+import { createDraining } from './draining.ts';
 import { createFreshness } from './freshness.ts';
-import { type Greeting, NO_TASKS } from './greeting.ts';
+import { type Handshake, NO_TASKS } from './handshake.ts';
 import { createHealth, HUNG, RESTARTED } from './health.ts';
-import { createHistory } from './history.ts';
-import { createIdling } from './idling.ts';
-import { later } from './later.ts';
+import { createIdleTimer } from './idle.ts';
+import { createInterests } from './interests.ts';
 import { createLeases } from './leases.ts';
 import { listOffer, relisted } from './listing.ts';
 import { passNews, passUpdate } from './news.ts';
 import { createPrivates } from './private.ts';
 import { createRelisting } from './relisting.ts';
-import { createRepeats } from './repeats.ts';
-import { createRetry } from './retry.ts';
+import { createRefusedRetries } from './retry-refused.ts';
 import type { Source, SourceContext } from './source.ts';
-import { createTail } from './tail.ts';
+import { createStateHistory } from './state.ts';
+import { createStderrTail } from './stderr-tail.ts';
 import { SecretMissing } from './vault.ts';
-import { createWishes } from './wishes.ts';
 
 /** A server that forgets this often in a row gets pauses too. */
 const MAX_FORGETS = 5;
 
 export function createSource(initial: ServerConfig, context: SourceContext): Source {
-  const { events, redact, offers, verdicts } = context;
+  const { events, redact, offers, eras } = context;
   let config = initial;
   /** Whether each caller has a connection to itself. A server with another answer is another one. */
   const isPrivate = initial.share === 'session';
-  let greeting: Greeting | null = null;
+  let handshake: Handshake | null = null;
   let connection: Connection | null = null;
   let starting: Promise<Connection> | null = null;
   /** The connection that `starting` is about. */
@@ -43,25 +44,25 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   let parting: Promise<void> | null = null;
   let offer: Offer = EMPTY_OFFER;
   let [restarts, waking] = [0, 0];
-  const stderr = createTail();
-  const states = createHistory(context, () => config.key, stderr);
+  const stderr = createStderrTail();
+  const states = createStateHistory(context, () => config.key, stderr);
   const { moved } = states;
   const isClosed = () => states.state === 'closed';
-  const retry = createRetry(() => start().catch(() => {}), initial.launch.kind === 'folder');
+  const retry = createBackoff(() => start().catch(() => {}), initial.launch.kind === 'folder');
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
-  const fading = createFading();
+  const draining = createDraining();
   /** Whether it has been seen to ask things of its clients. */
   let asks = false;
-  const line = () => connection && greeting && { connection, greeting, timeout: config.timeout };
-  const wishes = createWishes(line);
+  const line = () => connection && handshake && { connection, handshake, timeout: config.timeout };
+  const interests = createInterests(line);
   const note = (message: string) => events.emit('note', { source: config.key, message });
   const leases = createLeases(initial.key, initial.launch.kind === 'http' ? 'http' : 'stdio', async (lost) => {
     const opened = await openAnother({ lost });
-    await wishes.brief({ ...opened, timeout: config.timeout });
+    await interests.brief({ ...opened, timeout: config.timeout });
     return opened.connection;
   });
-  const privates = createPrivates({ config: () => config, open: openPrivate, note, fading });
+  const privates = createPrivates({ config: () => config, open: openPrivate, note, draining });
   const health = createHealth({
     line,
     config: () => config,
@@ -76,9 +77,9 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     connection!.inFlight + leases.inFlight > Number(health.isAsking) ||
     waking > 0 ||
     connection!.awaited ||
-    wishes.subscriptions.uris.length > 0;
-  const idling = createIdling(() => (connection === null ? null : config.idleStop), isBusy, sleep);
-  const repeats = createRepeats({
+    interests.subscriptions.uris.length > 0;
+  const idling = createIdleTimer(() => (connection === null ? null : config.idleStop), isBusy, sleep);
+  const repeats = createRefusedRetries({
     key: () => config.key,
     isClosed,
     call,
@@ -117,20 +118,20 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   const keeper: Keeper = {
-    guest: null,
+    client: null,
     lists: true,
     isClosed,
     connected(next) {
       opening = next;
     },
     entered(opened) {
-      ({ connection, greeting } = opened);
-      offer = reuseItems(offer, { ...opened.listed.offer, instructions: greeting.instructions });
-      freshness.note(greeting.silent, opened.listed.holds);
+      ({ connection, handshake } = opened);
+      offer = reuseItems(offer, { ...opened.listed.offer, instructions: handshake.instructions });
+      freshness.note(handshake.silent, opened.listed.holds);
       retry.works();
       idling.use();
-      wishes.renew();
-      moved('up', greeting.server);
+      interests.renew();
+      moved('up', handshake.server);
       void offers.write(config.launchHash, offer);
       idling.arm();
       health.arm();
@@ -150,10 +151,10 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   /** One more connection to the same server. */
   async function openAnother(parts: Partial<Keeper>): Promise<Opened> {
     const another: Keeper = { ...keeper, lists: false, connected() {}, entered() {}, ...parts };
-    const mayBeModern = greeting === null ? mayProbe : greeting.era === 'modern';
+    const mayBeModern = handshake === null ? mayProbe : handshake.era === 'modern';
     try {
       const opened = await openServer(config, context, another, mayBeModern);
-      greeting ??= opened.greeting;
+      handshake ??= opened.handshake;
       return opened;
     } catch (error) {
       throw unavailable(messageOf(error));
@@ -161,11 +162,11 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   /** One for a single client. What it says about lists is not so for the others. */
-  function openPrivate(parts: Partial<Keeper> & Pick<Keeper, 'guest'>): Promise<Opened> {
+  function openPrivate(parts: Partial<Keeper> & Pick<Keeper, 'client'>): Promise<Opened> {
     return openAnother({
       ...parts,
       missed() {},
-      notification: (message) => passUpdate(message, source, context, parts.guest),
+      notification: (message) => passUpdate(message, source, context, parts.client),
     });
   }
 
@@ -206,18 +207,18 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   function retire(which: Connection): void {
     connection = null;
     rest();
-    fading.add(which);
+    draining.add(which);
     retry.failed(true);
   }
 
   async function refresh(kind: Kind): Promise<void> {
     const asked = connection;
-    if (asked === null || greeting === null || !greeting.kinds.includes(kind)) return;
+    if (asked === null || handshake === null || !handshake.kinds.includes(kind)) return;
     const deadline = Date.now() + config.startTimeout;
     try {
-      const listed = await listOffer(asked, greeting, deadline, [kind]);
+      const listed = await listOffer(asked, handshake, deadline, [kind]);
       if (connection !== asked) return;
-      freshness.note(greeting.silent, listed.holds);
+      freshness.note(handshake.silent, listed.holds);
       offer = reuseItems(offer, relisted(offer, kind, listed));
       void offers.write(config.launchHash, offer);
       context.changed();
@@ -227,7 +228,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   function sleep(): void {
-    if (connection !== null) fading.add(connection);
+    if (connection !== null) draining.add(connection);
     connection = null;
     rest();
     retry.stopped();
@@ -236,7 +237,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
 
   async function firstAttempt(): Promise<void> {
     // Both are files, and the start waits for both.
-    const [known] = await Promise.all([offers.read(config.launchHash), verdicts.isLegacy(config.launchHash)]);
+    const [known] = await Promise.all([offers.read(config.launchHash), eras.isLegacy(config.launchHash)]);
     if (known !== null && offer === EMPTY_OFFER) offer = known;
     if (isClosed()) return;
     if (config.start === 'lazy' && known !== null) {
@@ -253,7 +254,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const opened = start().finally(() => {
       waking--;
     });
-    return later(opened, (opened) => opened.request(request), request.sink.fail.bind(request.sink));
+    return deferRequest(opened, (opened) => opened.request(request), request.sink.fail.bind(request.sink));
   }
 
   async function close(): Promise<void> {
@@ -265,15 +266,15 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     const open = connection ?? opening;
     connection = null;
     await Promise.all([open?.close(), leases.close(), privates.close()]);
-    await fading.close();
+    await draining.close();
     await starting?.catch(() => {});
   }
 
   function call(request: Request): Ticket {
-    if (isPrivate && request.guest !== null) return privates.call(request.guest, request);
+    if (isPrivate && request.client !== null) return privates.call(request.client, request);
     if (connection !== null) {
       if (config.idleStop !== null) idling.use();
-      const held = wishes.hold(request, call);
+      const held = interests.hold(request, call);
       if (held !== null) return held;
       return asks && request.pinned !== true ? leases.request(connection, request) : connection.request(request);
     }
@@ -294,11 +295,11 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       return connection !== null || ((states.state === 'asleep' || isBack) && offer !== EMPTY_OFFER);
     },
     get inFlight() {
-      return (connection?.inFlight ?? 0) + fading.inFlight + leases.inFlight + privates.inFlight + waking;
+      return (connection?.inFlight ?? 0) + draining.inFlight + leases.inFlight + privates.inFlight + waking;
     },
     status: () => ({
       ...states.report(),
-      revision: greeting?.revision ?? null,
+      revision: handshake?.revision ?? null,
       pid: connection?.pid ?? null,
       restarts,
       checks: health.checks,
@@ -315,22 +316,23 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       if (retry.revive() && connection === null) void start().catch(() => {});
     },
     get subscribes() {
-      return greeting?.subscribes ?? false;
+      return handshake?.subscribes ?? false;
     },
-    subscriptions: (guest) => (isPrivate && guest !== null ? privates.subscriptions(guest) : wishes.subscriptions),
+    subscriptions: (client) =>
+      isPrivate && client !== null ? privates.subscriptions(client) : interests.subscriptions,
     get wanted() {
-      return [[null, wishes.subscriptions.uris] as const, ...privates.wanted];
+      return [[null, interests.subscriptions.uris] as const, ...privates.wanted];
     },
     tell: privates.tell,
     leave: privates.leave,
     get completes() {
-      return greeting?.completes ?? false;
+      return handshake?.completes ?? false;
     },
     get tasks() {
-      return isPrivate ? NO_TASKS : (greeting?.tasks ?? NO_TASKS);
+      return isPrivate ? NO_TASKS : (handshake?.tasks ?? NO_TASKS);
     },
     setLogLevel(level) {
-      wishes.setLogLevel(level);
+      interests.setLogLevel(level);
       privates.setLogLevel(level);
     },
     freshen(kind) {

@@ -3,9 +3,9 @@
  * not before; nothing keeps the filled launch. The first look at the store is awaited by those servers alone.
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch, ServerConfig, VaultConfig } from '../config/config.ts';
 import { fillLaunch, secretsIn } from '../config/launch.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
 import { NO_SECRETS, type Secrets, secretsFor, valuesOf } from '../secrets/payload.ts';
 import { findKey } from '../store/secret-key.ts';

@@ -1,7 +1,7 @@
 /** The place where a worker is spoken to. */
 import { lstat, mkdir } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 
 /** Whoever else could write there could answer in the place of the worker. */
 export async function makeOwn(folder: string): Promise<void> {

@@ -1,11 +1,11 @@
 /** The contract with workers as bytes: a line of JSON for each message, requests out, answers and events in. */
 import { isUtf8 } from 'node:buffer';
+import { findClosingBracket } from '../protocol/bracket-scan.ts';
 import { JsonError, skipValue, toBytes } from '../protocol/json.ts';
-import { LONG } from '../protocol/long.ts';
+import { LONG } from '../protocol/long-answer.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
-import { skeletonEnd } from '../protocol/skeleton.ts';
 import type { Request } from './connection.ts';
 
 const EMPTY = toBytes({});
@@ -66,7 +66,7 @@ export function readLong(parts: readonly Buffer[]): boolean {
   result[0] = first.subarray(start);
   const end = result.pop()!;
   result.push(end.subarray(0, end.length - tail[0].length + 1));
-  if (skeletonEnd(result) !== sizeOf(result)) return false;
+  if (findClosingBracket(result) !== sizeOf(result)) return false;
   found.result = result;
   return true;
 }

@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { replaceFile } from '../base/files.ts';
+import { withLock } from '../base/lock.ts';
 import { sha256 } from '../config/identity.ts';
 import { AGENT_NAME } from '../config/identity-schema.ts';
-import { GatewayError, messageOf } from '../errors.ts';
-import { replaceFile } from './files.ts';
-import { withLock } from './lock.ts';
 
 export interface AgentToken {
   readonly sha256: string;
@@ -98,7 +98,7 @@ export function openAgentStore(dataDir: string): AgentStore {
       await change((agents) => {
         if (!agents.some((agent) => agent.name === name)) throw agentUnknown(name, agents);
         return agents.map((agent) =>
-          agent.name === name ? { ...agent, tokens: [made, ...fading(agent.tokens, grace)] } : agent,
+          agent.name === name ? { ...agent, tokens: [made, ...draining(agent.tokens, grace)] } : agent,
         );
       });
       return { name, token, expires: made.expires };
@@ -122,7 +122,7 @@ function makeToken(lifetime: number | null): AgentToken & { readonly token: stri
 }
 
 /** Tokens that will soon be no longer good, and none that are not. */
-function fading(tokens: readonly AgentToken[], grace: number): AgentToken[] {
+function draining(tokens: readonly AgentToken[], grace: number): AgentToken[] {
   const end = new Date(Date.now() + grace).toISOString();
   const now = new Date().toISOString();
   return tokens

@@ -6,12 +6,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GatewayError, messageOf } from '../errors.ts';
-import { createFile, replaceFile } from './files.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { createFile, replaceFile } from '../base/files.ts';
 import { isSigned, sign } from './operator.ts';
 
 /** What somebody waits for. */
-export interface Petition {
+export interface ApprovalRequest {
   readonly id: string;
   readonly kind: 'call' | 'access' | 'prompt';
   readonly agent: string;
@@ -35,7 +35,7 @@ export interface Verdict {
 }
 
 export interface ApprovalBoard {
-  publish(petition: Petition): void;
+  publish(petition: ApprovalRequest): void;
   retract(id: string): void;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export interface BoardEvents {
   note(message: string): void;
 }
 
-interface Written extends Petition {
+interface Written extends ApprovalRequest {
   readonly gateway: number;
 }
 
@@ -138,9 +138,9 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
 }
 
 /** What is waited for in running gateways, the oldest first. */
-export async function readPetitions(dataDir: string): Promise<Petition[]> {
+export async function readApprovalRequests(dataDir: string): Promise<ApprovalRequest[]> {
   const folder = join(dataDir, 'approvals');
-  const found: Petition[] = [];
+  const found: ApprovalRequest[] = [];
   for (const name of await readdir(folder).catch(() => [])) {
     if (!name.endsWith('.json')) continue;
     const written = await readWritten(join(folder, name));

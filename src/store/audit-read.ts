@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { matchesPattern } from '../catalog/pattern.ts';
+import { matchesPattern } from '../base/pattern.ts';
 import { DAY_FILE } from './audit-file.ts';
 import { createVerifier, type Problem } from './audit-seal.ts';
 

@@ -3,7 +3,7 @@
  * moment and written by one writer in one piece, so those of several gateways in one folder never mix. What cannot be
  * written is kept, within bounds, until it can.
  */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { openDayFile, removeOld } from './audit-file.ts';
 import { createSeals, ROOM } from './audit-seal.ts';
 

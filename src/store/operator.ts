@@ -6,8 +6,8 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { GatewayError } from '../errors.ts';
-import { createFile } from './files.ts';
+import { GatewayError } from '../base/errors.ts';
+import { createFile } from '../base/files.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

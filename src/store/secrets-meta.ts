@@ -3,12 +3,12 @@
  * the encrypted file, so only those that wait for a value are known from here alone.
  */
 import { readFile } from 'node:fs/promises';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { replaceFile } from '../base/files.ts';
 import { isMap } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import { isNamespace, nameProblem } from '../secrets/names.ts';
 import type { Scope, Secrets } from '../secrets/payload.ts';
-import { replaceFile } from './files.ts';
 
 /** A secret without its value. */
 export interface SecretStatus {

@@ -1,7 +1,8 @@
 /** All secrets as a text for a person to edit, and what that person changed. */
+
+import { GatewayError, messageOf } from '../base/errors.ts';
 import { isMap } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import { type Scope, type Secrets, secretsOf } from '../secrets/payload.ts';
 import type { SecretChange } from './secrets.ts';
 import type { SecretStatus } from './secrets-meta.ts';

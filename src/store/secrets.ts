@@ -5,8 +5,10 @@
  */
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { replaceFileForGood } from '../base/files.ts';
+import { withLock } from '../base/lock.ts';
 import type { VaultConfig } from '../config/config.ts';
-import { GatewayError, messageOf } from '../errors.ts';
 import {
   createKeyring,
   type Envelope,
@@ -29,8 +31,6 @@ import {
   valueProblem,
   withSecret,
 } from '../secrets/payload.ts';
-import { replaceFileForGood } from './files.ts';
-import { withLock } from './lock.ts';
 import { checked, findKey, keyMissing } from './secret-key.ts';
 import { inOrder, readMeta, type SecretStatus, statusesOf, writeMeta } from './secrets-meta.ts';
 

@@ -6,8 +6,8 @@ import { readdir, readFile, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ToolNotes, ToolReference, Toolset } from '../access/toolset.ts';
-import { GatewayError, messageOf } from '../errors.ts';
-import { createFile, replaceFile } from './files.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { createFile, replaceFile } from '../base/files.ts';
 
 export type Place = 'project' | 'user';
 

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GatewayError, messageOf } from '../errors.ts';
-import { replaceFile } from './files.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { replaceFile } from '../base/files.ts';
 
 export type Counts = ReadonlyMap<string, number>;
 

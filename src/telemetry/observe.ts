@@ -1,6 +1,7 @@
 /** The figures of `/metrics` as instruments of OpenTelemetry, read whenever it collects. */
-import type { Family, Sample } from '../calls/families.ts';
-import { VERSION } from '../version.ts';
+
+import { VERSION } from '../base/version.ts';
+import type { Family, Sample } from '../observe/families.ts';
 import type { OtelApi } from './api.ts';
 
 export function observe(api: OtelApi, measure: () => readonly Family[]): void {

@@ -2,9 +2,9 @@
  * Starts OpenTelemetry where its standard variables ask for it. Its packages are not ours to bring: they are loaded if they
  * are installed, and everything about exporters, samplers and the like is left to them and to those variables.
  */
-import { GatewayError } from '../errors.ts';
-import type { Gateway } from '../gateway-types.ts';
-import { VERSION } from '../version.ts';
+import { GatewayError } from '../base/errors.ts';
+import { VERSION } from '../base/version.ts';
+import type { Gateway } from '../gateway/types.ts';
 import type { OtelApi } from './api.ts';
 import { observe } from './observe.ts';
 import { createOtelTracer } from './tracer.ts';

@@ -2,11 +2,12 @@
  * Calls as spans of OpenTelemetry, by its conventions for MCP as far as those are settled: one of kind SERVER from the
  * request to its answer, and inside of it one of kind CLIENT for the way to the server. Of what is in a call nothing is told.
  */
-import type { Way } from '../calls/caller.ts';
-import type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from '../calls/span.ts';
+
+import { VERSION } from '../base/version.ts';
+import type { DoorKind } from '../calls/caller.ts';
 import type { Entry } from '../catalog/entry.ts';
+import type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from '../observe/span.ts';
 import type { TraceContext } from '../protocol/trace.ts';
-import { VERSION } from '../version.ts';
 import type { Attributes, OtelApi, OtelContext, OtelSpan, OtelTracer } from './api.ts';
 
 const SERVER = 1;
@@ -111,7 +112,7 @@ class OtelCall extends Timed implements CallSpan {
   }
 }
 
-const TRANSPORTS: Readonly<Record<Way, Attributes>> = {
+const TRANSPORTS: Readonly<Record<DoorKind, Attributes>> = {
   stdio: { 'network.transport': 'pipe' },
   http: { 'network.transport': 'tcp', 'network.protocol.name': 'http' },
   sse: { 'network.transport': 'tcp', 'network.protocol.name': 'http' },

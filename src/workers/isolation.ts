@@ -5,8 +5,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { GatewayError } from '../base/errors.ts';
 import type { Isolation } from '../config/config.ts';
-import { GatewayError } from '../errors.ts';
 
 export interface Needs {
   readonly folder: string;

@@ -13,9 +13,9 @@ import { readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../errors.ts';
-import { createFile, replaceFile } from '../store/files.ts';
-import { withLock } from '../store/lock.ts';
+import { messageOf } from '../base/errors.ts';
+import { createFile, replaceFile } from '../base/files.ts';
+import { withLock } from '../base/lock.ts';
 import { EnvironmentError } from './environment.ts';
 
 export interface Making {

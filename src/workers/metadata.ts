@@ -1,9 +1,9 @@
 /** `tooldock.yaml`: what a namespace says about itself. What is wrong in it costs that part of it and nothing else. */
 import * as z from 'zod';
-import { didYouMean } from '../catalog/similar.ts';
+import { messageOf } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
 import { text } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
-import { messageOf } from '../errors.ts';
 import { OURS } from '../secrets/names.ts';
 import { METADATA_FILE } from './tool-files.ts';
 

@@ -1,7 +1,7 @@
 /** Makes and removes folders of tools, each in one step: whoever watches sees all of it or nothing. */
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import { toolsFolder } from './namespaces.ts';
 import { type Language, METADATA_FILE, nameProblem } from './tool-files.ts';
 

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { buildTools } from './build.ts';
 import { type Environment, EnvironmentError, type EnvironmentRequest } from './environment.ts';
 import { forgetFailures, madeOnce, removeOlder } from './made-once.ts';

@@ -1,2 +1,2 @@
 /** Workers run from files of our own package. */
-export { ownFile } from '../config/own-files.ts';
+export { ownFile } from '../base/own-files.ts';

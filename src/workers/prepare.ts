@@ -1,5 +1,5 @@
 /** Prepares the dependencies of a namespace, language by language; one that fails does not keep the other from it. */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 import { EnvironmentError } from './environment.ts';
 import type { Namespace } from './scan-folder.ts';
 import type { Language } from './tool-files.ts';

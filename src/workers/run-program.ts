@@ -1,6 +1,6 @@
 /** Runs a program to its end, such as an installer: in a group of its own, so that nothing of it is left behind. */
 import { spawn } from 'node:child_process';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../base/errors.ts';
 
 export interface Program {
   readonly command: string;

@@ -1,7 +1,7 @@
 /** What is written down of calls that no server answered: limits, what is kept, and functions of the host program. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
-import { NOBODY } from '../../src/protocol/envelope.ts';
+import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { readMessage } from '../../src/protocol/read.ts';
 import { READS_AT_ONCE } from '../../src/sources/connection.ts';
 import { startStdio } from '../support/gateway.ts';
@@ -62,7 +62,7 @@ describe('in a program', () => {
     await new Promise<void>((resolve) => {
       const done = () => resolve();
       caller.call(message, {
-        ...NOBODY,
+        ...NO_ABILITIES,
         ...READS_AT_ONCE,
         owner: caller,
         awaySince: null,
@@ -75,7 +75,7 @@ describe('in a program', () => {
       });
     });
     await gateway.close();
-    expect(gateway.figures.entries()).toMatchObject([{ name: 'db://u:[redacted]@h/x', calls: 1 }]);
+    expect(gateway.metrics.entries()).toMatchObject([{ name: 'db://u:[redacted]@h/x', calls: 1 }]);
     expect(readLines(auditOf(cwd)).find(isCall)).toMatchObject({
       request: 'x',
       tool: 'db://u:[redacted]@h/x',

@@ -89,13 +89,13 @@ describe.each(Object.entries(doors))('calls of %s', (_, connect) => {
     await client.call('a_nowhere').catch(() => {});
     await client.call('h_hang').catch(() => {});
     await client.cancel('slow_hang');
-    await waitFor(() => gateway.figures.inFlight === 0);
+    await waitFor(() => gateway.metrics.inFlight === 0);
     expect(outcomesOf(gateway, 'a', 'echo')).toEqual({ ok: 5 });
     expect(outcomesOf(gateway, 'a', 'raw')).toEqual({ tool_error: 1, error: 1 });
     expect(outcomesOf(gateway, 'h', 'hang')).toEqual({ timeout: 1 });
     expect(outcomesOf(gateway, 'slow', 'hang')).toEqual({ cancelled: 1 });
-    expect(gateway.figures.refused).toBe(1);
-    expect(gateway.figures.entries()).toHaveLength(4);
+    expect(gateway.metrics.refused).toBe(1);
+    expect(gateway.metrics.entries()).toHaveLength(4);
     const { p50, p99 } = figuresOf(gateway, 'h', 'hang');
     expect(p50).toBeGreaterThan(270);
     expect(p99).toBeLessThan(700);
@@ -126,18 +126,18 @@ describe('figures', () => {
     expect(outcomesOf(gateway, 'a', 'p', 'prompt')).toEqual({ ok: 1 });
     expect(outcomesOf(gateway, 'a', 'x://one', 'resource')).toEqual({ ok: 1 });
     expect(outcomesOf(gateway, 'a', 'x://page/{n}', 'resource')).toEqual({ ok: 3 });
-    expect(gateway.figures.entries()).toHaveLength(3);
+    expect(gateway.metrics.entries()).toHaveLength(3);
   });
 
   it('say what is under way, and that a server was not there', async () => {
     const { gateway, url } = await open({ slow: hanging });
     const { client } = await connectHttp(url);
     const called = client.callTool({ name: 'slow_hang', arguments: {} }).catch(() => {});
-    await waitFor(() => gateway.figures.inFlight === 1);
+    await waitFor(() => gateway.metrics.inFlight === 1);
     process.kill(gateway.statuses()[0]!.pid!, 'SIGKILL');
     await called;
     expect(outcomesOf(gateway, 'slow', 'hang')).toEqual({ failed: 1 });
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
   });
 
   it('count a call that waits for its client once', async () => {
@@ -153,7 +153,7 @@ describe('figures', () => {
     const { gateway } = await open({ a: { ...basic('--tools', tools.join(',')), queue: 1_003 } });
     const door = openLocalDoor(gateway);
     await Promise.all(tools.map((name) => door.callTool(`a_${name}`, {})));
-    const entries = gateway.figures.entries();
+    const entries = gateway.metrics.entries();
     expect(entries).toHaveLength(1_001);
     expect(entries.at(-1)).toMatchObject({ server: '', name: '', kind: 'tool', calls: 3 });
   });

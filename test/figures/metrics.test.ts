@@ -76,8 +76,8 @@ describe('GET /metrics', () => {
     const json = await (await fetch(`${origin}/metrics`, { headers: { accept: 'application/json' } })).text();
     expect(JSON.parse(json)).toEqual({
       version: expect.any(String),
-      calls: JSON.parse(JSON.stringify(gateway.figures.entries())) as unknown,
-      agents: JSON.parse(JSON.stringify(gateway.figures.agents())) as unknown,
+      calls: JSON.parse(JSON.stringify(gateway.metrics.entries())) as unknown,
+      agents: JSON.parse(JSON.stringify(gateway.metrics.agents())) as unknown,
     });
     for (const said of [text, json]) expect(said).not.toMatch(/hunter2|password/);
   });
@@ -146,7 +146,7 @@ describe('figures beside those of items', () => {
     expect(counted(await series(origin, 'toolgate_agent_calls_refused_total'))).toEqual(['anonymous 1']);
     expect(counted(await series(origin, 'toolgate_agent_calls_in_flight'))).toEqual(['local 1']);
     await hung;
-    expect(gateway.figures.agents().map(({ agent, calls, refused }) => [agent, calls, refused])).toEqual([
+    expect(gateway.metrics.agents().map(({ agent, calls, refused }) => [agent, calls, refused])).toEqual([
       ['anonymous', 1, 1],
       ['local', 4, 0],
     ]);
@@ -160,7 +160,7 @@ describe('figures beside those of items', () => {
     const join = (agent: string) => gateway.join({ agent, selection: 'own', changed() {} });
     const callers = Array.from({ length: 203 }, (_, i) => join(`agent-${i}`));
     for (const { usage } of [...callers, join('agent-7')]) usage.refused++;
-    const agents = gateway.figures.agents();
+    const agents = gateway.metrics.agents();
     expect(agents).toHaveLength(201);
     expect(agents.at(-1)).toMatchObject({ agent: '', refused: 3 });
     expect(agents[7]).toMatchObject({ agent: 'agent-7', refused: 2 });

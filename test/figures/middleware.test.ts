@@ -266,8 +266,8 @@ describe('middleware', () => {
     await cancelling('h_ok', {});
     await waitFor(() => late !== null);
     expect(await late).toBe('cancelled');
-    expect(gateway.figures.entries().map(({ name }) => name)).not.toContain('ok');
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.entries().map(({ name }) => name)).not.toContain('ok');
+    expect(gateway.metrics.inFlight).toBe(0);
   });
 
   it.each(['h_slow', 'm_steps'])('does not hold progress back: %s', async (name) => {

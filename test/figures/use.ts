@@ -93,7 +93,7 @@ export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Pro
 
 /** The figures of one item. */
 export function figuresOf(gateway: Gateway, server: string, name: string, kind = 'tool'): EntryFigures {
-  const row = gateway.figures.entries().find((one) => one.server === server && one.name === name && one.kind === kind);
+  const row = gateway.metrics.entries().find((one) => one.server === server && one.name === name && one.kind === kind);
   if (row === undefined) throw new Error(`no figures of ${kind} ${name} of ${server}`);
   return row;
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { isWithin } from '../../src/doors/http/reload.ts';
+import { isWithin } from '../../src/doors/http/admin/reload.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -1,9 +1,9 @@
 /** The sessions of the HTTP door: made by initialize, needed ever after, gone when ended, unused or crowded out. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createSessions } from '../../src/doors/http/sessions.ts';
-import { createUnread } from '../../src/doors/http/unread.ts';
-import type { Visitor } from '../../src/doors/http/visitor.ts';
+import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
+import { createBackpressure } from '../../src/doors/http/mcp/backpressure.ts';
+import { createSessions } from '../../src/doors/http/mcp/sessions.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -152,7 +152,7 @@ describe('the table of sessions', () => {
     const gateway = createGateway(config);
     const sessions = createSessions(
       gateway,
-      createUnread(
+      createBackpressure(
         () => gateway.config.limits,
         () => {},
       ),
@@ -166,7 +166,7 @@ describe('the table of sessions', () => {
       principal,
       isAdmin: false,
       via: 'jwt',
-      pass: { expires: null, ground: { isGone: false } },
+      credential: { expires: null, revocation: { isRevoked: false } },
       toolset: null,
       namespace: null,
       task: null,

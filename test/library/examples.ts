@@ -70,7 +70,7 @@ export async function connectInMemoryExample1(gateway: Gateway): Promise<void> {
 }
 
 export async function counterExample1(gateway: Gateway): Promise<void> {
-  gateway.figures.add(() => [counter('orders_total', 'Orders placed.', 12)]);
+  gateway.metrics.add(() => [counter('orders_total', 'Orders placed.', 12)]);
 }
 
 export async function createHttpDoorExample1(gateway: Gateway): Promise<void> {

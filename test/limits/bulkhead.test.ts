@@ -9,7 +9,7 @@ it('has 256 places and room for 256 more, and what is beside it goes on as befor
   for (let i = 0; i < 100; i++) await textOf(begin(door, 'b_count'));
   const quiet = await times(() => textOf(begin(door, 'b_count')));
   const calls = beginMany(door, 600, 'a_hang');
-  expect(gateway.figures.inFlight).toBe(256);
+  expect(gateway.metrics.inFlight).toBe(256);
   await new Promise((resolve) => setTimeout(resolve, 50));
   const refused = calls.filter(({ isOver }) => isOver);
   expect(refused).toHaveLength(600 - 512);
@@ -18,7 +18,7 @@ it('has 256 places and room for 256 more, and what is beside it goes on as befor
   // Generous, because other tests run at the same time; without places of its own it would be seconds.
   expect(beside).toBeLessThan(quiet * 5 + 20);
   for (const call of calls) call.cancel();
-  expect(gateway.figures.inFlight).toBe(0);
+  expect(gateway.metrics.inFlight).toBe(0);
   expect(await textOf(begin(door, 'a_ok'))).toMatch(/^\d+$/);
 });
 

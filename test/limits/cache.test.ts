@@ -31,7 +31,7 @@ describe('a cacheable tool', () => {
     expect([first.toString(), second.toString()]).toEqual([raw, raw]);
     expect(outcomesOf(gateway, 's', 'count')).toEqual({ ok: 3, cached: 3 });
     expect(figuresOf(gateway, 's', 'count').cacheMisses).toBe(3);
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
     const metrics = await (await fetch(`${origin}/metrics`)).text();
     expect(metrics).toContain('toolgate_calls_total{server="s",kind="tool",tool="count",outcome="cached"} 3');
     expect(metrics).toContain('toolgate_cache_misses_total{server="s",kind="tool",tool="count"} 3');

@@ -12,9 +12,9 @@ describe('the places of a server', () => {
     const { gateway } = await open({ s: hanging({ concurrency: 3, queue: 2 }) });
     const door = doorOf(gateway);
     const running = beginMany(door, 3, 's_hang');
-    expect(gateway.figures.inFlight).toBe(3);
+    expect(gateway.metrics.inFlight).toBe(3);
     const waiting = beginMany(door, 2, 's_ok');
-    expect(gateway.figures.inFlight).toBe(3);
+    expect(gateway.metrics.inFlight).toBe(3);
     const start = performance.now();
     const refused = await refusalOf(begin(door, 's_ok'));
     expect(performance.now() - start).toBeLessThan(50);
@@ -25,14 +25,14 @@ describe('the places of a server', () => {
       'Server "s" is busy: 3 calls under way and 2 waiting, which is all that its "concurrency" and "queue" allow. Try again in 1 s.',
       { retryAfter: 1 },
     ]);
-    expect(gateway.figures.refused).toBe(1);
+    expect(gateway.metrics.refused).toBe(1);
     await moment();
     expect(waiting.map(({ isOver }) => isOver)).toEqual([false, false]);
     running[0]!.cancel();
     for (const one of waiting) expect(await textOf(one)).toMatch(/^\d+$/);
-    expect(gateway.figures.inFlight).toBe(2);
+    expect(gateway.metrics.inFlight).toBe(2);
     for (const one of running) one.cancel();
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
     // Nothing leaked: all of it is free again.
     const again = beginMany(door, 5, 's_slow', { ms: 20 });
     expect(await Promise.all(again.map(textOf))).toEqual(Array(5).fill('slow'));
@@ -85,7 +85,7 @@ describe('the places of a server', () => {
     const all = beginMany(door, 4, 's_hang');
     process.kill(pid, 'SIGKILL');
     for (const one of all) expect((await refusalOf(one)).code).toMatch(/^source_(broken|unavailable)$/);
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
     await waitFor(() => gateway.statuses()[0]!.state === 'up' && gateway.catalog.entries.tool.has('s_ok'));
     const again = beginMany(door, 4, 's_ok');
     for (const one of again) expect(await textOf(one)).toMatch(/^\d+$/);
@@ -139,7 +139,7 @@ describe('the places of a tool', () => {
     expect(await textOf(begin(door, 's_ok'))).toMatch(/^\d+$/);
     for (const one of slow) expect(await textOf(one)).toBe('slow');
     hang.cancel();
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
   });
 
   it('are taken before those of the server, and given back where those are all taken', async () => {
@@ -170,7 +170,7 @@ describe('calls that wait', () => {
     waiting.cancel();
     running.cancel();
     expect(await textOf(begin(door, 's_ok'))).toMatch(/^\d+$/);
-    expect(gateway.figures.inFlight).toBe(0);
+    expect(gateway.metrics.inFlight).toBe(0);
   });
 
   it('end with their client', async () => {
@@ -203,7 +203,7 @@ describe('calls that wait', () => {
     const second = begin(door, 's_hang');
     const third = begin(door, 's_ok');
     await moment();
-    expect([gateway.figures.inFlight, third.isOver]).toEqual([2, false]);
+    expect([gateway.metrics.inFlight, third.isOver]).toEqual([2, false]);
     running.cancel();
     expect(await textOf(third)).toMatch(/^\d+$/);
     second.cancel();

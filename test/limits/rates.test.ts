@@ -21,7 +21,7 @@ describe('a rate', () => {
     );
     expect(retryAfter).toBeLessThanOrEqual(60 / count);
     expect(retryAfter).toBeGreaterThan(60 / count - 3);
-    expect(gateway.figures.refused).toBe(1);
+    expect(gateway.metrics.refused).toBe(1);
   });
 
   it('is there again as time goes by', async () => {

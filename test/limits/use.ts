@@ -7,7 +7,7 @@ import {
   openLocalDoor,
   RelayedError,
 } from '../../src/internal.ts';
-import { NOBODY } from '../../src/protocol/envelope.ts';
+import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';
 import { READS_AT_ONCE } from '../../src/sources/connection.ts';
@@ -74,7 +74,7 @@ export function readBy(caller: Caller, uri: string): Promise<string> {
   const message = readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":${params}}`));
   return new Promise((resolve) => {
     caller.call(message, {
-      ...NOBODY,
+      ...NO_ABILITIES,
       ...READS_AT_ONCE,
       owner: caller,
       awaySince: null,

@@ -218,18 +218,18 @@ describe('a macro', () => {
   it('ends with its time, and its step with it', async () => {
     const { message } = await failure('wait');
     expect(message).toContain('step 1 of 1, "hang" (slow.hang): The macro took longer than 200 ms.');
-    await waitFor(() => gateway.figures.inFlight === 0);
+    await waitFor(() => gateway.metrics.inFlight === 0);
   });
 
   it('ends when its caller cancels, and calls nothing more', async () => {
     const door = openLocalDoor(gateway, 'all', 'worker');
     const ending = new AbortController();
     const result = door.callTool('wait_long', {}, { signal: ending.signal });
-    await waitFor(() => gateway.figures.inFlight >= 2);
+    await waitFor(() => gateway.metrics.inFlight >= 2);
     ending.abort();
     await expect(result).rejects.toThrow(/cancelled/);
-    await waitFor(() => gateway.figures.inFlight === 0);
-    expect(gateway.figures.entries().find((one) => one.server === 'plain' && one.name === 'echo')).toBeUndefined();
+    await waitFor(() => gateway.metrics.inFlight === 0);
+    expect(gateway.metrics.entries().find((one) => one.server === 'plain' && one.name === 'echo')).toBeUndefined();
   });
 });
 

@@ -4,7 +4,7 @@ import type { Exchange } from '../../src/doors/answer.ts';
 import { ModernPeer } from '../../src/doors/modern.ts';
 import { Peer } from '../../src/doors/peer.ts';
 import { configFromValue, createGateway, type Gateway } from '../../src/index.ts';
-import { readAudience } from '../../src/protocol/envelope.ts';
+import { readAbilities } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';
 import { atEnd } from '../support/cleanup.ts';
@@ -48,7 +48,7 @@ function openModern(gateway: Gateway, agent: string): Ask {
   return (method, params) =>
     new Promise((resolve) => {
       const message = read(method, { ...params, _meta });
-      peer.request(message, readAudience(message), exchangeFor(resolve), null);
+      peer.request(message, readAbilities(message), exchangeFor(resolve), null);
     });
 }
 

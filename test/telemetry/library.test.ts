@@ -107,10 +107,10 @@ describe('gateway.trace', () => {
   });
 });
 
-describe('gateway.figures.add', () => {
+describe('gateway.metrics.add', () => {
   it('puts figures of a program beside the others, until it takes them away', async () => {
     const { gateway, origin } = await open({});
-    const remove = gateway.figures.add(() => [counter('my_things_total', 'Things of mine.', [[{ kind: 'a"b' }, 7]])]);
+    const remove = gateway.metrics.add(() => [counter('my_things_total', 'Things of mine.', [[{ kind: 'a"b' }, 7]])]);
     const read = async () => readExposition(await (await fetch(`${origin}/metrics`)).text()).get('my_things_total');
     expect(await read()).toEqual({
       type: 'counter',

@@ -2,9 +2,9 @@
  * Whether a server is worth asking. One that fails time after time is not asked for a while, and its callers are answered at
  * once; then one call tries it, and the pauses grow for as long as that fails too.
  */
-import { GatewayError } from '../../errors.ts';
-import { retryPause } from '../../sources/retry.ts';
-import { CANCELLED, FAILED, TIMEOUT } from '../figures.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { CANCELLED, FAILED, TIMEOUT } from '../../observe/metrics.ts';
+import { backoffDelay } from '../../sources/backoff.ts';
 
 /** How often in a row it may fail. */
 const MOST = 5;
@@ -94,7 +94,7 @@ export class Breaker {
     if (this.isClosed ? this.failures < MOST : !wasProbe) return;
     const isNew = this.isClosed;
     this.isClosed = false;
-    const pause = retryPause(++this.openings);
+    const pause = backoffDelay(++this.openings);
     this.due = performance.now() + pause;
     if (isNew) this.events.opened(this.explain(pause));
   }

@@ -1,5 +1,5 @@
 /** How many calls there were since midnight (UTC), written down now and then so that it holds over a restart. */
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Counts, UsageStore } from '../../store/usage.ts';
 
 /** Calls of today. */

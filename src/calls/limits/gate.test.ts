@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import { Gate, type Waiting } from './gate.ts';
 
 /** Somebody who comes to a gate; says what became of it. */

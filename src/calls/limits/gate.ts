@@ -1,5 +1,5 @@
 /** How many calls run at one time. Those beyond that wait for their turn, in order; so many of them and no more. */
-import type { GatewayError } from '../../errors.ts';
+import type { GatewayError } from '../../base/errors.ts';
 
 /** Whoever waits at a gate. It stands in the row of one gate at a time, as a link of it. */
 export interface Waiting {

@@ -1,5 +1,5 @@
 /** What callers are told who come up against a limit: which one, whose, and when to try again. */
-import { GatewayError } from '../../errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import type { Gate } from './gate.ts';
 import type { Rate } from './rate.ts';
 

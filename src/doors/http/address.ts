@@ -1,7 +1,7 @@
 /** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace, which task. */
 import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../../base/errors.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
-import { GatewayError } from '../../errors.ts';
 
 export interface Address {
   /** For clients that do not hear of changed lists; null where the address leaves that open. */

@@ -1,30 +1,30 @@
 /** The HTTP door without a port of its own: the way of a request to its route. Whoever has a server mounts it there. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { requireProfile } from '../../access/plan.ts';
-import { gauge } from '../../calls/families.ts';
-import { GatewayError, toGatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway-types.ts';
+import { GatewayError, toGatewayError } from '../../base/errors.ts';
+import type { Gateway } from '../../gateway/types.ts';
+import { gauge } from '../../observe/families.ts';
+import { requireProfile } from '../../plans/plan.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import { type Address, pathOf, readAddress } from './address.ts';
-import { sendReply } from './exchange.ts';
+import { Refusal } from './auth/challenge.ts';
+import { foreignIdentity, type Identify, type Identity, openIdentity } from './auth/identity.ts';
+import { METADATA_PATH, metadataUrl } from './auth/resource.ts';
+import type { Visitor } from './auth/visitor.ts';
 import { createGuard, isLoopback } from './guard.ts';
-import { foreignIdentity, type Identify, type Identity, openIdentity } from './identity.ts';
-import { createMcpHandler } from './mcp.ts';
+import { createBackpressure } from './mcp/backpressure.ts';
+import { sendReply } from './mcp/exchange.ts';
+import { createMcpHandler } from './mcp/mcp.ts';
+import type { Memory } from './mcp/sessionless.ts';
+import { createSessions, KEEPALIVE } from './mcp/sessions.ts';
+import { createSseDoor } from './mcp/sse.ts';
+import { createStateless, isModernHeader } from './mcp/stateless.ts';
 import { findNamespace } from './namespace.ts';
-import { Refusal } from './refusal.ts';
-import type { Memory } from './regulars.ts';
-import { METADATA_PATH, metadataUrl } from './resource.ts';
 import { ownFailure, sendFailure } from './rest/failure.ts';
 import { requestId, withOwnId } from './rest/request-id.ts';
 import { createRest } from './rest/rest.ts';
 import { allowed, findRoute, type Parts, preflight, type Route } from './routes.ts';
-import { createSessions, KEEPALIVE } from './sessions.ts';
-import { createSseDoor } from './sse.ts';
-import { createStateless, isModernHeader } from './stateless.ts';
-import { createUnread } from './unread.ts';
-import type { Visitor } from './visitor.ts';
 
 /** Where the door is, and for whom. */
 export interface HttpDoorOptions {
@@ -73,7 +73,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   const base = readBase(options.basePath);
   const resource = () => gateway.config.http.publicUrl ?? `${place.origin()}${base}/mcp`;
   const guard = createGuard(() => gateway.config.http, place.host, allowedHosts);
-  const unread = createUnread(
+  const unread = createBackpressure(
     () => gateway.config.limits,
     (bytes) => gateway.events.emit('cut', { bytes }),
   );
@@ -255,7 +255,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   ): Promise<void> {
     // A session knows its own.
     if (namespace !== null && !isInSession(request)) await findNamespace(gateway, visitor.agent, namespace);
-    const toolset = name === null ? null : await gateway.shelf.find(name);
+    const toolset = name === null ? null : await gateway.toolsets.find(name);
     if (name !== null && toolset === null)
       throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
     if (task !== null) requireProfile(task, gateway.config.tasks.rules());
@@ -276,7 +276,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   }, KEEPALIVE);
   ticking.unref();
 
-  const forget = gateway.figures.add(() => [
+  const forget = gateway.metrics.add(() => [
     gauge('toolgate_http_streams', 'Event streams that clients hold open.', unread.streams),
   ]);
 
@@ -291,7 +291,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
       return sessions.size + sse.size;
     },
     turnOut(visitor) {
-      visitor.pass.ground.isGone = true;
+      visitor.credential.revocation.isRevoked = true;
       turnOut();
     },
     async drain(ms = gateway.config.http.drain) {

@@ -3,8 +3,8 @@
  * rebinding), so both `Host` and `Origin` have to be ones we know.
  */
 import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../../base/errors.ts';
 import type { HttpConfig } from '../../config/config.ts';
-import { GatewayError } from '../../errors.ts';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 

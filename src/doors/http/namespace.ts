@@ -1,7 +1,7 @@
 /** The namespace that a request names: whether there is one for its sender, and whether it may be left out or changed. */
-import { GatewayError } from '../../errors.ts';
-import type { Gateway } from '../../gateway-types.ts';
-import type { Visitor } from './visitor.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Gateway } from '../../gateway/types.ts';
+import type { Visitor } from './auth/visitor.ts';
 
 /** Throws where there is none for this agent; while servers are starting, that is known later. */
 export function findNamespace(gateway: Gateway, agent: string, namespace: string): Promise<void> | null {

@@ -1,5 +1,5 @@
 /** The ways to the HTTP door: loaded when it is opened, because a gateway on stdio should start without it. */
-import type { Gateway } from '../../gateway-types.ts';
+import type { Gateway } from '../../gateway/types.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 import type { ListeningDoor, ListenOptions } from './server.ts';
 

@@ -1,20 +1,20 @@
 /** Everything that can be asked for over HTTP: where, how, by whom. Dispatch, `Allow` and CORS follow this one table. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpConfig } from '../../config/config.ts';
-import type { Gateway } from '../../gateway-types.ts';
+import type { Gateway } from '../../gateway/types.ts';
 import { toBytes } from '../../protocol/json.ts';
-import { isParamHeader } from '../../protocol/mirror.ts';
+import { isParamHeader } from '../../protocol/param-headers.ts';
 import { pathOf } from './address.ts';
-import { APPROVALS_PATH, decideApproval, listApprovals } from './approvals.ts';
-import { sendJson, sendReply } from './exchange.ts';
-import type { McpHandler } from './mcp.ts';
-import { sendMetrics } from './metrics.ts';
-import { reload } from './reload.ts';
-import { METADATA_PATH, resourceMetadata } from './resource.ts';
+import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals.ts';
+import { sendMetrics } from './admin/metrics.ts';
+import { reload } from './admin/reload.ts';
+import { METADATA_PATH, resourceMetadata } from './auth/resource.ts';
+import type { Visitor } from './auth/visitor.ts';
+import { sendJson, sendReply } from './mcp/exchange.ts';
+import type { McpHandler } from './mcp/mcp.ts';
+import type { SseDoor } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import type { Rest, RestHandler } from './rest/rest.ts';
-import type { SseDoor } from './sse.ts';
-import type { Visitor } from './visitor.ts';
 
 /** The parts of the door that routes lead to. */
 export interface Parts {

@@ -1,7 +1,7 @@
 /** The HTTP door with a server of its own, or without one. */
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Gateway } from '../../gateway-types.ts';
+import type { Gateway } from '../../gateway/types.ts';
 import { type HttpDoor, type HttpDoorOptions, makeDoor } from './door.ts';
 import { listen, refusalToListen, refusalToMount } from './listening.ts';
 

@@ -12,7 +12,7 @@ import { claimsRevision, idText, isRequest, isResponse, type Message, parseParam
 import { readBatch, readMessage } from '../../protocol/read.ts';
 import { requestMessage } from '../../protocol/rpc.ts';
 import { arrive, exchange, LONGEST, type Outcome, SHORTEST } from './exchange.ts';
-import { keepNews } from './news.ts';
+import { keepNews } from './keep-listening.ts';
 import {
   errorLine,
   errorText,
@@ -65,7 +65,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   let session: string | null = null;
   let revision: string | null = null;
   /** What the client said of itself, and which lists it was promised news of. */
-  let greeting: Buffer | null = null;
+  let handshake: Buffer | null = null;
   let lists: string[] = [];
   let level: unknown = null;
   let opening: Promise<void> | null = null;
@@ -186,7 +186,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   /** What has to be said again in a new session. */
   function remember(message: Message): void {
     const { method, bytes, paramsStart, paramsEnd } = message;
-    if (method === 'initialize') greeting = paramsStart < 0 ? NO_PARAMS : bytes.subarray(paramsStart, paramsEnd);
+    if (method === 'initialize') handshake = paramsStart < 0 ? NO_PARAMS : bytes.subarray(paramsStart, paramsEnd);
     else if (method === 'logging/setLevel') level = parseParams(message).level;
     else if (method === 'resources/subscribe') subscribed.add(String(parseParams(message).uri));
     else if (method === 'resources/unsubscribe') subscribed.delete(String(parseParams(message).uri));
@@ -194,7 +194,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
 
   /** A new session in the place of the one that the gateway has forgotten; once, however many notice it. */
   function renew(stale: string | null): Promise<void> {
-    if (session !== stale || greeting === null) return Promise.resolve();
+    if (session !== stale || handshake === null) return Promise.resolve();
     renewing ??= greetAgain().finally(() => {
       renewing = null;
     });
@@ -204,7 +204,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   async function greetAgain(): Promise<void> {
     const { signal } = closing;
     const id = `toolgate-connect-${++serial}`;
-    const hello = requestMessage(id, 'initialize', greeting!);
+    const hello = requestMessage(id, 'initialize', handshake!);
     const greet = () => send(hello, withoutSession(common()), signal, (bytes) => greeted(readMessage(bytes)), enter);
     const outcome = await arrive(greet, signal, Number.POSITIVE_INFINITY);
     if (outcome.kind !== 'answered' || outcome.status !== 200) return;
@@ -285,7 +285,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     if (message === null) {
       await send(bytes, common(), closing.signal, write);
     } else if (isRequest(message)) {
-      if (greeting !== null && session === null && !claimsRevision(message)) await renewing;
+      if (handshake !== null && session === null && !claimsRevision(message)) await renewing;
       await (message.method === LISTEN ? forwardListen(message) : forward(message));
     } else if (message.method !== 'notifications/cancelled' || !cancel(message)) {
       await pass(bytes, message.method);

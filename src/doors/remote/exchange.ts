@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, request } from 'undici';
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../base/errors.ts';
 import { createSseReader } from '../../protocol/sse.ts';
 import { isUnreachable, reach } from '../../sources/http-refusal.ts';
 

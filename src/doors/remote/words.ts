@@ -1,7 +1,7 @@
 /** What a client is told, or asked for, by the program between it and a gateway elsewhere. */
 import { toBytes } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
-import { findMirrored, type MirroredArgument, mirrorHeaders } from '../../protocol/mirror.ts';
+import { findMirrored, type MirroredArgument, mirrorHeaders } from '../../protocol/param-headers.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
 
 export const LISTS = ['tools', 'resources', 'prompts'] as const;

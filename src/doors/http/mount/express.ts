@@ -1,6 +1,6 @@
 /** The HTTP door in Express, or in whatever else has middleware of that kind. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../../../errors.ts';
+import { GatewayError } from '../../../base/errors.ts';
 import type { HttpDoor } from '../door.ts';
 
 /** What Express adds to a request: the address before routers took off what they are mounted at, and what that is. */

@@ -1,6 +1,6 @@
 /** The HTTP door in Fastify. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../../../errors.ts';
+import { GatewayError } from '../../../base/errors.ts';
 import type { HttpDoor } from '../door.ts';
 
 /** What is needed of a Fastify instance. */

@@ -1,10 +1,10 @@
 /** What went wrong, over REST: a status, and one object as the body, the same that models read. */
 import type { ServerResponse } from 'node:http';
-import { GatewayError } from '../../../errors.ts';
+import { GatewayError } from '../../../base/errors.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { join } from '../../../protocol/parts.ts';
-import { sendReply } from '../exchange.ts';
+import { sendReply } from '../mcp/exchange.ts';
 
 export interface Failure {
   readonly status: number;

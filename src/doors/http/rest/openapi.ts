@@ -1,6 +1,6 @@
 /** The tools of a view as a document in OpenAPI 3.1: one operation each, and nothing else, because whoever reads it makes a tool of every operation. */
 import { createHash } from 'node:crypto';
-import { VERSION } from '../../../version.ts';
+import { VERSION } from '../../../base/version.ts';
 import { type Json, settleSchema } from './schema.ts';
 
 export interface OpenApiOptions {

@@ -1,21 +1,21 @@
 /** One call over REST under way: its answer is the reply. */
 import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../../../base/errors.ts';
 import type { Item } from '../../../catalog/item.ts';
-import { GatewayError } from '../../../errors.ts';
-import { bareResult } from '../../../protocol/bare.ts';
 import { ASKS } from '../../../protocol/bridge.ts';
-import { NOBODY } from '../../../protocol/envelope.ts';
+import { NO_ABILITIES } from '../../../protocol/envelope.ts';
 import { JsonError } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { type Question, unanswerable } from '../../../protocol/question.ts';
 import type { Admission, Sink, Ticket } from '../../../sources/connection.ts';
-import { type Pass, TAKEN_BACK } from '../../pass.ts';
-import type { UnderWay } from '../closing.ts';
-import { sendReply } from '../exchange.ts';
-import type { Unread } from '../unread.ts';
+import { type Credential, REVOKED } from '../../credential.ts';
+import type { Backpressure } from '../mcp/backpressure.ts';
+import type { UnderWay } from '../mcp/cancel-on-close.ts';
+import { sendReply } from '../mcp/exchange.ts';
 import { ASKED_BACK, type Failure, ownFailure, sendFailure, serverFailure, toolFailure } from './failure.ts';
+import { bareResult } from './plain-result.ts';
 import { withNumber } from './request-id.ts';
-import { unwraps } from './wrapped.ts';
+import { unwraps } from './unwrap-output.ts';
 
 export class RestCall implements Sink, UnderWay {
   // Plain fields: this object is made for every call, and private ones cost time.
@@ -23,8 +23,8 @@ export class RestCall implements Sink, UnderWay {
   readonly headers: readonly string[];
   /** As JSON. */
   readonly id: string;
-  readonly unread: Unread;
-  readonly pass: Pass;
+  readonly unread: Backpressure;
+  readonly pass: Credential;
   /** Whether errors are as mcpo writes them. */
   readonly detailed: boolean;
   /** The calls of the same caller, in an array for the reason that slots.ts gives. */
@@ -37,8 +37,8 @@ export class RestCall implements Sink, UnderWay {
     response: ServerResponse,
     headers: readonly string[],
     id: string,
-    unread: Unread,
-    pass: Pass,
+    unread: Backpressure,
+    pass: Credential,
     detailed: boolean,
     running: RestCall[],
   ) {
@@ -59,11 +59,11 @@ export class RestCall implements Sink, UnderWay {
   }
 
   get capabilities(): string {
-    return NOBODY.capabilities;
+    return NO_ABILITIES.capabilities;
   }
 
   get asks(): ReadonlySet<string> {
-    return NOBODY.asks;
+    return NO_ABILITIES.asks;
   }
 
   get logLevel(): null {
@@ -126,9 +126,9 @@ export class RestCall implements Sink, UnderWay {
 
   /** Ends it where its credential was taken back. The server hears that nobody waits for it. */
   turnOut(): void {
-    if (!this.pass.ground.isGone) return;
-    this.ticket?.cancel(TAKEN_BACK.message);
-    this.fail(TAKEN_BACK);
+    if (!this.pass.revocation.isRevoked) return;
+    this.ticket?.cancel(REVOKED.message);
+    this.fail(REVOKED);
   }
 
   /** False when it was over already. */

@@ -3,25 +3,25 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findTool } from '../../../access/find.ts';
 import { includesTool } from '../../../access/toolset.ts';
 import type { View } from '../../../access/view.ts';
+import { GatewayError } from '../../../base/errors.ts';
 import type { Caller } from '../../../calls/caller.ts';
 import { nameIn } from '../../../catalog/catalog.ts';
 import { KINDS } from '../../../catalog/item.ts';
-import { GatewayError } from '../../../errors.ts';
-import type { Gateway } from '../../../gateway-types.ts';
+import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
-import { requireGround } from '../../pass.ts';
+import { requireNotRevoked } from '../../credential.ts';
 import { decode, pathOf } from '../address.ts';
-import { createBodyReader, Post } from '../body.ts';
-import { cancelOnClose } from '../closing.ts';
-import { sendReply } from '../exchange.ts';
+import type { Visitor } from '../auth/visitor.ts';
+import type { Backpressure } from '../mcp/backpressure.ts';
+import { createBodyReader, Post } from '../mcp/body.ts';
+import { cancelOnClose } from '../mcp/cancel-on-close.ts';
+import { sendReply } from '../mcp/exchange.ts';
+import { requireJson, requireJsonReader } from '../mcp/rules.ts';
+import { createSessionlessClients, type SessionlessClient } from '../mcp/sessionless.ts';
 import { requireNamespace } from '../namespace.ts';
-import { createRegulars, type Regular } from '../regulars.ts';
-import { requireJson, requireJsonReader } from '../rules.ts';
-import type { Unread } from '../unread.ts';
-import type { Visitor } from '../visitor.ts';
-import { inputSchemaOf, papersOf } from './papers.ts';
+import { documentsOf, inputSchemaOf } from './documents.ts';
 import { requestId, withOwnId } from './request-id.ts';
 import { RestCall } from './rest-call.ts';
 
@@ -52,7 +52,7 @@ export interface Rest {
 }
 
 export interface RestOptions {
-  readonly unread: Unread;
+  readonly unread: Backpressure;
   readonly fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
   /** The address that clients know us by, without a path; empty where that is the one they use. */
   base(): string;
@@ -60,7 +60,7 @@ export interface RestOptions {
   needsToken(): boolean;
 }
 
-class RestRegular implements Regular {
+class RestRegular implements SessionlessClient {
   readonly caller: Caller;
   readonly running: RestCall[] = [];
 
@@ -89,14 +89,14 @@ class RestRegular implements Regular {
 }
 
 export function createRest(gateway: Gateway, { unread, fail, base, needsToken }: RestOptions): Rest {
-  const regulars = createRegulars((visitor) => new RestRegular(gateway, visitor));
+  const sessionless = createSessionlessClients((visitor) => new RestRegular(gateway, visitor));
 
   const readBody = createBodyReader(
     () => gateway.config.limits.body,
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        requireGround(post.visitor.pass);
+        requireNotRevoked(post.visitor.credential);
         // A type that there is has been looked at.
         if (body.length > 0 && post.request.headers['content-type'] === undefined) requireJson(post.request.headers);
         call(post, body);
@@ -122,8 +122,8 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
     const id = requestId(request.headers);
     const made = toolCall(id, namedAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
-    const { caller, running } = regulars.of(visitor);
-    const asked = new RestCall(response, withOwnId(headers, id), id, unread, visitor.pass, isShort, running);
+    const { caller, running } = sessionless.of(visitor);
+    const asked = new RestCall(response, withOwnId(headers, id), id, unread, visitor.credential, isShort, running);
     asked.ticket = caller.call(message, asked);
     // Over already: nothing to cancel.
     if (asked.place >= 0) cancelOnClose(response, asked);
@@ -138,7 +138,7 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
       const [request, response, visitor, headers] = asked;
       requireJsonReader(request.headers);
       if (!isAnywhere) requireNamespace(gateway, visitor);
-      const { caller } = regulars.of(isAnywhere ? { ...visitor, toolset: null, namespace: null } : visitor);
+      const { caller } = sessionless.of(isAnywhere ? { ...visitor, toolset: null, namespace: null } : visitor);
       Promise.resolve(gateway.opening)
         .then(() => {
           // Servers that do not tell of changes are listed again now and then, when somebody looks.
@@ -150,9 +150,9 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
   }
 
   const list = reading(async (caller, [, response, { namespace }, headers]) => {
-    const tools = papersOf(caller.view()).list;
+    const tools = documentsOf(caller.view()).list;
     if (namespace !== null) return send(response, tools, headers);
-    const { toolsets } = await gateway.shelf.list();
+    const { toolsets } = await gateway.toolsets.list();
     const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}}`;
     return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
   });
@@ -173,7 +173,7 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
   function documenting(isShort: boolean): RestHandler {
     return reading((caller, [request, response, { namespace, toolset }, headers]) => {
       const place = namespace === null ? '' : `${isShort ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
-      const { bytes, etag } = papersOf(caller.view()).openApi({
+      const { bytes, etag } = documentsOf(caller.view()).openApi({
         title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
         description: caller.introduction(),
         server: `${base()}${place}` || '/',
@@ -217,14 +217,14 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
     shortOpenApi: documenting(true),
     get awaited() {
       let sum = 0;
-      for (const { running } of regulars.all) sum += running.filter(({ response }) => !response.destroyed).length;
+      for (const { running } of sessionless.all) sum += running.filter(({ response }) => !response.destroyed).length;
       return sum;
     },
     turnOut() {
-      for (const { running } of regulars.all) for (const call of [...running]) call.turnOut();
+      for (const { running } of sessionless.all) for (const call of [...running]) call.turnOut();
     },
     close() {
-      for (const regular of regulars.all) regular.close();
+      for (const regular of sessionless.all) regular.close();
     },
   };
 }
@@ -243,7 +243,7 @@ function definitionAt(caller: Caller, url: string, place: number): Buffer {
   const parts = pathOf(url).split('/');
   const view = caller.view();
   const entry = findTool(view, decode(parts.at(place)!, 'tool'));
-  return papersOf(view).definition(nameIn(view.catalog, entry));
+  return documentsOf(view).definition(nameIn(view.catalog, entry));
 }
 
 /** Toolsets with something in them that the caller sees. */

@@ -1,0 +1,252 @@
+/**
+ * Calls that wait for a person. They hold no place of any limit meanwhile. The person at the client is asked where that is
+ * possible, and whoever has the operator's key may decide at any time; the first word counts.
+ */
+import { randomBytes } from 'node:crypto';
+import { GatewayError, toGatewayError } from '../../base/errors.ts';
+import type { Events } from '../../base/events.ts';
+import type { ConfirmRule, SecurityConfig } from '../../config/security.ts';
+import { toBytes } from '../../protocol/json.ts';
+import { FORM_MODE, type Question } from '../../protocol/question.ts';
+import { notificationMessage } from '../../protocol/rpc.ts';
+import type { Sink, Ticket } from '../../sources/connection.ts';
+import type { ApprovalBoard, ApprovalRequest, Verdict } from '../../store/approval-board.ts';
+import type { Call } from '../call.ts';
+
+/** What waits for a person's decision. */
+export interface ApprovalRequests {
+  /** What is waited for, the oldest first. */
+  list(): ApprovalRequest[];
+  /** False where nobody waits for it, or no more. */
+  decide(id: string, decision: Verdict): boolean;
+}
+
+export interface Approvals extends ApprovalRequests {
+  /** Sends the call with `go` when it is approved. */
+  hold(call: Call, rule: ConfirmRule, go: () => Ticket): Ticket;
+  /** Asks whoever may decide; `sink` leads to the person at the client, where that one may be asked. */
+  ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
+  close(): Promise<void>;
+}
+
+export type Wish = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'arguments' | 'reason'>;
+
+export interface ApprovalsOptions {
+  readonly events: Events;
+  security(): SecurityConfig;
+  redact(text: string): string;
+  openBoard(decided: (id: string, decision: Verdict) => void): ApprovalBoard;
+  /** A call that waited has reached no server. */
+  refused(call: Call, error: GatewayError): void;
+}
+
+interface Open {
+  readonly petition: ApprovalRequest;
+  readonly timer: NodeJS.Timeout;
+  question: Question | null;
+  decided(decision: Verdict): void;
+}
+
+const MOST = 1_000;
+const MOST_PER_AGENT = 100;
+const MOST_SHOWN = 4_000;
+/** How often a client that wants progress is told that the call still waits. */
+const SIGN_OF_LIFE = 10_000;
+const nothing = () => {};
+
+export function createApprovals({ events, security, redact, openBoard, refused }: ApprovalsOptions): Approvals {
+  const open = new Map<string, Open>();
+  /** Until when an agent need not ask again for a tool. */
+  const lasting = new Map<string, number>();
+  let board: ApprovalBoard | null = null;
+
+  function end(id: string, decision: Verdict, state: string): boolean {
+    const waiting = open.get(id);
+    if (waiting === undefined) return false;
+    open.delete(id);
+    clearTimeout(waiting.timer);
+    board?.retract(id);
+    const { agent, tool, kind } = waiting.petition;
+    const { by, reason } = decision;
+    if (decision.approved && decision.lasting !== null && kind === 'call')
+      lasting.set(`${agent}\n${tool}`, Date.now() + decision.lasting);
+    events.emit('approval', { id, state, agent, tool, by, reason });
+    waiting.question?.withdrawn('it has been decided');
+    waiting.decided(decision);
+    return true;
+  }
+
+  function decide(id: string, decision: Verdict): boolean {
+    return end(id, decision, decision.approved ? 'approved' : 'denied');
+  }
+
+  function add(wish: Wish, decided: Open['decided']): ApprovalRequest {
+    const ofAgent = [...open.values()].filter(({ petition }) => petition.agent === wish.agent).length;
+    if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
+      throw new GatewayError('source_busy', 'Too many calls wait for an approval already. Try again later.');
+    const { timeout, onTimeout } = security();
+    const id = randomBytes(6).toString('hex');
+    const now = Date.now();
+    const petition: ApprovalRequest = {
+      ...wish,
+      id,
+      arguments: shown(redact(wish.arguments)),
+      reason: shown(redact(wish.reason)),
+      asked: new Date(now).toISOString(),
+      expires: new Date(now + timeout).toISOString(),
+    };
+    const late = { approved: onTimeout === 'allow', by: 'time', lasting: null, reason: 'nobody decided in time' };
+    const timer = setTimeout(() => end(id, late, 'expired'), timeout);
+    open.set(id, { petition, timer, question: null, decided });
+    const { agent, tool, reason } = petition;
+    events.emit('approval', { id, state: 'asked', agent, tool, by: agent, reason });
+    return petition;
+  }
+
+  /** Asks the person at the client. */
+  function pose(petition: ApprovalRequest, sink: Sink): void {
+    const waiting = open.get(petition.id)!;
+    const { agent } = petition;
+    const failed = (why: string) => {
+      waiting.question = null;
+      if (security().approvers === 'client')
+        decide(petition.id, { approved: false, by: 'client', lasting: null, reason: why });
+    };
+    const question: Question = {
+      method: 'elicitation/create',
+      params: toBytes({ message: wordsFor(petition), requestedSchema: { type: 'object', properties: {} } }),
+      lasting: false,
+      answer(result) {
+        waiting.question = null;
+        const action = actionIn(result);
+        if (action === null) failed('the client answered what makes no sense');
+        else
+          decide(petition.id, {
+            approved: action === 'accept',
+            by: `the person at the client of ${agent}`,
+            lasting: null,
+            reason: action === 'accept' ? '' : 'it was declined',
+          });
+      },
+      refuse: () => failed('the client could not ask'),
+      withdrawn: nothing,
+    };
+    waiting.question = question;
+    sink.ask(question);
+  }
+
+  function ask(wish: Wish, sink: Sink | null, decided: Open['decided']): { withdraw(reason: string): void } {
+    // What a policy withholds is for the operator to give.
+    const approvers = wish.kind === 'access' ? 'operator' : security().approvers;
+    const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;
+    if (approvers === 'client' && !asksClient) {
+      const reason = 'only the person at the client may approve it, and this client cannot ask';
+      decided({ approved: false, by: 'client', lasting: null, reason });
+      return { withdraw: nothing };
+    }
+    const petition = add(wish, decided);
+    if (approvers !== 'client') {
+      board ??= openBoard(decide);
+      board.publish(petition);
+    }
+    if (asksClient) pose(petition, sink!);
+    const withdraw = (reason: string) => {
+      const waiting = open.get(petition.id);
+      if (waiting === undefined) return;
+      // Nobody is there any more who could be told.
+      waiting.decided = nothing;
+      end(petition.id, { approved: false, by: petition.agent, lasting: null, reason }, 'withdrawn');
+    };
+    return { withdraw };
+  }
+
+  return {
+    hold(call, rule, go) {
+      const { entry, by, message, token } = call;
+      const until = lasting.get(`${by.agent}\n${entry.name}`);
+      if (until !== undefined) {
+        if (Date.now() < until) return go();
+        lasting.delete(`${by.agent}\n${entry.name}`);
+      }
+      const { bytes, argumentsStart, argumentsEnd } = message;
+      const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
+      const wish = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
+      let alive: NodeJS.Timeout | undefined;
+      let isOver = false;
+      const asking = ask(wish, call, (decision) => {
+        isOver = true;
+        clearInterval(alive);
+        call.waits = null;
+        if (!decision.approved) {
+          const error = denied(entry.name, decision);
+          refused(call, error);
+          call.refuse(error);
+          return;
+        }
+        try {
+          go();
+        } catch (error) {
+          refused(call, toGatewayError(error));
+          call.refuse(toGatewayError(error));
+        }
+      });
+      if (isOver) return call;
+      // Not before it waits: one that is refused at once has nothing to be told.
+      if (token !== null) alive = setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
+      call.waits = {
+        quit() {
+          clearInterval(alive);
+          call.waits = null;
+          asking.withdraw('the call was taken back');
+        },
+      };
+      return call;
+    },
+    ask,
+    list: () => [...open.values()].map(({ petition }) => petition),
+    decide,
+    async close() {
+      for (const { timer } of open.values()) clearTimeout(timer);
+      open.clear();
+      await board?.close();
+    },
+  };
+}
+
+function denied(tool: string, { by, reason }: Verdict): GatewayError {
+  const why = reason === '' ? '' : `: ${reason}`;
+  const text = `The call of "${tool}" needs the approval of a person and was not approved (by ${by})${why}. Do not try it again unless you are told to.`;
+  return new GatewayError('not_approved', text);
+}
+
+function wordsFor({ agent, tool, arguments: given, reason }: ApprovalRequest): string {
+  return `The agent "${agent}" wants to call "${tool}" with ${given}. It needs your approval (${reason}). Allow it?`;
+}
+
+/** Characters that could make a text look like another one are spelt out. */
+function shown(text: string): string {
+  const plain = text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (char) => `\\u${char.codePointAt(0)!.toString(16).padStart(4, '0')}`,
+  );
+  return plain.length <= MOST_SHOWN ? plain : `${plain.slice(0, MOST_SHOWN)}… (${plain.length} characters)`;
+}
+
+function actionIn(result: Buffer): 'accept' | 'decline' | 'cancel' | null {
+  try {
+    const { action } = JSON.parse(result.toString()) as { action?: unknown };
+    return action === 'accept' || action === 'decline' || action === 'cancel' ? action : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Progress has to grow, and leave room for that of the server. */
+function keepAlive(call: Call, token: Buffer): () => void {
+  let steps = 0;
+  return () => {
+    const text = `,"progress":${++steps * 1e-9},"message":"waiting for a person to approve the call"}`;
+    const params = Buffer.concat([Buffer.from('{"progressToken":'), token, Buffer.from(text)]);
+    call.inner.notify(notificationMessage('notifications/progress', params));
+  };
+}

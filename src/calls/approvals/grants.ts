@@ -1,0 +1,44 @@
+/** What agents were given for a while beside what the policy lets them use. */
+import type { Grant } from '../../access/permission.ts';
+
+export interface Grants {
+  of(agent: string): readonly Grant[];
+  /** `tool` as `server.tool`. */
+  add(agent: string, tool: string, until: number): void;
+  close(): void;
+}
+
+const NONE: readonly Grant[] = [];
+
+/** `changed` is called whenever an agent has more, or less, than before. */
+export function createGrants(changed: (agent: string) => void): Grants {
+  const byAgent = new Map<string, readonly Grant[]>();
+  const timers = new Set<NodeJS.Timeout>();
+
+  function expire(agent: string): void {
+    const left = (byAgent.get(agent) ?? NONE).filter(({ until }) => until > Date.now());
+    if (left.length === 0) byAgent.delete(agent);
+    else byAgent.set(agent, left);
+    changed(agent);
+  }
+
+  return {
+    of: (agent) => byAgent.get(agent) ?? NONE,
+    add(agent, tool, until) {
+      const others = (byAgent.get(agent) ?? NONE).filter((grant) => grant.tool !== tool);
+      byAgent.set(agent, [...others, { tool, until }]);
+      const timer: NodeJS.Timeout = setTimeout(
+        () => {
+          timers.delete(timer);
+          expire(agent);
+        },
+        Math.max(0, until - Date.now()) + 1,
+      ).unref();
+      timers.add(timer);
+      changed(agent);
+    },
+    close() {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}

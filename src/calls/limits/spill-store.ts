@@ -1,0 +1,104 @@
+/**
+ * What was cut off results, to be read as a resource by whoever got the rest: piece by piece, for some minutes, and so many
+ * bytes of all of them together, the oldest of which go first.
+ */
+import { randomBytes } from 'node:crypto';
+import { GatewayError } from '../../base/errors.ts';
+import { decodeString, toBytes } from '../../protocol/json.ts';
+import type { Message } from '../../protocol/message.ts';
+import { pieceOf, startAt } from './text.ts';
+
+export interface SpilledText {
+  readonly text: Buffer;
+  readonly mimeType: string;
+  /** Bytes of one piece. */
+  readonly piece: number;
+}
+
+export interface SpillStore {
+  /** The URI of its beginning; null where it is too large to be kept. */
+  keep(principal: string, kept: SpilledText): string | null;
+  /** The result of a `resources/read` by whoever it was kept for; null for everything else. */
+  read(principal: string, message: Message): Buffer | null;
+  close(): void;
+}
+
+const SCHEME = 'toolgate://results/';
+const MOST_BYTES = 64 * 1024 * 1024;
+const HELD = 10 * 60_000;
+
+interface Record extends SpilledText {
+  readonly principal: string;
+  readonly until: number;
+}
+
+export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
+  const records = new Map<string, Record>();
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function drop(id: string, { text }: Record): void {
+    records.delete(id);
+    bytes -= text.length;
+  }
+
+  /** The oldest ones: those that are over, and more where there is no room. */
+  function sweep(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    for (const [id, record] of records) {
+      if (record.until > performance.now() && bytes <= most) {
+        timer = setTimeout(sweep, record.until - performance.now());
+        timer.unref();
+        return;
+      }
+      drop(id, record);
+    }
+  }
+
+  return {
+    keep(principal, { text, mimeType, piece }) {
+      if (text.length > most) return null;
+      const id = randomBytes(18).toString('base64url');
+      records.set(id, { principal, text, mimeType, piece, until: performance.now() + held });
+      bytes += text.length;
+      sweep();
+      return SCHEME + id;
+    },
+    read(principal, { bytes: message, uriStart, uriEnd }) {
+      if (uriStart < 0 || message[uriStart] !== 0x22) return null;
+      const uri = decodeString(message, uriStart, uriEnd);
+      if (!uri.startsWith(SCHEME)) return null;
+      const [id = '', query = ''] = uri.slice(SCHEME.length).split('?');
+      const record = records.get(id);
+      // Of others nobody learns that it is there.
+      if (record === undefined || record.principal !== principal || record.until <= performance.now()) return null;
+      return readPiece(uri, SCHEME + id, record, query);
+    },
+    close() {
+      clearTimeout(timer);
+      records.clear();
+      bytes = 0;
+    },
+  };
+}
+
+function readPiece(uri: string, whole: string, { text, mimeType, piece }: SpilledText, query: string): Buffer {
+  const [, digits] = /^from=(\d{1,15})$/.exec(query) ?? [];
+  const from = query === '' ? 0 : Number(digits ?? Number.NaN);
+  if (!(from < text.length || from === 0))
+    throw new GatewayError(
+      'params_invalid',
+      `"${uri}" is no place in this result: "from" is a number of bytes below ${text.length}.`,
+    );
+  const start = startAt(text, from);
+  const part = pieceOf(text, start, piece);
+  const end = start + part.length;
+  const next = `${whole}?from=${end}`;
+  const where = `[Toolgate: bytes ${start} to ${end} of ${text.length}.`;
+  const note =
+    end < text.length
+      ? { uri: next, mimeType: 'text/plain', text: `${where} The next piece begins at ${next}]` }
+      : { uri: whole, mimeType: 'text/plain', text: `${where} This is the end.]` };
+  return toBytes({ contents: [{ uri, mimeType, text: part.toString() }, note] });
+}

@@ -1,0 +1,176 @@
+/**
+ * Results that are longer than they may be: cut to what fits, with a note that says so and where the rest is. Only these are
+ * ever parsed; what fits goes on as the bytes it came in.
+ */
+
+import { GatewayError } from '../../base/errors.ts';
+import type { Entry } from '../../catalog/entry.ts';
+import { findMember, toBytes } from '../../protocol/json.ts';
+import { join, type Parts } from '../../protocol/parts.ts';
+import type { SpilledText } from './spill-store.ts';
+import { jsonPrefix } from './text.ts';
+
+interface Block {
+  readonly type?: unknown;
+  readonly uri?: unknown;
+  readonly text?: unknown;
+}
+
+interface Result {
+  readonly content?: unknown;
+  readonly contents?: unknown;
+  readonly isError?: unknown;
+  readonly resultType?: unknown;
+  readonly [key: string]: unknown;
+}
+
+/** Keeps what is cut off, and gives the URI of its beginning; null where that cannot be. */
+export type Keep = (kept: SpilledText) => string | null;
+
+/** Members that say nothing that could be cut off. */
+const ASIDE: ReadonlySet<string> = new Set(['isError', '_meta', 'resultType', 'ttlMs', 'cacheScope']);
+
+/** The result as it may be, in the form of the earlier era; null for one that is none yet. */
+export function cutResult(method: string, entry: Entry, parts: Parts, limit: number, keep: Keep): Buffer | null {
+  const bytes = join(parts);
+  const result = parse(bytes);
+  if (result === null)
+    throw new GatewayError('source_broken', `Server "${entry.sourceKey}" answered with invalid JSON. Try again later.`);
+  // A task, or a question: what is to be limited comes later.
+  if (typeof result.resultType === 'string' && result.resultType !== 'complete') return null;
+  switch (method) {
+    case 'tools/call':
+      return cutToolResult(result, bytes, entry, limit, keep);
+    case 'resources/read':
+      return cutContents(result, bytes, limit, keep);
+    default:
+      throw new GatewayError(
+        'too_large',
+        `The result of ${method} for "${entry.name}" has ${bytes.length} bytes, more than the ${limit} that "max_result" allows, and cannot be cut.`,
+      );
+  }
+}
+
+function parse(bytes: Buffer): Result | null {
+  try {
+    const value: unknown = JSON.parse(bytes.toString());
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Result) : null;
+  } catch {
+    return null;
+  }
+}
+
+function cutToolResult(result: Result, bytes: Buffer, { item }: Entry, limit: number, keep: Keep): Buffer {
+  const blocks = blocksOf(result.content);
+  const isText = blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || ASIDE.has(key));
+  // Clients check the structured content of such a tool, and there is none that fits.
+  const isMissed = result.isError !== true && findMember(item.bytes, 'outputSchema') !== null;
+  const shown = firstTexts(blocks.filter(isTextBlock).map(toPlain), limit);
+  const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
+  const content: object[] = shown.texts.map((text) => ({ type: 'text', text }));
+  if (kept !== null) content.push({ type: 'text', text: isMissed ? `${kept.note}\n${MISSED}` : kept.note });
+  if (kept !== null && kept.uri !== null) {
+    const { uri, mimeType, size } = kept;
+    content.push({ type: 'resource_link', uri, name: 'The rest of this result', mimeType, size });
+  }
+  const isError = result.isError === true || (isMissed && kept !== null);
+  return toBytes({ content, ...(isError && { isError }) });
+}
+
+const MISSED = '[It is marked as an error only because the structured content that the tool promises is not there.]';
+
+function cutContents(result: Result, bytes: Buffer, limit: number, keep: Keep): Buffer {
+  const blocks = blocksOf(result.contents);
+  const isText = blocks.every(hasText) && Object.keys(result).every((key) => key === 'contents' || ASIDE.has(key));
+  const texts = blocks.filter(hasText);
+  const shown = firstTexts(texts, limit);
+  const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
+  const contents: object[] = shown.texts.map((text, i) => ({ ...texts[i], text }));
+  const uri = kept?.uri ?? blocks[0]?.uri ?? '';
+  if (kept !== null) contents.push({ uri, mimeType: 'text/plain', text: kept.note });
+  return toBytes({ contents });
+}
+
+/** What is no block counts as one without a text. */
+function blocksOf(value: unknown): readonly Block[] {
+  if (value === undefined) return [];
+  return (Array.isArray(value) ? value : [value]).map((one) => (typeof one === 'object' && one !== null ? one : {}));
+}
+
+function hasText({ text }: Block): boolean {
+  return typeof text === 'string';
+}
+
+function isTextBlock(block: Block): boolean {
+  return block.type === 'text' && hasText(block);
+}
+
+interface Shown {
+  readonly texts: readonly string[];
+  /** Bytes of all of them but the last, with what stands between. */
+  readonly bytes: number;
+}
+
+/** As many of the texts as fit with what stands around them, the last one cut. */
+function firstTexts(blocks: readonly Block[], limit: number): Shown {
+  const texts: string[] = [];
+  let left = limit - FRAME;
+  for (const block of blocks) {
+    left -= jsonSize({ ...block, text: '' }) + 1;
+    if (left <= 0) break;
+    const first = jsonPrefix(block.text as string, left);
+    if (first === '' && block.text !== '') break;
+    texts.push(first);
+    left -= jsonSize(first) - 2;
+    if (first !== block.text) break;
+  }
+  return { texts, bytes: Buffer.byteLength(texts.join(BETWEEN)) };
+}
+
+const BETWEEN = '\n';
+/** `{"contents":[]}`, less the comma that the last block has not. */
+const FRAME = 14;
+
+function jsonSize(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** A text without what is said about it. */
+function toPlain({ text }: Block): Block {
+  return { type: 'text', text };
+}
+
+interface Rest {
+  readonly note: string;
+  readonly uri: string | null;
+  readonly mimeType: string;
+  readonly size: number;
+}
+
+/**
+ * `texts` are all there is; null where there is more than texts: then the whole is kept as it came. Null where all of them
+ * are shown, because it was long by what says nothing.
+ */
+function keepRest(
+  bytes: Buffer,
+  texts: readonly string[] | null,
+  shown: Shown,
+  limit: number,
+  keep: Keep,
+): Rest | null {
+  const text = texts === null ? bytes : Buffer.from(texts.join(BETWEEN));
+  if (texts !== null && shown.bytes === text.length) return null;
+  const mimeType = texts === null ? 'application/json' : 'text/plain';
+  // A copy: what it came in may be larger, and would stay with it.
+  const whole = keep({ text: texts === null ? Buffer.from(bytes) : text, mimeType, piece: limit });
+  const from = texts === null ? 0 : shown.bytes;
+  const uri = whole === null ? null : from === 0 ? whole : `${whole}?from=${from}`;
+  return { note: noteOf(text.length, shown.bytes, uri, texts === null), uri, mimeType, size: text.length - from };
+}
+
+function noteOf(total: number, shown: number, uri: string | null, isJson: boolean): string {
+  const head = `[Toolgate cut this result, which is longer than "max_result" allows: ${shown} of ${total} bytes are shown.`;
+  if (uri === null) return `${head} It is too long to be kept. Ask for less.]`;
+  const what = isJson ? 'The whole of it, as JSON, begins' : 'The rest begins';
+  return `${head} ${what} at the resource ${uri}, which you can read for ten minutes; or ask for less.]`;
+}

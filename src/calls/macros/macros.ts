@@ -1,0 +1,144 @@
+/** Macros as if a server offered them: in the catalog, under limits, written down. */
+
+import { GatewayError } from '../../base/errors.ts';
+import { didYouMean } from '../../base/similar.ts';
+import type { Contribution } from '../../catalog/catalog.ts';
+import { categoryOf, type Effect } from '../../catalog/category.ts';
+import { EMPTY_OFFER, type Item, readItems } from '../../catalog/item.ts';
+import type { ServerConfig } from '../../config/config.ts';
+import { resolveLimits } from '../../config/limits.ts';
+import { MACROS, type MacroConfig } from '../../config/macros.ts';
+import { toBytes } from '../../protocol/json.ts';
+import { NO_TASKS } from '../../sources/handshake.ts';
+import type { Call, Callee } from '../call.ts';
+import { type MacroGround, runMacro } from './run.ts';
+
+/** The place of macros among the sources: no server has it. */
+export const MACROS_ID = -1;
+
+const DAY = 86_400_000;
+
+/** What limits and policies want to know of a server. Each macro has a clock of its own. */
+const SERVER: ServerConfig = Object.freeze({
+  key: MACROS,
+  namespace: '',
+  launch: { kind: 'stdio', file: '', args: [], env: {}, cwd: '' },
+  launchHash: '',
+  description: 'Tools made of other tools',
+  enabled: true,
+  required: false,
+  start: 'eager',
+  idleStop: null,
+  // What one call breaks is not broken for others, and nothing is kept.
+  share: 'session',
+  timeout: DAY,
+  totalTimeout: DAY,
+  startTimeout: 0,
+  healthInterval: 0,
+  limits: resolveLimits({}),
+  tools: [],
+} as const);
+
+export interface MacroPlace {
+  readonly source: Callee;
+  readonly config: ServerConfig;
+}
+
+/** `macros` are asked for each time, because a configuration may be replaced. */
+export function createMacroPlace(macros: () => readonly MacroConfig[], ground: MacroGround): MacroPlace {
+  return {
+    config: SERVER,
+    source: {
+      completes: false,
+      tasks: NO_TASKS,
+      call(request) {
+        const call = request as Call;
+        const macro = macros().find(({ name }) => name === call.entry.item.name);
+        if (macro === undefined)
+          throw new GatewayError('source_unavailable', `The macro "${call.entry.name}" has been removed.`);
+        return runMacro(macro, call, ground);
+      },
+    },
+  };
+}
+
+/**
+ * The macros beside what servers offer. One that lacks a tool is away with it; where the tool will not come, that is a
+ * problem to tell of.
+ */
+export function withMacros(macros: readonly MacroConfig[], servers: readonly Contribution[]): Contribution[] {
+  if (macros.length === 0) return [...servers];
+  const problems: string[] = [];
+  const [there, away]: [Item[], Item[]] = [[], []];
+  for (const macro of macros) {
+    const tools = macro.uses.filter((name) => !name.startsWith(`${MACROS}.`)).map((name) => findTool(name, servers));
+    for (const [i, tool] of tools.entries())
+      if (typeof tool === 'string')
+        problems.push(`macro "${macro.name}" is left out: it calls "${leaves(macro)[i]}", and ${tool}`);
+    const found = tools.filter((tool) => typeof tool === 'object' && tool !== null);
+    const item = itemOf(macro, worst(found));
+    if (found.length === tools.length) there.push(item);
+    else away.push(item);
+  }
+  const owner = { id: MACROS_ID, key: MACROS, namespace: '' };
+  return [
+    ...servers,
+    { ...owner, present: true, offer: { ...EMPTY_OFFER, items: there, problems } },
+    { ...owner, present: false, offer: { ...EMPTY_OFFER, items: away } },
+  ];
+}
+
+function leaves({ uses }: MacroConfig): string[] {
+  return uses.filter((name) => !name.startsWith(`${MACROS}.`));
+}
+
+interface Found {
+  readonly sourceKey: string;
+  readonly namespace: string;
+  readonly item: Item;
+}
+
+/** The tool; null while nobody knows, or its server is away; or why there is none. */
+function findTool(name: string, servers: readonly Contribution[]): Found | string | null {
+  const [server] = servers.filter(({ key }) => name.startsWith(`${key}.`)).sort((a, b) => b.key.length - a.key.length);
+  if (server === undefined)
+    return `there is no such server.${didYouMean(
+      name.split('.')[0]!,
+      servers.map(({ key }) => key),
+    )}`;
+  const tool = name.slice(server.key.length + 1);
+  const item = server.offer.items.find((one) => one.kind === 'tool' && one.name === tool);
+  if (!server.present) return null;
+  if (item !== undefined) return { sourceKey: server.key, namespace: server.namespace, item };
+  const names = server.offer.items.filter(({ kind }) => kind === 'tool').map((one) => one.name);
+  return `the server "${server.key}" has no such tool.${didYouMean(tool, names)}`;
+}
+
+/** What the worst of its steps does, it does. */
+function worst(tools: readonly Found[]): Effect {
+  const effects = tools.map((tool) => categoryOf(tool).effect);
+  return effects.includes('destructive') ? 'destructive' : effects.includes('write') ? 'write' : 'read';
+}
+
+// The same items while nothing changes, so that the catalog makes nothing anew.
+const made = new WeakMap<MacroConfig, Map<Effect, Item>>();
+
+function itemOf(macro: MacroConfig, effect: Effect): Item {
+  const known = made.get(macro) ?? new Map<Effect, Item>();
+  made.set(macro, known);
+  const before = known.get(effect);
+  if (before !== undefined) return before;
+  const definition = {
+    name: macro.name,
+    description: macro.description,
+    inputSchema: macro.inputSchema,
+    annotations: {
+      readOnlyHint: effect === 'read',
+      ...(effect !== 'read' && { destructiveHint: effect === 'destructive' }),
+    },
+  };
+  const [item] = readItems('tool', toBytes({ tools: [definition] })).items;
+  const whole: Item = Object.freeze({ ...item!, uses: macro.uses });
+  known.set(effect, whole);
+  return whole;
+}

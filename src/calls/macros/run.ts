@@ -1,0 +1,252 @@
+/** A macro at work: one step after the other, each a call of the same caller, until one fails or all are done. */
+import { canonicalName } from '../../access/toolset.ts';
+import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Entry } from '../../catalog/entry.ts';
+import { fill, follow, type Reference, referencesIn, type Template } from '../../config/macro-values.ts';
+import type { MacroConfig, MacroStep } from '../../config/macros.ts';
+import { toBytes } from '../../protocol/json.ts';
+import { idText, isRequest, parseParams } from '../../protocol/message.ts';
+import { notificationMessage, textResult } from '../../protocol/rpc.ts';
+import type { Sink, Ticket } from '../../sources/connection.ts';
+import type { Call } from '../call.ts';
+import type { Caller } from '../caller.ts';
+import { type StepAnswer, StepSink } from './step.ts';
+
+/** What a macro needs of its gateway. */
+export interface MacroGround {
+  /** All that the policy lets the caller use. */
+  allowed(by: Caller): Catalog;
+  /** Calls a tool for the caller, as any call of its own. */
+  call(by: Caller, entry: Entry, args: object, id: string, sink: Sink): Ticket;
+}
+
+/** In `_meta` of a call: nothing is called, and the answer is what would be. */
+export const DRY_RUN = 'toolgate/dryRun';
+
+/** Most characters of what a failed step says. */
+const MOST_SAID = 4_000;
+
+export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): Ticket {
+  const { steps } = macro;
+  const answers = new Map<string, StepAnswer>();
+  const done: MacroStep[] = [];
+  const params = parseParams(call.message);
+  let input: unknown;
+  let current: Ticket | null = null;
+  let isOver = false;
+  let last: StepAnswer | null = null;
+  /** The step that is under way. */
+  let at = 0;
+  const timer = setTimeout(() => {
+    current?.cancel('the macro took too long');
+    stop(`The macro took longer than ${macro.timeout} ms.`);
+  }, macro.timeout);
+
+  const lookup = ({ root, path: [name = '', ...path] }: Reference): unknown => {
+    if (root === 'input') return follow(input, [name, ...path]);
+    const answer = answers.get(name);
+    return root === 'texts' ? answer?.text : follow(answer?.value, path);
+  };
+
+  function finish(end: () => void): void {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(timer);
+    end();
+  }
+
+  /** The step that is under way has failed. */
+  function stop(why: string): void {
+    const step = steps[at]!;
+    const said = why.length > MOST_SAID ? `${why.slice(0, MOST_SAID)}…` : why;
+    const left = steps.slice(at + 1).map(named);
+    const text = [
+      `The macro "${macro.name}" failed in step ${at + 1} of ${steps.length}, ${named(step)}: ${said}`,
+      done.length === 0 ? 'Nothing was done before it.' : `Done before it: ${done.map(named).join(', ')}.`,
+      ...(left.length === 0 ? [] : [`Not done: ${left.join(', ')}.`]),
+    ].join('\n');
+    const details = { step: step.id, done: done.map(({ id }) => id) };
+    finish(() => call.fail(new GatewayError('macro_failed', text, { details })));
+  }
+
+  function run(next: number): void {
+    if (isOver) return;
+    at = next;
+    const step = steps[at];
+    if (step === undefined) answer();
+    else if (holds(step, lookup)) start(step);
+    else run(at + 1);
+  }
+
+  function start(step: MacroStep): void {
+    tell(step.id);
+    const entry = findStep(ground.allowed(call.by), step);
+    const args = argumentsOf(step, lookup, answers);
+    if (typeof args === 'string') stop(args);
+    else if (entry === undefined) stop(`There is no tool "${step.tool}" at present.`);
+    else {
+      const sink = new StepSink(call, { done: (said) => goOn(step, said), failed: stop });
+      current = ground.call(call.by, entry, args, `${idOf(call)}#${step.id}`, sink);
+    }
+  }
+
+  function goOn(step: MacroStep, said: StepAnswer): void {
+    if (isOver) return;
+    last = said;
+    answers.set(step.id, said);
+    done.push(step);
+    // A server that answers at once must not pile up the stack.
+    queueMicrotask(() => run(at + 1));
+  }
+
+  /** The caller hears of every step, where it wants to. */
+  function tell(message: string): void {
+    const token = call.token;
+    if (token === null) return;
+    const progress = {
+      progressToken: JSON.parse(token.toString()) as unknown,
+      progress: at,
+      total: steps.length,
+      message,
+    };
+    call.notify(notificationMessage('notifications/progress', toBytes(progress)));
+  }
+
+  function answer(): void {
+    try {
+      const result =
+        macro.output === null ? (last?.bytes ?? textResult('No step had to run.')) : outputOf(macro.output);
+      finish(() => call.result(result, 'legacy'));
+    } catch (error) {
+      const text = `The macro "${macro.name}" did all its steps, and cannot say what it was to: ${messageOf(error)}.`;
+      finish(() => call.fail(new GatewayError('macro_failed', text)));
+    }
+  }
+
+  function outputOf(output: Template): Buffer {
+    const value = fill(output, lookup) ?? '';
+    if (typeof value === 'string') return textResult(value);
+    const content = [{ type: 'text', text: JSON.stringify(value) }];
+    // Structured content is an object, in all revisions that have it.
+    return toBytes(
+      typeof value === 'object' && !Array.isArray(value) ? { content, structuredContent: value } : { content },
+    );
+  }
+
+  try {
+    input = inputOf(macro, params.arguments);
+    requireSteps(macro, ground.allowed(call.by));
+    const meta = params._meta as Record<string, unknown> | undefined;
+    if (meta?.[DRY_RUN] === true) finish(() => call.result(dryRun(macro, ground.allowed(call.by), lookup), 'legacy'));
+    else run(0);
+  } catch (error) {
+    finish(() => call.fail(toGatewayError(error)));
+  }
+  return {
+    cancel(reason) {
+      isOver = true;
+      clearTimeout(timer);
+      current?.cancel(reason);
+    },
+  };
+}
+
+function named({ id, tool }: MacroStep): string {
+  return `"${id}" (${tool})`;
+}
+
+function idOf({ message }: Call): string {
+  return isRequest(message) ? idText(message).replaceAll('"', '') : '';
+}
+
+function inputOf(macro: MacroConfig, args: unknown): unknown {
+  const checked = macro.check(args ?? {});
+  if ('value' in checked) return checked.value;
+  throw new GatewayError(
+    'arguments_invalid',
+    `The arguments of "${macro.name}" are wrong: ${checked.problem}. Nothing was done.`,
+  );
+}
+
+// Looking through ten thousand tools for every step would be felt.
+const indexes = new WeakMap<Catalog, ReadonlyMap<string, Entry>>();
+
+function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
+  const known = indexes.get(catalog);
+  if (known !== undefined) return known.get(tool);
+  const index = new Map([...catalog.entries.tool.values()].map((entry) => [canonicalName(entry), entry] as const));
+  indexes.set(catalog, index);
+  return index.get(tool);
+}
+
+/** Better nothing is done than half of it. */
+function requireSteps(macro: MacroConfig, catalog: Catalog): void {
+  const step = macro.steps.find((one) => findStep(catalog, one) === undefined);
+  if (step === undefined) return;
+  const text = `The macro "${macro.name}" cannot run: there is no tool "${step.tool}" at present. Nothing was done.`;
+  throw new GatewayError('source_unavailable', text);
+}
+
+function holds({ when }: MacroStep, lookup: (reference: Reference) => unknown): boolean {
+  if (when === null) return true;
+  const value = fill(when.value, lookup);
+  const isSo = when.equals === null ? isSomething(value) : plain(value) === plain(orNothing(when.equals, lookup));
+  return isSo !== when.negated;
+}
+
+/** What lacks a part is equal to nothing but nothing. */
+function orNothing(template: Template, lookup: (reference: Reference) => unknown): unknown {
+  try {
+    return fill(template, lookup);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSomething(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return Boolean(value) && value !== 'false';
+}
+
+function plain(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+/** The arguments, or what is missing: to leave out what a step was to answer with could do something else. */
+function argumentsOf(
+  step: MacroStep,
+  lookup: (reference: Reference) => unknown,
+  answers: ReadonlyMap<string, StepAnswer>,
+): object | string {
+  for (const reference of referencesIn(step.arguments)) {
+    const [name = ''] = reference.path;
+    const isMissing = reference.root === 'steps' && answers.has(name) && lookup(reference) === undefined;
+    if (isMissing && reference.otherwise === null)
+      return `There is nothing for \${${reference.text}}: ${has(answers.get(name)!)}.`;
+  }
+  try {
+    return fill(step.arguments, lookup) as object;
+  } catch (error) {
+    return `${messageOf(error)}.`;
+  }
+}
+
+function has({ value }: StepAnswer): string {
+  if (typeof value !== 'object' || value === null) return 'that step answered with a text';
+  return `that step answered with ${Object.keys(value).slice(0, 20).join(', ') || 'nothing'}`;
+}
+
+/** What would be called, and with which arguments, as far as that is known before anything has answered. */
+function dryRun(macro: MacroConfig, catalog: Catalog, lookup: (reference: Reference) => unknown): Buffer {
+  const isOpen = (template: Template) => referencesIn(template).some(({ root }) => root !== 'input');
+  const shown = (reference: Reference) => (reference.root === 'input' ? lookup(reference) : `\${${reference.text}}`);
+  const steps = macro.steps.map((step) => {
+    const isKnown =
+      step.when !== null && ![step.when.value, step.when.equals].some((one) => one !== null && isOpen(one));
+    const runs = step.when === null ? true : isKnown ? holds(step, lookup) : 'depends';
+    return { id: step.id, tool: findStep(catalog, step)?.name, runs, arguments: fill(step.arguments, shown) };
+  });
+  const value = { macro: macro.name, dryRun: true, steps };
+  return toBytes({ content: [{ type: 'text', text: JSON.stringify(value, null, 2) }], structuredContent: value });
+}

@@ -1,0 +1,89 @@
+/** One step of a macro: what its call answers, as a value that later steps can refer to. */
+import { GatewayError } from '../../base/errors.ts';
+import { ASKS, legacyResult } from '../../protocol/bridge.ts';
+import { join, type Parts } from '../../protocol/parts.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import type { Sink } from '../../sources/connection.ts';
+import { Relay } from '../forwarding-sink.ts';
+import { parseObject } from '../upstream-error.ts';
+
+/** What a step answered. */
+export interface StepAnswer {
+  /** The result as it came, in the form of the revisions with sessions. */
+  readonly bytes: Buffer;
+  /** Its structured content; else its text, read where that is JSON. */
+  readonly value: unknown;
+  readonly text: string;
+}
+
+export interface StepEnd {
+  done(answer: StepAnswer): void;
+  /** `why` is what the tool, its server or Toolgate says of it. */
+  failed(why: string): void;
+}
+
+/** Questions of a step go to whoever called the macro; what it says on the way does not. */
+export class StepSink extends Relay {
+  readonly end: StepEnd;
+
+  constructor(macro: Sink, end: StepEnd) {
+    super(macro);
+    this.end = end;
+  }
+
+  override get tasks(): boolean {
+    return false;
+  }
+
+  override get logLevel(): null {
+    return null;
+  }
+
+  override admit(): void {}
+
+  override notify(): void {}
+
+  override result(result: Parts, era: Era): void {
+    const answer = readAnswer(result, era);
+    if (typeof answer === 'string') this.end.failed(answer);
+    else this.end.done(answer);
+  }
+
+  override error(error: Buffer): void {
+    this.end.failed(String(parseObject(error).message));
+  }
+
+  override fail(error: GatewayError): void {
+    this.end.failed(error.message);
+  }
+}
+
+/** The answer, or why it is none. */
+function readAnswer(result: Parts, era: Era): StepAnswer | string {
+  const bytes = era === 'modern' ? legacyResult(result, false) : join(result);
+  if (bytes instanceof GatewayError) return bytes.message;
+  if (bytes === ASKS) return 'It asks something back in a way that a macro cannot pass on.';
+  const { content, structuredContent, isError, message } = parseObject(bytes);
+  if (content === undefined && structuredContent === undefined && typeof message === 'string') return message;
+  const text = textOf(content);
+  if (isError === true) return text === '' ? 'The tool says that it failed.' : text;
+  return { bytes, text, value: structuredContent ?? readText(text) };
+}
+
+function textOf(content: unknown): string {
+  const blocks = Array.isArray(content) ? (content as { type?: unknown; text?: unknown }[]) : [];
+  return blocks
+    .filter(({ type, text }) => type === 'text' && typeof text === 'string')
+    .map(({ text }) => text)
+    .join('\n');
+}
+
+/** Many tools write JSON into their text. */
+function readText(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,168 @@
+/** Requests that may start a task, and those about one: the client's ids on the one side, the server's on the other. */
+import { GatewayError } from '../../base/errors.ts';
+import { type Message, tokenOf } from '../../protocol/message.ts';
+import { encodeHeader } from '../../protocol/param-headers.ts';
+import { join, type Parts } from '../../protocol/parts.ts';
+import type { Question } from '../../protocol/question.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { rewriteRequest, type Target, type Wire } from '../../protocol/rewrite.ts';
+import { exchangeIds, isTask, startedTask } from '../../protocol/task.ts';
+import type { Request, Sink } from '../../sources/connection.ts';
+import { Call } from '../call.ts';
+import { Relay } from '../forwarding-sink.ts';
+import { taskUnknown } from './task-names.ts';
+
+/** From one side's ids to the other's. */
+export interface Exchange {
+  /** The server's id as the client knows it. */
+  out(id: string): string;
+  /** The client's id as the server knows it; what is none of ours stays as it is. */
+  back(id: string): string;
+}
+
+/** Exchanges the ids of tasks in all that passes to the client. */
+class TaskSink extends Relay {
+  readonly exchange: Exchange;
+
+  constructor(inner: Sink, exchange: Exchange) {
+    super(inner);
+    this.exchange = exchange;
+  }
+
+  override result(result: Parts, era: Era): void {
+    this.inner.result(exchangeIds(join(result), this.exchange.out), era);
+  }
+
+  override ask(question: Question): void {
+    const { out, back } = this.exchange;
+    const passed: Question = {
+      method: question.method,
+      params: question.params === null ? null : exchangeIds(question.params, out),
+      lasting: question.lasting,
+      answer: (result) => question.answer(exchangeIds(result, back)),
+      refuse: (error) => question.refuse(error),
+      withdrawn() {},
+    };
+    question.withdrawn = (reason) => passed.withdrawn(reason);
+    this.inner.ask(passed);
+  }
+}
+
+/** For a call to a modern server, which decides by itself whether to answer with a task. */
+export class MaybeTaskSink extends TaskSink {
+  readonly server: string;
+
+  constructor(inner: Sink, exchange: Exchange, server: string) {
+    super(inner, exchange);
+    this.server = server;
+  }
+
+  override result(result: Parts, era: Era): void {
+    if (era === 'legacy' || !isTask(result)) this.inner.result(result, era);
+    else if (this.tasks) super.result(result, era);
+    else
+      this.fail(
+        new GatewayError(
+          'source_broken',
+          `Server "${this.server}" answered with a task, which this client did not say it takes. Its result cannot be had.`,
+        ),
+      );
+  }
+}
+
+/** For a call that the client wants to be run as a task. `created` hears of the one that was started. */
+export class WantsTaskSink extends TaskSink {
+  readonly created: (id: string) => void;
+
+  constructor(inner: Sink, exchange: Exchange, created: (id: string) => void) {
+    super(inner, exchange);
+    this.created = created;
+  }
+
+  override result(result: Parts, era: Era): void {
+    const bytes = join(result);
+    const task = startedTask(bytes);
+    if (task !== null) this.created(task);
+    super.result(bytes, era);
+  }
+}
+
+/** A call that is to be run as a task. */
+export class TaskedCall extends Call {
+  /** The task lives in the process that it is started in. */
+  readonly pinned = true;
+  /** Progress comes long after the call is over, and must not be taken for that of a request on another connection. */
+  readonly progressToken = --lastToken;
+
+  override encode(id: number, era: Era): Wire {
+    return rewriteRequest(this.message, this, this.sink, id, era, this.progressToken);
+  }
+}
+
+/** Below all ids of requests. */
+let lastToken = 0;
+
+/** A request about a task, on its way to the server that has it. */
+export class TaskCall implements Request {
+  readonly pinned = true;
+  readonly client = null;
+  readonly message: Message;
+  readonly task: string;
+  readonly sink: Sink;
+  readonly timeout: number;
+
+  constructor(message: Message, task: string, sink: Sink, timeout: number) {
+    this.message = message;
+    this.task = task;
+    this.sink = sink;
+    // The answer to `tasks/result` comes when the task ends, however long that takes.
+    this.timeout = this.isForResult ? Number.POSITIVE_INFINITY : timeout;
+  }
+
+  get isForResult(): boolean {
+    return this.method === 'tasks/result';
+  }
+
+  get totalTimeout(): number {
+    return this.timeout;
+  }
+
+  get taskId(): string | null {
+    return this.isForResult ? this.task : null;
+  }
+
+  get method(): string {
+    return this.message.method;
+  }
+
+  get token(): Buffer | null {
+    return tokenOf(this.message);
+  }
+
+  encode(id: number, era: Era): Wire {
+    const { taskIdStart: start, taskIdEnd: end } = this.message;
+    const target: Target = { start, end, name: Buffer.from(JSON.stringify(this.task)).toString('latin1') };
+    return rewriteRequest(this.message, target, this.sink, id, era);
+  }
+
+  headers(): readonly string[] {
+    return ['mcp-method', this.method, 'mcp-name', encodeHeader(this.task)];
+  }
+
+  renew(): void {}
+}
+
+/** For a request about a task: a server that speaks another era by now has none that this client could know. */
+export class AboutTaskSink extends TaskSink {
+  readonly era: Era;
+
+  constructor(inner: Sink, exchange: Exchange, era: Era) {
+    super(inner, exchange);
+    this.era = era;
+  }
+
+  override result(result: Parts, era: Era): void {
+    if (era === this.era) super.result(result, era);
+    else this.fail(taskUnknown());
+  }
+}

@@ -1,0 +1,130 @@
+/** Hearing of tasks from a modern server, under a subscription of its own, so that others need not be opened anew for it. */
+import { NO_ABILITIES, TASKS_CAPABILITY } from '../../protocol/envelope.ts';
+import { decodeString, findMember, readElements, toBytes } from '../../protocol/json.ts';
+import type { Message } from '../../protocol/message.ts';
+import { CLIENT_CAPABILITIES } from '../../protocol/meta.ts';
+import { join } from '../../protocol/parts.ts';
+import { unanswerable } from '../../protocol/question.ts';
+import { readMessage } from '../../protocol/read.ts';
+import { requestMessage } from '../../protocol/rpc.ts';
+import { asNotified } from '../../protocol/task.ts';
+import { ownParams } from '../../sources/ask.ts';
+import { READS_AT_ONCE, type Request, type Sink, type Ticket } from '../../sources/connection.ts';
+import { keepListening, type Listening } from '../../sources/listening.ts';
+import type { Source } from '../../sources/source.ts';
+import { TaskCall } from './task-calls.ts';
+
+export interface TaskListening {
+  /** The tasks that the server agreed to tell of: none where it did not agree in time. */
+  readonly agreed: Promise<readonly string[]>;
+  stop(): void;
+}
+
+const METHOD = 'subscriptions/listen';
+
+/** Hears nothing. */
+const SILENT: Sink = {
+  ...NO_ABILITIES,
+  ...READS_AT_ONCE,
+  owner: {},
+  awaySince: null,
+  admit() {},
+  result() {},
+  error() {},
+  fail() {},
+  notify() {},
+  ask: ({ method, refuse }) => refuse(unanswerable(method, 'nobody called')),
+};
+
+/** `told` gets the parameters of each notification. */
+export function listenToTasks(
+  source: Source,
+  ids: readonly string[],
+  timeout: number,
+  told: (params: Buffer) => void,
+): TaskListening {
+  let ticket: Ticket | null = null;
+  let listening: Listening | null = null;
+  let isAgreed = false;
+  let agree: (ids: readonly string[]) => void = () => {};
+  const agreed = new Promise<readonly string[]>((resolve) => {
+    agree = resolve;
+  });
+  const late = setTimeout(give, timeout, []);
+  late.unref();
+
+  function give(tasks: readonly string[]): void {
+    clearTimeout(late);
+    agree(tasks);
+  }
+
+  function lost(): void {
+    give([]);
+    if (isAgreed) listening?.lost();
+  }
+
+  const sink: Sink = {
+    ...SILENT,
+    result: lost,
+    error: lost,
+    fail: lost,
+    notify(bytes) {
+      const message = readMessage(bytes);
+      if (message.method === 'notifications/tasks') told(bytes.subarray(message.paramsStart, message.paramsEnd));
+      else {
+        isAgreed = true;
+        give(readAgreed(message));
+        listening?.taken();
+      }
+    },
+  };
+  const params = { notifications: { taskIds: ids }, _meta: { [CLIENT_CAPABILITIES]: TASKS_CAPABILITY } };
+  const request: Request = {
+    method: METHOD,
+    encode: (id, era) => requestMessage(id, METHOD, ownParams(params, era)),
+    headers: () => ['mcp-method', METHOD],
+    renew() {},
+    token: null,
+    timeout: Number.POSITIVE_INFINITY,
+    totalTimeout: Number.POSITIVE_INFINITY,
+    sink,
+    client: null,
+    pinned: true,
+  };
+  const open = () => {
+    ticket = source.call(request);
+  };
+  // What became of them while nobody heard is asked for: who listens need not ask.
+  const missed = () => {
+    for (const id of ids) lookAt(source, id, timeout, told);
+  };
+  listening = keepListening(open, missed);
+  return {
+    agreed,
+    stop() {
+      listening.stop();
+      ticket?.cancel('nobody listens any more');
+    },
+  };
+}
+
+/** Tells of a task as it is now, if it is there. */
+function lookAt(source: Source, id: string, timeout: number, told: (params: Buffer) => void): void {
+  const method = 'tasks/get';
+  const message = readMessage(requestMessage(0, method, toBytes({ taskId: id })));
+  const sink: Sink = {
+    ...SILENT,
+    capabilities: JSON.stringify(TASKS_CAPABILITY),
+    result: (result) => told(asNotified(join(result))),
+  };
+  source.call(new TaskCall(message, id, sink, timeout));
+}
+
+function readAgreed({ bytes, paramsStart, paramsEnd }: Message): string[] {
+  const filter = findMember(bytes, 'notifications', paramsStart, paramsEnd);
+  const ids = filter === null ? null : findMember(bytes, 'taskIds', filter.start, filter.end);
+  const elements = ids === null ? null : readElements(bytes, ids.start, ids.end);
+  return (elements ?? [])
+    .filter(({ start }) => bytes[start] === 0x22)
+    .map(({ start, end }) => decodeString(bytes, start, end));
+}

@@ -1,0 +1,234 @@
+/**
+ * Tasks: work that goes on after the answer to its call. They pass between a client and a server of the same era, never
+ * from one era to the other, whose tasks have nothing in common but the word. Servers keep them; what is kept here is
+ * which agent started which, because the earlier era lists them and tells of them unasked.
+ */
+
+import { GatewayError } from '../../base/errors.ts';
+import type { ServerConfig } from '../../config/config.ts';
+import { findMember, readElements, splice } from '../../protocol/json.ts';
+import type { Message } from '../../protocol/message.ts';
+import { readProgress } from '../../protocol/progress.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { notificationMessage } from '../../protocol/rpc.ts';
+import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
+import { ask } from '../../sources/ask.ts';
+import type { Sink, Ticket } from '../../sources/connection.ts';
+import { nextCursor } from '../../sources/listing.ts';
+import type { Source } from '../../sources/source.ts';
+import { Call } from '../call.ts';
+import { AboutTaskSink, type Exchange, MaybeTaskSink, TaskCall, TaskedCall, WantsTaskSink } from './task-calls.ts';
+import { listenToTasks } from './task-listening.ts';
+import { createTaskNames, type TaskName, taskUnknown } from './task-names.ts';
+
+export interface McpTasks {
+  /** A call whose answer may be a task, with that seen to. */
+  attend(call: Call): Call;
+  /** A request about a task of this agent. */
+  call(agent: string, era: Era, message: Message, sink: Sink): Ticket;
+  /** The result of `tasks/list`: what the agent started and its servers still know. */
+  list(agent: string): Promise<Buffer>;
+  /** `hear` gets the parameters of each notification about one of these tasks. */
+  listen(agent: string, ids: readonly string[], hear: (params: Buffer) => void): Promise<TaskSubscription>;
+  /** A client with a session hears of the tasks that it starts. */
+  join(owner: object, tell: (message: Buffer) => void): void;
+  leave(owner: object): void;
+  /** What a server of the earlier era says of a task, or of its progress. */
+  told(sourceId: number | undefined, message: Message): void;
+}
+
+export interface TaskSubscription {
+  /** Those of the tasks that their servers tell of. */
+  readonly ids: readonly string[];
+  stop(): void;
+}
+
+interface Started extends TaskName {
+  readonly agent: string;
+  /** Who hears of it, for as long as it is there. */
+  readonly owner: WeakRef<object>;
+  /** Under which token the server tells of progress, and the client wants to hear of it. */
+  readonly progressToken: number;
+  readonly token: Buffer | null;
+}
+
+type Find = (sourceId: number) => { readonly source: Source; readonly config: ServerConfig } | undefined;
+
+/** Of how many tasks an agent hears, and can list; the oldest are forgotten first. They can be asked for all the same. */
+const MOST_STARTED = 1_000;
+/** Of how many agents that is kept; tokens may name any number of them. */
+const MOST_OWNERS = 4_096;
+const MOST_PAGES = 100;
+/** Stands for an owner that is gone. */
+const NOBODY = {};
+
+export function createMcpTasks(find: Find): McpTasks {
+  const names = createTaskNames();
+  const listeners = new WeakMap<object, (message: Buffer) => void>();
+  /** From agent to what it started, by server and id. */
+  const started = new Map<string, Map<string, Started>>();
+  const byToken = new Map<number, Started>();
+
+  function exchangeFor(sourceId: number, agent: string, era: Era): Exchange {
+    return {
+      out: (id) => names.close({ sourceId, id }, agent, era),
+      back(id) {
+        const task = names.open(id, agent, era);
+        return task === null || task.sourceId !== sourceId ? id : task.id;
+      },
+    };
+  }
+
+  function note(task: Started): void {
+    const own = started.get(task.agent) ?? new Map<string, Started>();
+    if (own.size === 0 && started.size >= MOST_OWNERS) forgetOldest();
+    started.set(task.agent, own.set(keyOf(task), task));
+    byToken.set(task.progressToken, task);
+    if (own.size <= MOST_STARTED) return;
+    const [key, oldest] = own.entries().next().value!;
+    own.delete(key);
+    byToken.delete(oldest.progressToken);
+  }
+
+  function forgetOldest(): void {
+    const [agent, own] = started.entries().next().value!;
+    started.delete(agent);
+    for (const { progressToken } of own.values()) byToken.delete(progressToken);
+  }
+
+  function tell({ sourceId, agent, owner }: Started, method: string, params: Buffer): void {
+    const listener = listeners.get(owner.deref() ?? NOBODY);
+    listener?.(notificationMessage(method, exchangeIds(params, exchangeFor(sourceId, agent, 'legacy').out)));
+  }
+
+  function tellProgress(sourceId: number, message: Message): void {
+    const { bytes, method, paramsStart, paramsEnd } = message;
+    const progress = readProgress(message);
+    const task = progress === null ? undefined : byToken.get(progress.token);
+    if (progress === null || task?.sourceId !== sourceId || task.token === null) return;
+    const at = { start: progress.start - paramsStart, end: progress.end - paramsStart };
+    tell(task, method, splice(bytes.subarray(paramsStart, paramsEnd), at, task.token));
+  }
+
+  function tellStatus(sourceId: number, message: Message): void {
+    const { bytes, method, paramsStart, paramsEnd } = message;
+    const key = keyOf({ sourceId, id: taskIdOf(message) ?? '' });
+    for (const own of started.values()) {
+      const task = own.get(key);
+      if (task !== undefined) tell(task, method, bytes.subarray(paramsStart, paramsEnd));
+    }
+  }
+
+  function open(text: string | null, agent: string, era: Era) {
+    const task = text === null ? null : names.open(text, agent, era);
+    const slot = task === null ? undefined : find(task.sourceId);
+    return task === null || slot === undefined ? null : { ...slot, task };
+  }
+
+  /** The tasks of this agent on one server, as it lists them; none where it cannot be asked. */
+  async function listOf(agent: string, sourceId: number, own: Map<string, Started>): Promise<Buffer[]> {
+    const slot = find(sourceId);
+    // One that is not running would be started only to say that it has none.
+    if (slot === undefined || !slot.source.tasks.lists || slot.source.status().state !== 'up') return [];
+    const { out } = exchangeFor(sourceId, agent, 'legacy');
+    try {
+      const all = await listAll(slot.source, slot.config.timeout);
+      const known = all.filter((task) => own.has(keyOf({ sourceId, id: idIn(task) ?? '' })));
+      return known.map((task) => exchangeIds(task, out));
+    } catch {
+      return [];
+    }
+  }
+
+  return {
+    attend(call) {
+      const { message, entry, name, start, end, inner: sink, by } = call;
+      const agent = by.principal;
+      if (message.method !== 'tools/call') return call;
+      const { sourceId, sourceKey } = entry;
+      if (message.taskStart < 0) {
+        const attended = new MaybeTaskSink(sink, exchangeFor(sourceId, agent, 'modern'), sourceKey);
+        return call.followed(new Call(message, entry, name, start, end, attended, by));
+      }
+      const owner = new WeakRef(sink.owner);
+      const created = (id: string) =>
+        note({ sourceId, id, agent, owner, progressToken: tasked.progressToken, token: tasked.token });
+      const attended = new WantsTaskSink(sink, exchangeFor(sourceId, agent, 'legacy'), created);
+      const tasked = call.followed(new TaskedCall(message, entry, name, start, end, attended, by));
+      return tasked;
+    },
+    call(agent, era, message, sink) {
+      const text = taskIdOf(message);
+      if (text === null)
+        throw new GatewayError('params_invalid', `${message.method} needs a string "taskId" in its parameters.`);
+      const found = open(text, agent, era);
+      if (found === null) throw taskUnknown();
+      const { source, config, task } = found;
+      const about = new AboutTaskSink(sink, exchangeFor(task.sourceId, agent, era), era);
+      return source.call(new TaskCall(message, task.id, about, config.timeout));
+    },
+    async list(agent) {
+      const own = started.get(agent) ?? new Map<string, Started>();
+      const sources = new Set([...own.values()].map(({ sourceId }) => sourceId));
+      const lists = await Promise.all([...sources].map((sourceId) => listOf(agent, sourceId, own)));
+      return writeList(lists.flat());
+    },
+    async listen(agent, ids, hear) {
+      const found = ids.flatMap((id) => open(id, agent, 'modern') ?? []).filter(({ source }) => source.tasks.starts);
+      const subscriptions = [...new Set(found.map(({ source }) => source))].map((source) => {
+        const tasks = found.filter((one) => one.source === source);
+        const { config, task } = tasks[0]!;
+        const { out } = exchangeFor(task.sourceId, agent, 'modern');
+        const wanted = tasks.map(({ task }) => task.id);
+        const subscription = listenToTasks(source, wanted, config.timeout, (params) => hear(exchangeIds(params, out)));
+        const agreed = subscription.agreed.then((ids) => wanted.filter((id) => ids.includes(id)).map(out));
+        return { stop: subscription.stop, agreed };
+      });
+      return {
+        ids: (await Promise.all(subscriptions.map(({ agreed }) => agreed))).flat(),
+        stop() {
+          for (const { stop } of subscriptions) stop();
+        },
+      };
+    },
+    join(owner, tell) {
+      listeners.set(owner, tell);
+    },
+    leave(owner) {
+      listeners.delete(owner);
+    },
+    told(sourceId, message) {
+      if (sourceId === undefined) return;
+      if (message.method === 'notifications/progress') tellProgress(sourceId, message);
+      else tellStatus(sourceId, message);
+    },
+  };
+}
+
+function keyOf({ sourceId, id }: TaskName): string {
+  return `${sourceId} ${id}`;
+}
+
+async function listAll(source: Source, timeout: number): Promise<Buffer[]> {
+  const tasks: Buffer[] = [];
+  let cursor: string | null = null;
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const result: Buffer = await ask(
+      { request: source.call },
+      'tasks/list',
+      cursor === null ? {} : { cursor },
+      timeout,
+    );
+    const list = findMember(result, 'tasks');
+    const elements = list === null ? null : readElements(result, list.start, list.end);
+    tasks.push(...(elements ?? []).map(({ start, end }) => result.subarray(start, end)));
+    cursor = nextCursor(result);
+    if (cursor === null) break;
+  }
+  return tasks;
+}
+
+function writeList(tasks: readonly Buffer[]): Buffer {
+  const parts = tasks.flatMap((task, index) => (index === 0 ? [task] : [Buffer.from(','), task]));
+  return Buffer.concat([Buffer.from('{"tasks":['), ...parts, Buffer.from(']}')]);
+}

@@ -1,0 +1,168 @@
+/** Tokens of an identity provider: whether one is good here, and whom it speaks of. */
+import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
+import { GatewayError } from '../../../base/errors.ts';
+import { matchesPattern } from '../../../base/pattern.ts';
+import type { JwtConfig } from '../../../config/config.ts';
+import { createIssuerKeys } from './issuer.ts';
+
+export interface Bearer {
+  readonly agent: string;
+  /** Issuer, subject and client: nobody else has all three. */
+  readonly principal: string;
+  readonly expires: number;
+}
+
+/** Why a token is not taken; `description` is for its client and says nothing of what is in it. */
+export class TokenRefused extends Error {
+  override readonly name = 'TokenRefused';
+  readonly kind: 'invalid' | 'scope' | 'agent';
+  readonly description: string;
+
+  constructor(kind: TokenRefused['kind'], description: string) {
+    super(description);
+    this.kind = kind;
+    this.description = description;
+  }
+}
+
+/** Rejects with TokenRefused, or with a GatewayError where the keys cannot be had. */
+export type JwtVerifier = (token: string) => Promise<Bearer>;
+
+const MOST_CHARACTERS = 8 * 1024;
+const MOST_NAME = 256;
+/** What would let a token bring its own key, or ask for rules that we do not know. */
+const KEYS_OF_ITS_OWN = ['jku', 'x5u', 'jwk', 'x5c', 'crit'];
+const TYPES = ['jwt', 'at+jwt', 'application/at+jwt'];
+/** Names that stand for somebody else: not to be had by being called so elsewhere. */
+const OURS = ['default', 'anonymous'];
+
+/** Whether a token has the form of a JWT. */
+export function isJwt(token: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
+}
+
+/** `resource` is asked each time: the port may not be known yet. */
+export function createJwtVerifier(
+  config: JwtConfig,
+  resource: () => string,
+  note: (message: string) => void,
+): JwtVerifier {
+  const issuer = createIssuerKeys(config, note);
+  // Only who uses it loads it.
+  const loading = import('jose');
+  loading.catch(() => {});
+  /** Made once for the keys it is of, because they are imported into it. */
+  let set: { readonly keys: readonly JWK[] | null; readonly find: JWTVerifyGetKey<CryptoKey> | null } = {
+    keys: null,
+    find: null,
+  };
+
+  return async (token) => {
+    if (token.length > MOST_CHARACTERS) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
+    const { jwtVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, errors } = await loading;
+    // Before anything is fetched or computed for it.
+    const header = attempt(() => decodeProtectedHeader(token));
+    const claims = attempt(() => decodeJwt(token));
+    checkHeader(header as JWTHeaderParameters, config);
+    if (claims.iss !== config.issuer) throw new TokenRefused('invalid', 'The token is of another issuer');
+
+    const setOf = (keys: readonly JWK[]) => {
+      if (set.keys !== keys) set = { keys, find: createLocalJWKSet({ keys: [...keys] }) };
+      return set.find!;
+    };
+    const find: JWTVerifyGetKey<CryptoKey> = async (wanted, input) => {
+      const keys = await issuer.keys();
+      try {
+        return await setOf(keys)(wanted, input);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || !(await issuer.renew())) throw error;
+        return setOf(await issuer.keys())(wanted, input);
+      }
+    };
+    try {
+      const { payload } = await jwtVerify(token, find, {
+        issuer: config.issuer,
+        audience: [...(config.audience ?? [resource()])],
+        algorithms: [...config.algorithms],
+        clockTolerance: config.clockSkew / 1000,
+        requiredClaims: ['exp'],
+      });
+      return readBearer(payload, config);
+    } catch (error) {
+      if (error instanceof TokenRefused || error instanceof GatewayError) throw error;
+      throw new TokenRefused('invalid', describe(error));
+    }
+  };
+}
+
+function attempt<T>(decode: () => T): T {
+  try {
+    return decode();
+  } catch {
+    throw new TokenRefused('invalid', 'The token is no JWT');
+  }
+}
+
+function checkHeader(header: JWTHeaderParameters, { algorithms }: JwtConfig): void {
+  if (!algorithms.includes(header.alg))
+    throw new TokenRefused('invalid', 'The token is signed in a way not allowed here');
+  if (KEYS_OF_ITS_OWN.some((name) => Object.hasOwn(header, name)))
+    throw new TokenRefused('invalid', 'The token has a header parameter not allowed here');
+  if (header.typ !== undefined && !TYPES.includes(String(header.typ).toLowerCase()))
+    throw new TokenRefused('invalid', 'The token is of another type');
+}
+
+/** In words of our own: those of the library may repeat what is in the token. */
+function describe(error: unknown): string {
+  const { code, claim } = error as { code?: unknown; claim?: unknown };
+  if (code === 'ERR_JWT_EXPIRED') return 'The token has expired';
+  if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') {
+    if (claim === 'aud') return 'The token is for another resource';
+    if (claim === 'nbf') return 'The token is not good yet';
+    if (claim === 'exp') return 'The token has no time at which it expires';
+    return `The claim ${String(claim)} is not as it should be`;
+  }
+  if (code === 'ERR_JWKS_NO_MATCHING_KEY') return 'The token is signed with an unknown key';
+  if (code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS') return 'The token does not say with which key it is signed';
+  if (code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') return 'The signature of the token is wrong';
+  return 'The token cannot be used';
+}
+
+function readBearer(payload: JWTPayload, config: JwtConfig): Bearer {
+  const { sub = '', exp } = payload;
+  const client = payload.client_id ?? payload.azp ?? '';
+  if (typeof sub !== 'string' || typeof client !== 'string' || sub + client === '')
+    throw new TokenRefused('invalid', 'The token does not say whose it is');
+  const granted = scopesOf(payload);
+  if (config.requiredScopes.some((scope) => !granted.has(scope)))
+    throw new TokenRefused('scope', 'The token lacks a scope');
+  return {
+    agent: agentOf(payload, config),
+    principal: JSON.stringify([config.issuer, sub, client]),
+    expires: exp! * 1000 + config.clockSkew,
+  };
+}
+
+/** `scope` as RFC 9068 has it, or `scp` as some providers do. */
+function scopesOf({ scope, scp }: JWTPayload): Set<string> {
+  const lists = [scope, scp].map((value) => {
+    if (typeof value === 'string') return value.split(' ');
+    return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  });
+  return new Set(lists.flat());
+}
+
+function agentOf(payload: JWTPayload, { agentClaim, agents }: JwtConfig): string {
+  const claim = Object.hasOwn(payload, agentClaim) ? payload[agentClaim] : undefined;
+  const values = (Array.isArray(claim) ? claim : [claim]).filter((value): value is string => typeof value === 'string');
+  if (agents !== null) {
+    const found = agents.find((one) => values.some((value) => matchesPattern(one.claim, value)));
+    if (found === undefined) throw new TokenRefused('agent', 'The token is of nobody that is let in here');
+    return found.agent;
+  }
+  const [name] = values;
+  if (values.length !== 1 || name === undefined || name === '' || name.length > MOST_NAME || /\p{Cc}/u.test(name))
+    throw new TokenRefused('agent', 'The token names no agent');
+  if (OURS.includes(name)) throw new TokenRefused('agent', 'The token names an agent that is not let in this way');
+  return name;
+}

@@ -1,0 +1,116 @@
+/**
+ * The tokens that are good here and whose they are: that of BEARER_TOKEN, those of the configuration, and those of
+ * `toolgate agents`, whose file is watched. They are known by their hashes only.
+ */
+
+import { messageOf } from '../../../base/errors.ts';
+import { sha256 } from '../../../config/identity.ts';
+import { watchConfig } from '../../../config/watch.ts';
+import type { Gateway } from '../../../gateway/types.ts';
+import { type Agent, openAgentStore } from '../../../store/agents.ts';
+import type { Credential } from '../../credential.ts';
+
+export interface KnownToken {
+  readonly agent: string;
+  /** Whether it is that of BEARER_TOKEN, which has no name of its own. */
+  readonly isCommon: boolean;
+  readonly pass: Credential;
+}
+
+export interface Tokens {
+  /** Whether there are any, or were, or a file that may have some: then nobody gets in without. */
+  readonly areWanted: boolean;
+  find(token: string): KnownToken | undefined;
+  /** Calls it when tokens were added, replaced or taken back. */
+  whenChanged(changed: () => void): void;
+  /** The configuration has been replaced. */
+  rebuild(): void;
+  close(): void;
+}
+
+/** Rejects where the file of the agents makes no sense. */
+export async function openTokens(gateway: Gateway, common: string | null): Promise<Tokens> {
+  const store = openAgentStore(gateway.config.dataDir);
+  let saved: readonly Agent[] | null = null;
+  let last = Promise.resolve();
+  // Watched before it is read, so that nothing is missed in between; one reading after the other.
+  const watcher = watchConfig(
+    store.file,
+    () => {
+      last = last.then(reread);
+    },
+    true,
+  );
+  last = store.read().then((agents) => {
+    saved = agents;
+  });
+  await last.catch((error: unknown) => {
+    watcher.close();
+    throw error;
+  });
+  let changed = () => {};
+  let known = new Map<string, KnownToken>();
+  // What was once closed does not open because the last token is gone: only a new start decides that.
+  let areWanted = false;
+  rebuild();
+
+  async function reread(): Promise<void> {
+    const before = saved;
+    try {
+      saved = await store.read();
+    } catch (error) {
+      gateway.events.emit('note', {
+        source: 'agents',
+        message: `${messageOf(error)} Until then nothing of it changes.`,
+      });
+      return;
+    }
+    rebuild();
+    tellOf(before ?? [], saved ?? []);
+    changed();
+  }
+
+  function rebuild(): void {
+    const next = new Map<string, KnownToken>();
+    const add = (hash: string, agent: string, expires: number | null, isCommon: boolean) => {
+      if (next.has(hash)) return;
+      const old = known.get(hash);
+      const isSame = old?.agent === agent && old.isCommon === isCommon;
+      if (isSame) old.pass.expires = expires;
+      next.set(hash, isSame ? old : { agent, isCommon, pass: { expires, revocation: { isRevoked: false } } });
+    };
+    if (common !== null) add(sha256(common), 'default', null, true);
+    for (const { name, tokens } of gateway.config.agents) for (const hash of tokens) add(hash, name, null, false);
+    for (const { name, tokens } of saved ?? [])
+      for (const token of tokens)
+        add(token.sha256, name, token.expires === null ? null : Date.parse(token.expires), false);
+    for (const [hash, old] of known) if (next.get(hash) !== old) old.pass.revocation.isRevoked = true;
+    known = next;
+    areWanted ||= known.size > 0 || saved !== null;
+  }
+
+  function tellOf(before: readonly Agent[], after: readonly Agent[]): void {
+    // Whoever changed the file did not say who they are.
+    const tell = (act: string, detail: string) => gateway.events.emit('admin', { act, agent: '', detail });
+    const earlier = new Map(before.map((agent) => [agent.name, agent]));
+    for (const agent of after) {
+      const old = earlier.get(agent.name);
+      earlier.delete(agent.name);
+      if (old === undefined) tell('agent_added', agent.name);
+      else if (JSON.stringify(old.tokens) !== JSON.stringify(agent.tokens)) tell('agent_rotated', agent.name);
+    }
+    for (const name of earlier.keys()) tell('agent_revoked', name);
+  }
+
+  return {
+    get areWanted() {
+      return areWanted;
+    },
+    find: (token) => known.get(sha256(token)),
+    whenChanged(then) {
+      changed = then;
+    },
+    rebuild,
+    close: () => watcher.close(),
+  };
+}

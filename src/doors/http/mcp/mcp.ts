@@ -1,0 +1,185 @@
+/** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../../base/errors.ts';
+import type { Gateway } from '../../../gateway/types.ts';
+import { isRequest, type Message, parseParams } from '../../../protocol/message.ts';
+import { readBatch } from '../../../protocol/read.ts';
+import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../../protocol/revisions.ts';
+import { readOverHttp } from '../../../protocol/trace.ts';
+import { requireNotRevoked } from '../../credential.ts';
+import { deliver } from '../../peer.ts';
+import type { Visitor } from '../auth/visitor.ts';
+import type { Backpressure } from './backpressure.ts';
+import { createBodyReader, Post } from './body.ts';
+import { HttpExchange } from './exchange.ts';
+import { createPlainExchange } from './plain.ts';
+import { mayStream, requireJson, requireStreamReader, requireVersion } from './rules.ts';
+import type { Session, Sessions } from './sessions.ts';
+import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
+
+/** Answers one POST, GET or DELETE to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
+export type McpHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  visitor: Visitor,
+  headers: readonly string[],
+) => void;
+
+export function createMcpHandler(
+  gateway: Gateway,
+  sessions: Sessions,
+  stateless: Stateless,
+  unread: Backpressure,
+  fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
+): McpHandler {
+  const readBody = createBodyReader(
+    () => gateway.config.limits.body,
+    (post, body) => {
+      try {
+        if (body instanceof GatewayError) throw body;
+        requireNotRevoked(post.visitor.credential);
+        receive(body, post);
+      } catch (failure) {
+        fail(post.response, failure, post.headers);
+      }
+    },
+  );
+
+  function receive(body: Buffer, { request, response, visitor, headers }: Post): void {
+    const { depth } = gateway.config.limits;
+    const batch = readBatch(body);
+    if (batch !== null) {
+      if (isModernHeader(request.headers)) throw batchRefused();
+      const session = findSession(request, visitor);
+      const messages = batch.map((part) => readOverHttp(part, depth, request.headers));
+      receiveBatch(session, messages, request, response, headers);
+      return;
+    }
+    const message = readOverHttp(body, depth, request.headers);
+    if (isStateless(message, request.headers)) {
+      mayStream(request.headers, LATEST_REVISION);
+      stateless.receive(message, request, response, visitor, headers);
+    } else if (message.method === 'initialize') {
+      initialize(message, request, response, visitor, headers);
+    } else {
+      receiveOne(findSession(request, visitor), message, request, response, headers);
+    }
+  }
+
+  function receiveOne(
+    session: Session,
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): void {
+    const streams = mayStream(request.headers, session.peer.revision!);
+    if (!isRequest(message)) {
+      session.peer.accept(message);
+      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      return;
+    }
+    const exchange = streams
+      ? new HttpExchange(response, headers, unread, session.log)
+      : createPlainExchange(response, headers, unread, session, null);
+    if (session.peer.isInitialized || message.method === 'ping') {
+      session.peer.request(message, exchange);
+      return;
+    }
+    session.whenInitialized(
+      () => session.peer.request(message, exchange),
+      () => fail(response, uninitialized(message.method), headers),
+    );
+  }
+
+  function initialize(
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    visitor: Visitor,
+    headers: readonly string[],
+  ): void {
+    if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
+    const { revisions } = gateway.config;
+    requireVersion(request.headers, null, revisions);
+    mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
+    const session = sessions.open(visitor);
+    // The answer is there at once: it is never a stream.
+    session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers], unread, null));
+    const { revision } = session.peer;
+    // Refused: nobody will come back for it.
+    if (revision === null) sessions.end(session);
+    else session.log.primes = readsEmptyEvents(revision);
+  }
+
+  function receiveBatch(
+    session: Session,
+    messages: readonly Message[],
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): void {
+    const { peer, log } = session;
+    if (!allowsBatch(peer.revision!)) throw batchRefused();
+    const streams = mayStream(request.headers, peer.revision!);
+    const expected = messages.filter(isRequest).length;
+    if (expected === 0) {
+      for (const message of messages) peer.accept(message);
+      response.writeHead(202, [...headers, 'content-length', '0']).end();
+      return;
+    }
+    const goOn = () => {
+      const exchange = streams
+        ? new HttpExchange(response, headers, unread, log, null, expected)
+        : createPlainExchange(response, headers, unread, session, expected);
+      for (const message of messages) deliver(peer, message, () => exchange);
+    };
+    const first = messages.find((message) => isRequest(message) && message.method !== 'ping');
+    if (first === undefined || messages.some(({ method }) => method === 'notifications/initialized')) goOn();
+    else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
+  }
+
+  function findSession({ headers }: IncomingMessage, visitor: Visitor): Session {
+    const id = headers['mcp-session-id'];
+    if (typeof id !== 'string') {
+      throw new GatewayError(
+        'session_missing',
+        'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
+      );
+    }
+    const session = sessions.find(id, visitor);
+    requireVersion(headers, session.peer.revision, gateway.config.revisions);
+    return session;
+  }
+
+  return (request, response, visitor, headers) => {
+    if (request.method !== 'POST' && isModernHeader(request.headers))
+      throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
+    switch (request.method) {
+      case 'POST':
+        requireJson(request.headers);
+        readBody(new Post(request, response, visitor, headers));
+        return;
+      case 'GET': {
+        requireStreamReader(request.headers);
+        const lastEventId = request.headers['last-event-id'];
+        findSession(request, visitor).listen(response, headers, lastEventId as string | undefined);
+        return;
+      }
+      default:
+        sessions.end(findSession(request, visitor));
+        response.writeHead(204, [...headers]).end();
+    }
+  };
+}
+
+function batchRefused(): GatewayError {
+  return new GatewayError(
+    'request_invalid',
+    'A batch is not allowed in this revision of the protocol; send one message at a time.',
+  );
+}
+
+function uninitialized(method: string): GatewayError {
+  return new GatewayError('not_initialized', `Send "notifications/initialized" before "${method}".`);
+}

@@ -1,0 +1,139 @@
+/** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../../base/errors.ts';
+import type { Gateway } from '../../../gateway/types.ts';
+import { modernErrorObject } from '../../../protocol/bridge.ts';
+import {
+  type ClientAbilities,
+  claimedRevision,
+  readAbilities,
+  requireEnvelope,
+  requireModern,
+} from '../../../protocol/envelope.ts';
+import { claimsRevision, idText, isRequest, isResponse, type Message } from '../../../protocol/message.ts';
+import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../../../protocol/param-headers.ts';
+import { isModern, MODERN_REVISION } from '../../../protocol/revisions.ts';
+import { errorReply } from '../../../protocol/rpc.ts';
+import type { Visitor } from '../auth/visitor.ts';
+import { requireNamespace } from '../namespace.ts';
+import type { Backpressure } from './backpressure.ts';
+import { cancelOnClose } from './cancel-on-close.ts';
+import { HttpExchange, sendReply } from './exchange.ts';
+import { createModernPeers } from './modern-peers.ts';
+import type { Memory } from './sessionless.ts';
+
+export interface Stateless {
+  receive(
+    message: Message,
+    request: IncomingMessage,
+    response: ServerResponse,
+    visitor: Visitor,
+    headers: readonly string[],
+  ): void;
+  /** Requests whose clients wait for the answers. */
+  readonly awaited: number;
+  keepAlive(): void;
+  /** Ends what is under way for those whose credentials were taken back. */
+  turnOut(): void;
+  close(): void;
+}
+
+/** Whether the header names a revision without sessions. */
+export function isModernHeader(headers: Headers): boolean {
+  const version = headers['mcp-protocol-version'];
+  return version === MODERN_REVISION || (typeof version === 'string' && isModern(version));
+}
+
+/** Whether a message belongs here. Its body decides; the header only for what has no envelope. */
+export function isStateless(message: Message, headers: Headers): boolean {
+  if (!claimsRevision(message)) return isModernHeader(headers);
+  return message.method !== 'initialize' || isModernHeader(headers);
+}
+
+export function createStateless(gateway: Gateway, unread: Backpressure, memory?: Memory): Stateless {
+  const peers = createModernPeers(gateway, memory);
+
+  return {
+    get awaited() {
+      let sum = 0;
+      for (const peer of peers.all) sum += peer.awaited;
+      return sum;
+    },
+    receive(message, request, response, visitor, headers) {
+      let audience: ClientAbilities | null;
+      try {
+        audience = check(message, request.headers, gateway.config.revisions);
+        if (audience !== null) requireNamespace(gateway, visitor);
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+        const id = isRequest(message) ? idText(message) : null;
+        sendReply(response, error.httpStatus, errorReply(id, modernErrorObject(error)), headers);
+        return;
+      }
+      if (audience === null) {
+        response.writeHead(202, [...headers, 'content-length', '0']).end();
+        return;
+      }
+      const answer = peers
+        .of(visitor)
+        .request(
+          message,
+          audience,
+          new HttpExchange(response, headers, unread, null, visitor.credential),
+          request.headers,
+        );
+      // Over already: nothing to cancel.
+      if (answer.place < 0) return;
+      cancelOnClose(response, answer);
+    },
+    keepAlive() {
+      const now = Date.now();
+      peers.sweep(now);
+      for (const peer of peers.all) peer.keepAlive(now);
+    },
+    turnOut() {
+      for (const peer of peers.all) peer.turnOut();
+    },
+    close() {
+      for (const peer of peers.all) peer.close();
+    },
+  };
+}
+
+/**
+ * Throws at the first thing that is wrong, in the order that the specification's own tests expect. Null for a notification,
+ * which says nothing that would have to be done.
+ */
+function check(message: Message, headers: Headers, spoken: readonly string[]): ClientAbilities | null {
+  if (isResponse(message))
+    throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
+  if (!isRequest(message)) {
+    if (claimsRevision(message)) requireModern(claimedRevision(message), spoken);
+    return null;
+  }
+  if (!claimsRevision(message)) requireEnvelope(message);
+  const audience = readAbilities(message);
+  const version = headers['mcp-protocol-version'];
+  const claimed = claimedRevision(message);
+  if (version !== undefined && version !== claimed)
+    throw mismatch(`MCP-Protocol-Version is not the revision "${claimed}" that the body names`);
+  requireModern(claimed, spoken);
+  if (version === undefined) throw mismatch('the header MCP-Protocol-Version is missing');
+  checkMethodHeader(headers, message.method);
+  switch (message.method) {
+    case 'tools/call':
+    case 'prompts/get':
+      checkNameHeader(headers, message, message.nameStart, message.nameEnd);
+      break;
+    case 'resources/read':
+      checkNameHeader(headers, message, message.uriStart, message.uriEnd);
+      break;
+    case 'tasks/get':
+    case 'tasks/update':
+    case 'tasks/cancel':
+      checkNameHeader(headers, message, message.taskIdStart, message.taskIdEnd);
+      break;
+    default:
+  }
+  return audience;
+}

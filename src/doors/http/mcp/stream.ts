@@ -1,0 +1,242 @@
+/**
+ * Streams of events. In a session they outlive the connection that they are written to: every event has an id, the last ones
+ * are kept for a while, and a client that comes back with the id of the last one it saw gets those after it.
+ */
+import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../../../base/errors.ts';
+import { oneLine } from '../../../protocol/json.ts';
+import { partsOnOneLine } from '../../../protocol/parts.ts';
+import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
+import { SSE_DATA, SSE_END, SSE_KEEPALIVE } from '../../../protocol/sse.ts';
+import { SLOW } from '../../answer.ts';
+import type { Backpressure } from './backpressure.ts';
+
+/** How long events are kept. */
+const KEPT = 5 * 60_000;
+
+/** A stream that answers a request ends with the answer; one that stands is there for what is said unasked. */
+export type StreamKind = 'answer' | 'standing';
+const LETTERS: Readonly<Record<StreamKind, string>> = { answer: 'a', standing: 's' };
+
+export class EventStream {
+  /** Null while the client is away. */
+  response: ServerResponse | null = null;
+  readonly unread: Backpressure;
+  /** What its events are known by; null where nobody can come back for them. */
+  readonly name: string | null;
+  readonly kind: StreamKind;
+  readonly log: StreamLog | null;
+  count = 0;
+  /** Events of it that are kept. */
+  kept = 0;
+  isOver = false;
+
+  constructor(unread: Backpressure, kind: StreamKind, log: StreamLog | null) {
+    this.unread = unread;
+    this.kind = kind;
+    this.log = log;
+    this.name = log === null ? null : `${LETTERS[kind]}${++log.last}`;
+  }
+
+  get isOpen(): boolean {
+    return this.response !== null;
+  }
+
+  /** Whether the client has not read what is there. */
+  get isFull(): boolean {
+    return this.response !== null && this.response.writableLength > SLOW;
+  }
+
+  whenDrained(goOn: () => void): void {
+    const { response } = this;
+    if (response === null || response.destroyed) {
+      goOn();
+      return;
+    }
+    const once = () => {
+      response.off('drain', once);
+      response.off('close', once);
+      goOn();
+    };
+    response.on('drain', once);
+    response.on('close', once);
+  }
+
+  /** From here on events go here; a connection that they went to before ends. */
+  attach(response: ServerResponse, headers: readonly string[]): void {
+    const before = this.response;
+    this.response = response.destroyed ? null : response;
+    before?.end();
+    if (!response.destroyed) this.unread.opened(response);
+    startStream(response, headers);
+    response.on('close', () => {
+      if (this.response === response) this.response = null;
+    });
+  }
+
+  /** Names the stream before it says anything, so that a client can come back that has seen no event yet. */
+  prime(): void {
+    if (this.name !== null) this.response?.write(`id: ${this.name}-0\ndata: \n\n`);
+  }
+
+  send(message: Buffer): void {
+    this.write({ head: '', body: oneLine(message), tail: '' });
+  }
+
+  answer(reply: Reply): void {
+    this.write({ head: reply.head, body: partsOnOneLine(reply.body), tail: reply.tail });
+  }
+
+  /** The last event. */
+  finish(reply: Reply): void {
+    this.answer(reply);
+    this.end();
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.response?.end();
+  }
+
+  /** Ends the connection and not the stream. */
+  detach(): void {
+    this.response?.end();
+    this.response = null;
+  }
+
+  keepAlive(): void {
+    this.response?.write(SSE_KEEPALIVE);
+  }
+
+  write({ head, body, tail }: Reply): void {
+    const id = this.name === null ? '' : `id: ${this.name}-${++this.count}\n`;
+    const event = { head: id + SSE_DATA + head, body, tail: tail + SSE_END };
+    this.log?.keep(this, this.count, event);
+    const { response } = this;
+    if (response === null) return;
+    if (this.unread.isTooMuch(response)) this.response = null;
+    else {
+      writeReply(response, event);
+      this.unread.written(response);
+    }
+  }
+}
+
+/** Short events as text, because their bytes are part of a larger piece that would be kept with them. */
+type Event = string | Reply;
+
+interface Kept {
+  readonly stream: EventStream;
+  readonly place: number;
+  readonly event: Event;
+  readonly size: number;
+  readonly at: number;
+}
+
+/** What is kept in all sessions of a door together. */
+export interface Budget {
+  used: number;
+}
+
+/** So many sessions may fill what each of them may keep; where there are more, each keeps less. */
+const FULL_SESSIONS = 64;
+
+/** The streams of one session and the events that are kept of them. */
+export class StreamLog {
+  readonly unread: Backpressure;
+  readonly limit: () => number;
+  readonly budget: Budget;
+  /** Whether clients understand an event without a message, which only names the stream. */
+  primes = false;
+  /** Those that can be come back to. */
+  streams: EventStream[] = [];
+  kept: Kept[] = [];
+  size = 0;
+  last = 0;
+
+  constructor(unread: Backpressure, limit: () => number, budget: Budget) {
+    this.unread = unread;
+    this.limit = limit;
+    this.budget = budget;
+  }
+
+  open(response: ServerResponse, headers: readonly string[], kind: StreamKind): EventStream {
+    const stream = new EventStream(this.unread, kind, this);
+    this.streams.push(stream);
+    stream.attach(response, headers);
+    if (this.primes) stream.prime();
+    return stream;
+  }
+
+  keep(stream: EventStream, place: number, event: Reply): void {
+    const size = replyLength(event);
+    this.kept.push({ stream, place, event: replyText(event) ?? event, size, at: Date.now() });
+    stream.kept++;
+    this.size += size;
+    this.budget.used += size;
+    const limit = this.limit();
+    while (this.kept.length > 0 && (this.size > limit || this.budget.used > limit * FULL_SESSIONS)) this.drop();
+  }
+
+  /** Forgets what is too old. */
+  sweep(now: number): void {
+    while (this.kept.length > 0 && now - this.kept[0]!.at > KEPT) this.drop();
+    this.streams = this.streams.filter((stream) => !this.isDone(stream));
+  }
+
+  isDone(stream: EventStream): boolean {
+    const isOver = stream.isOver || (!stream.isOpen && stream.kind === 'standing');
+    return isOver && stream.kept === 0;
+  }
+
+  drop(): void {
+    const { stream, size } = this.kept.shift()!;
+    stream.kept--;
+    this.size -= size;
+    this.budget.used -= size;
+  }
+
+  close(): void {
+    this.budget.used -= this.size;
+    for (const stream of this.streams) stream.end();
+    this.streams = [];
+    this.kept = [];
+    this.size = 0;
+  }
+
+  /**
+   * Goes on with a stream after the event that the client saw last. Null where nothing is left to come back for, and a new
+   * stream does as well: after a standing one that is no longer known, and an event of elsewhere.
+   */
+  resume(lastEventId: string, response: ServerResponse, headers: readonly string[]): EventStream | null {
+    const [, name, place] = /^([as]\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];
+    const stream = this.streams.find((one) => one.name === name);
+    if (stream === undefined) {
+      if (!name?.startsWith(LETTERS.answer)) return null;
+      throw new GatewayError('request_invalid', 'What came after this Last-Event-ID is no longer kept. Ask again.');
+    }
+    stream.attach(response, headers);
+    for (const kept of this.kept) {
+      if (kept.stream !== stream || kept.place <= Number(place)) continue;
+      if (typeof kept.event === 'string') response.write(kept.event, 'latin1');
+      else writeReply(response, kept.event);
+    }
+    if (stream.isOver) response.end();
+    this.unread.written(response);
+    return stream;
+  }
+}
+
+export function startStream(response: ServerResponse, headers: readonly string[]): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(200, [
+    ...headers,
+    'content-type',
+    'text/event-stream',
+    'cache-control',
+    'no-cache, no-transform',
+    'x-accel-buffering',
+    'no',
+  ]);
+  response.flushHeaders();
+}

@@ -1,0 +1,210 @@
+/**
+ * The result of a tool as a program wants it: what the tool returned, and nothing around it. What a server says as structured
+ * content is that; otherwise it is what stands in its blocks, where a text that is JSON counts as that JSON.
+ */
+
+import { isOneString } from '../../../protocol/bracket-scan.ts';
+import { ASKS, longValueEnd } from '../../../protocol/bridge.ts';
+import {
+  decodeString,
+  findMember,
+  readElements,
+  readMembers,
+  type Span,
+  skipSpace,
+  skipString,
+} from '../../../protocol/json.ts';
+import { join, type Parts } from '../../../protocol/parts.ts';
+
+export interface BareResult {
+  readonly isError: boolean;
+  /** JSON. */
+  readonly value: Parts;
+}
+
+const NULL = Buffer.from('null');
+const TRUE = 0x74;
+const QUOTE = 0x22;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+/** Bytes with which JSON can begin, and a backslash, because the first one may be escaped. */
+const BEGINS = new Uint8Array(256);
+for (const byte of Buffer.from('{["-0123456789tfn\\')) BEGINS[byte] = 1;
+
+/** `unwraps` says that what it returned stands in a member of its own. Throws a JsonError for what is none. */
+export function bareResult(result: Parts, unwraps: boolean): BareResult | typeof ASKS {
+  const long = Buffer.isBuffer(result) ? null : longText(result);
+  if (long !== null) return { isError: false, value: long };
+  const bytes = join(result);
+  const text = usualText(bytes);
+  if (text > 0) return { isError: false, value: ofText(bytes, TEXT_HEAD.length - 1, text) };
+  readParts(bytes);
+  if (parts.asks) return ASKS;
+  const { structured, content, isError } = parts;
+  // What tools say of their errors stands in the text: structured content is for results.
+  if (structured.start >= 0 && !isError)
+    return { isError, value: unwraps ? inner(bytes, structured) : slice(bytes, structured) };
+  return { isError, value: content.start < 0 ? NULL : ofBlocks(bytes, content) };
+}
+
+const TEXT_HEAD = '{"content":[{"type":"text","text":"';
+const TEXT_TAIL = '}]}';
+const BLOCK_HEAD = '[{"type":"text","text":"';
+const BLOCK_TAIL = '}]';
+/** Beyond this strings are not read but stepped over. */
+const LONG = 16_384;
+
+/** Where the text ends of a result that is nothing but one text, as nearly every server writes it; -1 for any other. */
+function usualText(bytes: Buffer): number {
+  return textEnd(bytes, 0, bytes.length, TEXT_HEAD, TEXT_TAIL);
+}
+
+/** The same of one that came in several parts, without joining them; null for any other, and for a text that may be JSON. */
+function longText(parts: readonly Buffer[]): readonly Buffer[] | null {
+  const [first, ...more] = parts;
+  const last = more.pop();
+  if (first === undefined || last === undefined || last.length <= TEXT_TAIL.length) return null;
+  if (!stands(first, 0, TEXT_HEAD) || !stands(last, last.length - TEXT_TAIL.length, TEXT_TAIL)) return null;
+  const begin = first[skipSpace(first, TEXT_HEAD.length, first.length)];
+  if (begin === undefined || BEGINS[begin] === 1) return null;
+  const text = [first.subarray(TEXT_HEAD.length - 1), ...more, last.subarray(0, last.length - TEXT_TAIL.length)];
+  return isOneString(text) ? text : null;
+}
+
+/** Where the string ends that is all between a head, which has its first quote, and a tail; -1 where it is not all. */
+function textEnd(bytes: Buffer, start: number, end: number, head: string, tail: string): number {
+  const last = end - tail.length;
+  const first = start + head.length - 1;
+  if (first >= last || !stands(bytes, start, head) || !stands(bytes, last, tail)) return -1;
+  if (last - first > LONG) return isOneString([bytes.subarray(first, last)]) ? last : -1;
+  return skipString(bytes, first, end) === last ? last : -1;
+}
+
+function stands(bytes: Buffer, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+/** What `readParts` found. One object for all results: each is dealt with before the next is read. */
+const parts = {
+  structured: { start: -1, end: -1 },
+  content: { start: -1, end: -1 },
+  isError: false,
+  asks: false,
+};
+
+function readParts(bytes: Buffer): void {
+  const { length } = bytes;
+  parts.structured.start = -1;
+  parts.content.start = -1;
+  parts.isError = false;
+  parts.asks = false;
+  let at = skipSpace(bytes, 1, length);
+  while (bytes[at] !== CLOSE) {
+    const keyEnd = skipString(bytes, at, length);
+    const start = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
+    const end = longValueEnd(bytes, start);
+    switch (decodeString(bytes, at, keyEnd)) {
+      case 'structuredContent':
+        place(parts.structured, start, end);
+        break;
+      case 'content':
+        place(parts.content, start, end);
+        break;
+      case 'isError':
+        parts.isError = bytes[start] === TRUE;
+        break;
+      case 'resultType':
+        parts.asks = decodeString(bytes, start, end) === 'input_required';
+        break;
+      default:
+    }
+    const next = skipSpace(bytes, end, length);
+    if (bytes[next] === CLOSE) break;
+    at = skipSpace(bytes, next + 1, length);
+  }
+}
+
+function place(part: { start: number; end: number }, start: number, end: number): void {
+  part.start = start;
+  part.end = end;
+}
+
+/** The member that structured content without a shape of its own stands under. */
+const WRAPPER = 'result';
+
+function inner(bytes: Buffer, structured: Span): Buffer {
+  const member = bytes[structured.start] === OPEN ? findMember(bytes, WRAPPER, structured.start, structured.end) : null;
+  return slice(bytes, member ?? structured);
+}
+
+/** None is null, one is itself, several are a list. */
+function ofBlocks(bytes: Buffer, { start, end }: Span): Parts {
+  const text = textEnd(bytes, start, end, BLOCK_HEAD, BLOCK_TAIL);
+  if (text > 0) return ofText(bytes, start + BLOCK_HEAD.length - 1, text);
+  const elements = readElements(bytes, start, end) ?? [];
+  if (elements.length === 0) return NULL;
+  if (elements.length === 1) return ofBlock(bytes.subarray(elements[0]!.start, elements[0]!.end));
+  const parts: Buffer[] = [];
+  for (const element of elements) {
+    parts.push(parts.length === 0 ? LIST : COMMA);
+    const value = ofBlock(bytes.subarray(element.start, element.end));
+    if (Buffer.isBuffer(value)) parts.push(value);
+    else parts.push(...value);
+  }
+  return [...parts, LIST_END];
+}
+
+const LIST = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const LIST_END = Buffer.from(']');
+
+function ofBlock(block: Buffer): Parts {
+  const members = readMembers(block) ?? [];
+  const text = (key: string) => members.find((one) => one.key === key && block[one.start] === QUOTE) ?? null;
+  const type = text('type');
+  switch (type === null ? '' : block.toString('latin1', type.start + 1, type.end - 1)) {
+    case 'text': {
+      const said = text('text');
+      return said === null ? block : ofText(block, said.start, said.end);
+    }
+    case 'image':
+    case 'audio': {
+      const data = text('data');
+      const mime = text('mimeType');
+      return data === null || mime === null ? block : dataUrl(block, mime, data);
+    }
+    default:
+      return block;
+  }
+}
+
+function dataUrl(block: Buffer, mime: Span, data: Span): Parts {
+  return [
+    Buffer.from(`"data:${block.toString('latin1', mime.start + 1, mime.end - 1)};base64,`, 'latin1'),
+    block.subarray(data.start + 1, data.end),
+  ];
+}
+
+function ofText(bytes: Buffer, start: number, end: number): Buffer {
+  const first = bytes[skipSpace(bytes, start + 1, end)]!;
+  if (BEGINS[first] === 0) return bytes.subarray(start, end);
+  const said = decodeString(bytes, start, end);
+  return isJson(said) ? Buffer.from(said) : bytes.subarray(start, end);
+}
+
+function isJson(text: string): boolean {
+  // Half of a character, which no bytes can hold, would be changed.
+  if (/\p{Surrogate}/u.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function slice(bytes: Buffer, { start, end }: Span): Buffer {
+  return bytes.subarray(start, end);
+}

@@ -1,0 +1,119 @@
+/**
+ * A modern server that asks something, and a client with a session: each question goes to the client as a request of ours,
+ * and when all are answered the call is made again with the answers in it.
+ */
+import { GatewayError } from '../base/errors.ts';
+import { withElicitationId } from '../protocol/elicitation.ts';
+import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
+import { capabilityFor, URL_MODE } from '../protocol/question.ts';
+import { readMessage } from '../protocol/read.ts';
+import type { Ticket } from '../sources/connection.ts';
+import type { Answer } from './answer.ts';
+
+const MOST_ROUNDS = 10;
+
+export function askAll(answer: Answer, result: Buffer, call: (message: Message) => Ticket): void {
+  try {
+    startRound(answer, result, call);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    answer.fail(error);
+  }
+}
+
+function startRound(answer: Answer, result: Buffer, call: (message: Message) => Ticket): void {
+  if (++answer.rounds > MOST_ROUNDS)
+    throw new GatewayError('source_broken', `The server has asked ${MOST_ROUNDS} times and still has no result.`);
+  const questions = readQuestions(result);
+  for (const [, { method, params }] of questions) {
+    const capability = capabilityFor(method, params);
+    if (capability === null || !answer.asks.has(capability))
+      throw new GatewayError(
+        'capability_missing',
+        `The server needs a client that can be asked ${nameOf(method, capability)}.`,
+      );
+  }
+  const answers = new Map<string, Buffer>();
+  const fail = (why: string) => {
+    clearTimeout(late);
+    answer.fail(new GatewayError('question_unanswered', why));
+  };
+  // No call is under way at the server now, and so no clock but this one.
+  const limit = answer.admitted?.totalTimeout ?? 0;
+  const late = setTimeout(fail, limit, `The client did not answer what the server needs to know in ${limit / 1000} s.`);
+  late.unref();
+  const goOn = () => {
+    if (answers.size < questions.size) return;
+    clearTimeout(late);
+    if (answer.place < 0) return;
+    answer.ticket = call(withAnswers(answer.message, answers, result));
+  };
+  for (const [key, { method, params }] of questions) {
+    answer.ask({
+      method,
+      params,
+      lasting: false,
+      answer(reply) {
+        answers.set(key, reply);
+        goOn();
+      },
+      refuse(error) {
+        fail(`The client did not answer ${method}, which the server needs: ${messageIn(error)}`);
+      },
+      withdrawn() {},
+    });
+  }
+  // A server may just want to be called again.
+  if (questions.size === 0) goOn();
+}
+
+function nameOf(method: string, capability: string | null): string {
+  return capability === URL_MODE ? `${method} with the mode "url"` : method;
+}
+
+interface Asked {
+  readonly method: string;
+  readonly params: Buffer | null;
+}
+
+function readQuestions(result: Buffer): Map<string, Asked> {
+  const requests = findMember(result, 'inputRequests');
+  const members = requests === null ? [] : (readMembers(result, requests.start, requests.end) ?? []);
+  return new Map(
+    members.map(({ key, start, end }) => {
+      const method = findMember(result, 'method', start, end);
+      const params = findMember(result, 'params', start, end);
+      if (method === null || result[method.start] !== 0x22)
+        throw new GatewayError('source_broken', 'The server asks for something, but does not say what.');
+      const asked = params === null ? null : withElicitationId(result.subarray(params.start, params.end));
+      return [key, { method: decodeString(result, method.start, method.end), params: asked }];
+    }),
+  );
+}
+
+/** The same request with the answers and the state that the server wants back. */
+function withAnswers(message: Message, answers: ReadonlyMap<string, Buffer>, result: Buffer): Message {
+  const { bytes, method, paramsStart, paramsEnd } = message;
+  const state = findMember(result, 'requestState');
+  const parts = [
+    Buffer.from(`{"jsonrpc":"2.0","id":0,"method":"${method}","params":`),
+    bytes.subarray(paramsStart, paramsEnd - 1),
+    Buffer.from(',"inputResponses":{'),
+    ...[...answers].flatMap(([key, answer], index) => [
+      Buffer.from(`${index === 0 ? '' : ','}${JSON.stringify(key)}:`),
+      answer,
+    ]),
+    Buffer.from('}'),
+    ...(state === null ? [] : [Buffer.from(',"requestState":'), result.subarray(state.start, state.end)]),
+    Buffer.from('}}'),
+  ];
+  return readMessage(Buffer.concat(parts));
+}
+
+function messageIn(error: Buffer): string {
+  const message = findMember(error, 'message');
+  return message === null || error[message.start] !== 0x22
+    ? 'no reason given'
+    : decodeString(error, message.start, message.end);
+}

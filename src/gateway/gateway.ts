@@ -1,0 +1,353 @@
+/** The gateway: the one mutable root. Holds configuration, servers, catalog and callers, and replaces each whole.
+ * Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed. */
+import { agentLimits } from '../access/agent-limits.ts';
+import { isHidden } from '../access/find.ts';
+import { hasTimes, type Permission, permissionAt } from '../access/permission.ts';
+import { isBarred, rulesFor } from '../access/policy.ts';
+import { basePatterns } from '../access/selection.ts';
+import { createSight } from '../access/sight.ts';
+import { createEvents } from '../base/events.ts';
+import { IDENTITY } from '../base/version.ts';
+import { createApproving } from '../calls/approvals/approving.ts';
+import { createGrants } from '../calls/approvals/grants.ts';
+import { dispatch, NO_TICKET } from '../calls/dispatch.ts';
+import { createLimiters } from '../calls/limits/limiters.ts';
+import { createMacroPlace, MACROS_ID, withMacros } from '../calls/macros/macros.ts';
+import { type Home, Member } from '../calls/member.ts';
+import { createMiddlewareStack } from '../calls/middleware.ts';
+import { createParkedCalls } from '../calls/parked.ts';
+import { withProgramCalls } from '../calls/program.ts';
+import { createRouting } from '../calls/routing.ts';
+import { createCallerSubscriptions } from '../calls/subscriptions.ts';
+import { createMcpTasks } from '../calls/tasks/tasks.ts';
+import { buildCatalog, type Catalog, EMPTY_CATALOG } from '../catalog/catalog.ts';
+import { BUILT_IN } from '../catalog/entry.ts';
+import { introduce } from '../catalog/introduction.ts';
+import type { Config } from '../config/config.ts';
+import { createControls } from '../controls/controls.ts';
+import { createDefaultSelection } from '../controls/default-selection.ts';
+import { createControlCalls } from '../controls/run-control.ts';
+import { tellEquipped, withToolsetEvents } from '../controls/toolset-events.ts';
+import { createAudit } from '../observe/audit.ts';
+import { measure } from '../observe/collect.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import type { Tracer } from '../observe/span.ts';
+import { traceCall } from '../observe/tracing.ts';
+import type { Message } from '../protocol/message.ts';
+import { createRedactor } from '../secrets/redact.ts';
+import type { ClientChannel } from '../sources/client-channel.ts';
+import { createFleet, type FleetReport, isComplete, reportText } from '../sources/fleet.ts';
+import type { Source } from '../sources/source.ts';
+import { createSourceSets } from '../sources/source-sets.ts';
+import { createVault } from '../sources/vault.ts';
+import { openEraStore } from '../store/eras.ts';
+import { openOfferStore } from '../store/offers.ts';
+import { createMinutes } from './minutes.ts';
+import { createReloading } from './reloading.ts';
+import { createStartupWindow } from './startup.ts';
+import type { Beside, Gateway, GatewayOptions } from './types.ts';
+
+/** Bursts of changes make one new catalog. */
+const SWAP_PAUSE = 5;
+
+/** Starts the servers of a configuration and gives the gateway at once; `tried()` waits for them. */
+export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
+  const { redact, learn } = createRedactor(initial.secrets());
+  const events = createEvents(redact);
+  let config = initial;
+  let beside: Omit<Beside, 'close'> = options.beside ?? { servers: [], namespaces: [] };
+  const audit = createAudit(config.audit, { events, redact, isOn: options.audit });
+  const { host = null } = options;
+  let controls = createControls(config.controls, host?.control);
+  let catalog: Catalog = EMPTY_CATALOG;
+  let namespaces: ReadonlySet<string> = new Set();
+  const { views, sees, knows, allowed } = createSight({
+    catalog: () => catalog,
+    config: () => config,
+    controls: () => controls,
+    permissionOf,
+  });
+  let swapTimer: NodeJS.Timeout | undefined;
+  let allTried = false;
+  let closed = false;
+  const members = new Set<Member>();
+  const defaults = createDefaultSelection(
+    () => config,
+    () => {
+      for (const member of members) if (member.selection === null) member.look();
+    },
+  );
+  const stack = createMiddlewareStack();
+  const metrics = createMetrics(events, redact);
+  let tracer: Tracer | null = null;
+  const { dataDir } = config;
+  const keep = (values: readonly string[]) => learn([...config.secrets(), ...values]);
+  const vault = createVault({ dataDir, vault: () => config.vault, learn: keep, changed: () => fleet.refill() });
+  const context = {
+    vault,
+    events,
+    redact,
+    offers: openOfferStore(dataDir),
+    eras: openEraStore(dataDir),
+    limits: config.limits,
+    changed: scheduleSwap,
+    updated: tellUpdate,
+    taskChanged: (source: Source, message: Message) => tasks.told(idOf(source), message),
+  };
+  const fleet = createFleet(context);
+  const sets = host === null ? null : createSourceSets(context, { naming: host.naming, builtIn: () => controls.names });
+  const idOf = (source: Source) => fleet.idOf(source) ?? sets?.idOf(source);
+  const macros = createMacroPlace(() => config.macros, {
+    allowed: (by) => allowed(by.view().permission),
+    call: (by, entry, args, id, sink) => routing.step(by as Member, entry, args, id, sink),
+  });
+  const serverOf = (id: number) => (id < MACROS_ID ? sets?.find(id) : fleet.find(id));
+  const placeOf = (id: number) => (id === MACROS_ID ? macros : serverOf(id));
+  const limiters = createLimiters(config, {
+    events,
+    find: placeOf,
+    agent: (name) => agentLimits(config.policy, name),
+    refused: (call, { code }) => metrics.refuse(call.by.usage, code),
+  });
+  const grants = createGrants((agent) => {
+    for (const member of members) if (member.agent === agent) member.look();
+  });
+  const { approvals, approve } = createApproving({ config: () => config, events, redact, metrics });
+  const parked = createParkedCalls();
+  const tasks = createMcpTasks(serverOf);
+  const desk = createCallerSubscriptions<Member>((id) => serverOf(id)?.source);
+  const own = createControlCalls({
+    events,
+    controls: () => controls,
+    recorder: () => audit.recorder,
+    metrics,
+    defaults,
+    program: host?.control ?? null,
+    approving: {
+      approvals,
+      grants,
+      events,
+      security: () => config.security,
+      catalog: () => catalog,
+      isGrantable: (agent, entry) => config.policy !== null && !isBarred(rulesFor(config.policy, agent), entry),
+    },
+    servers: (member) => statuses().filter((status) => sees(member, status)),
+  });
+
+  const routing = createRouting({
+    events,
+    metrics,
+    audit,
+    kept: limiters.kept,
+    stack,
+    isOpening: () => opening.current !== null,
+    mayClaim: ({ entry }) => fleet.mayClaim(entry.name, entry.sourceId, config),
+    send(member, call) {
+      const { entry } = call;
+      if (entry.sourceId !== BUILT_IN)
+        return dispatch(
+          call,
+          placeOf(entry.sourceId),
+          member.client,
+          tasks,
+          metrics,
+          audit.recorder,
+          limiters,
+          config.security.confirm.length === 0 ? null : approve,
+        );
+      own.run(member, call);
+      return call.waits === null ? NO_TICKET : call;
+    },
+  });
+
+  const minutes = createMinutes(
+    () => config.policy !== null && hasTimes(config.policy),
+    () => {
+      for (const member of members) member.look();
+    },
+  );
+
+  const home: Home = {
+    get base() {
+      return basePatterns(config);
+    },
+    get defaultSelection() {
+      return defaults.selection;
+    },
+    get isShared() {
+      return config.selection === 'shared';
+    },
+    get pageSize() {
+      return config.limits.page;
+    },
+    get allTried() {
+      return allTried;
+    },
+    task: options.task ?? null,
+    desk,
+    metrics,
+    permissionOf: ({ agent, options }) => (options.operator === true ? null : permissionOf(agent)),
+    viewOf: views.of,
+    introduce(member) {
+      const all = member.sources === null ? fleet.contributions() : sets!.contributions(member.sources.ids);
+      const seen = all.filter((one) => sees(member, one));
+      const said = introduce(seen, member.sources === null ? config : host!.naming, member.namespace);
+      return host === null || host.instructions === '' ? said : `${host.instructions}\n\n${said}`.trimEnd();
+    },
+    freshen: (member, kind) => (member.sources === null ? fleet.freshen(kind) : sets!.freshen(member.sources, kind)),
+    sets,
+    call: (member, message, sink) =>
+      tracer === null ? routing.call(member, message, sink) : traceCall(tracer, member, message, sink, routing.call),
+    tell: ({ client, sources }, message) =>
+      sources === null ? fleet.tell(client, message) : sets!.tell(sources, client, message),
+    leave(member) {
+      members.delete(member);
+      host?.left(member);
+      desk.leave(member);
+      fleet.leave(member.client);
+    },
+  };
+
+  function permissionOf(agent: string): Permission | null {
+    return permissionAt(config.policy, agent, Date.now(), grants.of(agent));
+  }
+
+  function tellUpdate(source: Source, uri: string, client: ClientChannel | null): void {
+    const id = idOf(source);
+    if (id === undefined) return;
+    for (const [member, words] of desk.hearers(id, uri))
+      if ((client === null || member.client === client) && !isHidden(member.view(), words))
+        member.options.updated?.(words);
+  }
+
+  const statuses = () => [...fleet.statuses(), ...(sets?.statuses() ?? [])];
+
+  function scheduleSwap(): void {
+    swapTimer ??= setTimeout(swap, SWAP_PAUSE);
+  }
+
+  function swap(): void {
+    clearTimeout(swapTimer);
+    swapTimer = undefined;
+    if (closed) return;
+    const before = catalog;
+    const contributions = fleet.contributions();
+    const named = [...contributions.map(({ namespace }) => namespace), ...beside.namespaces];
+    namespaces = new Set(named.filter((name) => name !== ''));
+    catalog = buildCatalog(before.version + 1, withMacros(config.macros, contributions), controls.names, config);
+    events.emit('catalog', { version: catalog.version, problems: catalog.problems });
+    views.forget();
+    for (const member of members) member.look();
+    routing.retry();
+  }
+
+  function apply(next: Config): FleetReport {
+    config = next;
+    learn(next.secrets());
+    audit.apply(next.audit);
+    controls = createControls(next.controls, host?.control);
+    context.limits = next.limits;
+    const base = basePatterns(next);
+    defaults.rebase();
+    for (const member of members) member.rebase(base);
+    minutes.reset();
+    const report = fleet.apply([...next.servers, ...beside.servers]);
+    fleet.revive();
+    limiters.apply(next);
+    swap();
+    sets?.renew();
+    events.emit('config', { ok: true, message: reportText(report, next.notices) });
+    return report;
+  }
+
+  function serve(next: Omit<Beside, 'close'>): FleetReport {
+    beside = next;
+    const report = fleet.apply([...config.servers, ...beside.servers]);
+    limiters.apply(config);
+    swap();
+    return report;
+  }
+
+  minutes.reset();
+  fleet.apply([...config.servers, ...beside.servers]);
+  swap();
+  const tried = fleet.tried().then(() => {
+    allTried = true;
+    swap();
+  });
+  const opening = createStartupWindow(tried, config.startWait, defaults.restore(), routing.retry);
+
+  const toolsets = withToolsetEvents(defaults.toolsetLibrary, events, '');
+
+  return withProgramCalls({
+    events,
+    get config() {
+      return config;
+    },
+    get catalog() {
+      return catalog;
+    },
+    get opening() {
+      return opening.current;
+    },
+    get introducing() {
+      return fleet.isKnown ? null : opening.brief;
+    },
+    apply,
+    serve,
+    async equip(name) {
+      await defaults.equip(name);
+      tellEquipped(events, '', name);
+    },
+    toolsets,
+    shelf: toolsets,
+    get audit() {
+      return audit.metrics;
+    },
+    vault,
+    redact,
+    join(options) {
+      const member = new Member(home, options);
+      members.add(member);
+      const own = host?.joined(member) ?? null;
+      if (own !== null) member.give(own);
+      else if (allTried) member.look();
+      return member;
+    },
+    identity: host?.identity ?? IDENTITY,
+    sets,
+    knows: (agent, namespace) => namespaces.has(namespace) && knows(agent, namespace),
+    parked,
+    tasks,
+    approvals,
+    reloading: createReloading(),
+    namespaces: () => namespaces,
+    use: stack.use,
+    trace(next) {
+      tracer = next;
+    },
+    metrics,
+    figures: metrics,
+    measure: () =>
+      measure({ metrics, servers: statuses().map(limiters.watch), catalog, callers: members, audit: audit.metrics }),
+    setLogLevel(level) {
+      fleet.setLogLevel(level);
+      sets?.setLogLevel(level);
+    },
+    statuses: () => statuses().map(limiters.watch),
+    tried: () => Promise.all([tried, fleet.tried()]).then(swap),
+    isReady: () => allTried && isComplete(config, fleet.statuses()),
+    async close() {
+      closed = true;
+      options.beside?.close();
+      clearTimeout(swapTimer);
+      minutes.stop();
+      parked.close();
+      grants.close();
+      await approvals.close();
+      await Promise.all([fleet.close(), sets?.close()]);
+      await limiters.close();
+      await audit.close();
+    },
+  });
+}

@@ -1,0 +1,146 @@
+/** A line of the audit: one flat object, always in the same order. What stays the same for an item or a caller is printed once. */
+
+import { argumentsSpan } from '../calls/arguments.ts';
+import type { Call } from '../calls/call.ts';
+import type { Caller } from '../calls/caller.ts';
+import { BUILT_IN, type Entry } from '../catalog/entry.ts';
+import { decodeString, findMember } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
+import { join, type Parts, sizeOf } from '../protocol/parts.ts';
+
+/** Most characters of a name that anybody may choose. */
+const NAME = 256;
+/** Most bytes of an id of a client. */
+const ID = 64;
+/** What a secret may need at the end of a piece to be seen whole. */
+const MARGIN = 2_048;
+
+type Redact = (text: string) => string;
+
+/** Any text as JSON, cut and without secrets. */
+export function printText(text: string, redact: Redact, most = NAME): string {
+  return printPiece(text.slice(0, most + MARGIN), text.length <= most + MARGIN, most, redact);
+}
+
+/** The beginning of a text. Where that is not the whole, its end may be half a secret, which would not be known for one. */
+function printPiece(piece: string, isWhole: boolean, most: number, redact: Redact): string {
+  const clean = redact(piece);
+  const end = Math.max(0, Math.min(most, isWhole ? clean.length : clean.length - MARGIN));
+  return escapeOthers(JSON.stringify(clean.length > end ? `${clean.slice(0, end)}…` : clean));
+}
+
+/** Nothing but ASCII: no character turns a terminal or the direction of writing, and a line has as many bytes as characters. */
+function escapeOthers(json: string): string {
+  return json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export function printCaller({ agent, principal, door, revision }: Caller, redact: Redact): string {
+  const text = (key: string, value: string | null) => (value === null ? '' : `,"${key}":${printText(value, redact)}`);
+  return (
+    text('agent', agent) +
+    text('principal', principal === agent ? null : principal) +
+    text('door', door) +
+    text('protocol', revision)
+  );
+}
+
+export function printEntry({ sourceKey, namespace, item, name }: Entry, redact: Redact): string {
+  return printItem(sourceKey, namespace, item.name, name, redact);
+}
+
+/** Whether the item says by itself what was called: a template does not. */
+export function isEntryItself({ name, entry }: Call): boolean {
+  return name === entry.upstreamName || entry.sourceId === BUILT_IN;
+}
+
+/** For one of the many URIs that a template stands for. */
+export function printFilled({ entry, name, message, start, end }: Call, redact: Redact): string {
+  const upstream = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
+  const asked = decodeString(message.bytes, start, end);
+  return printItem(entry.sourceKey, entry.namespace, upstream, asked, redact);
+}
+
+function printItem(server: string, namespace: string, tool: string, name: string, redact: Redact): string {
+  const text = (value: string) => printText(value, redact);
+  return `,"server":${text(server)},"namespace":${text(namespace)},"tool":${text(tool)},"name":${text(name)}`;
+}
+
+/** The id of the client, as it was written. */
+export function printId({ bytes, idStart, idEnd }: Message, redact: Redact): string {
+  if (idStart < 0) return 'null';
+  const id = smallNumber(bytes, idStart, idEnd);
+  if (id >= 0) return String(id);
+  if (bytes[idStart] === 0x22) return printText(decodeString(bytes, idStart, idEnd), redact);
+  const text = bytes.toString('latin1', idStart, idEnd);
+  return text.length <= ID ? text : printText(text, redact);
+}
+
+/** Read by hand, because nearly all ids are such numbers and a text of two digits is dear; -1 for anything else. */
+export function smallNumber(bytes: Buffer, start: number, end: number): number {
+  if (end - start > 9 || (bytes[start] === 0x30 && end - start > 1)) return -1;
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit < 0 || digit > 9) return -1;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/** Milliseconds with three places. Made of whole numbers, which are printed several times as fast. */
+export function printMs(ms: number): string {
+  const all = Math.round(ms * 1_000);
+  const rest = all % 1_000;
+  return `${(all - rest) / 1_000}.${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}`;
+}
+
+/** What a request asked for, as far as that can be told. */
+export function printAsked(message: Message, redact: Redact): string {
+  const span = askedSpan(message);
+  if (span === null || message.bytes[span.start] !== 0x22) return '';
+  return `,"tool":${printText(decodeString(message.bytes, span.start, span.end), redact)}`;
+}
+
+function askedSpan({ bytes, method, nameStart, nameEnd, uriStart, uriEnd, paramsStart, paramsEnd }: Message) {
+  if (method === 'completion/complete') {
+    const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
+    if (ref === null) return null;
+    return findMember(bytes, 'name', ref.start, ref.end) ?? findMember(bytes, 'uri', ref.start, ref.end);
+  }
+  const [start, end] = method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
+  return start < 0 ? null : { start, end };
+}
+
+export function printArguments(message: Message, most: number, redact: Redact): string {
+  const span = argumentsSpan(message);
+  return span === null ? '' : `,"arguments":${printValue(message.bytes.subarray(span.start, span.end), most, redact)}`;
+}
+
+export function printResult(result: Parts, most: number, redact: Redact): string {
+  return `,"result":${printValue(sizeOf(result) > most + MARGIN ? firstOf(result, most + MARGIN) : join(result), most, redact)}`;
+}
+
+/** JSON as text: cut off it is none any more, and a line has to be. */
+function printValue(bytes: Buffer, most: number, redact: Redact): string {
+  const end = Math.min(bytes.length, most + MARGIN);
+  return printPiece(bytes.toString('utf8', 0, end), end === bytes.length, most, redact);
+}
+
+function firstOf(bytes: Parts, most: number): Buffer {
+  if (Buffer.isBuffer(bytes)) return bytes.subarray(0, most + 1);
+  const first: Buffer[] = [];
+  let size = 0;
+  for (const part of bytes) {
+    if (size > most) break;
+    first.push(part);
+    size += part.length;
+  }
+  return Buffer.concat(first);
+}
+
+/** The code in an error object of a server. */
+export function printErrorCode(error: Buffer): string {
+  const code = findMember(error, 'code');
+  const text = code === null ? '' : error.toString('latin1', code.start, code.end);
+  return /^-?\d{1,10}$/.test(text) ? `,"error":${text}` : '';
+}

@@ -1,0 +1,269 @@
+/**
+ * The audit: every call, every denial and every administrative act is one line. Off, it costs a call one look at a field;
+ * on, a line is put together from pieces that are mostly printed already.
+ */
+import { randomBytes } from 'node:crypto';
+import type { GatewayError } from '../base/errors.ts';
+import type { EventMap, EventName, Events } from '../base/events.ts';
+import type { Call, Recorder } from '../calls/call.ts';
+import type { Caller } from '../calls/caller.ts';
+import type { Entry } from '../catalog/entry.ts';
+import type { AuditConfig } from '../config/config.ts';
+import type { Message } from '../protocol/message.ts';
+import { type Parts, sizeOf } from '../protocol/parts.ts';
+import { type AuditLog, openAuditLog } from '../store/audit.ts';
+import {
+  isEntryItself,
+  printArguments,
+  printAsked,
+  printCaller,
+  printEntry,
+  printErrorCode,
+  printFilled,
+  printId,
+  printMs,
+  printResult,
+  printText,
+  smallNumber,
+} from './audit-line.ts';
+import { PendingCalls } from './audit-pending.ts';
+import { ERROR, OUTCOMES } from './metrics.ts';
+
+export interface Audit {
+  /** Null while nothing is written down. */
+  readonly recorder: Recorder | null;
+  /** Whether calls have to be refused, because nobody could write them down. */
+  readonly stops: boolean;
+  readonly metrics: AuditMetrics;
+  apply(config: AuditConfig): void;
+  close(): Promise<void>;
+}
+
+/** Records that were written since the start, those that could not be, and whether that goes on. */
+export interface AuditMetrics {
+  readonly written: number;
+  readonly lost: number;
+  readonly isFailing: boolean;
+}
+
+const NOTHING: AuditMetrics = { written: 0, lost: 0, isFailing: false };
+
+export interface AuditOptions {
+  readonly events: Events;
+  readonly redact: (text: string) => string;
+  /** Whether it is on where the configuration does not say; false: never. */
+  readonly isOn: boolean | undefined;
+}
+
+export function createAudit(initial: AuditConfig, { events, redact, isOn }: AuditOptions): Audit {
+  const boot = randomBytes(6).toString('hex');
+  let serial = 0;
+  let config = initial;
+  let log: AuditLog | null = null;
+  let recorder: Recorder | null = null;
+  /** The end of one that was replaced. */
+  let ending = Promise.resolve();
+  let callers = new WeakMap<Caller, string>();
+  let entries = new WeakMap<Entry, string>();
+  /** How the lines of a caller's calls of tools begin. */
+  let openings = new WeakMap<Caller, string>();
+  const pending = new PendingCalls();
+  /** The last one that a line was written about: where a call fails at once its error comes by twice. */
+  let lastError: GatewayError | null = null;
+
+  function open(folder: string): AuditLog {
+    return openAuditLog({
+      folder,
+      boot,
+      retention: () => config.retention,
+      told: (problem) =>
+        events.emit('audit', {
+          ok: problem === null,
+          message: problem === null ? 'is written again' : `cannot be written to ${folder}: ${problem}`,
+        }),
+      collect: () => {
+        if (log !== null) collect(log);
+      },
+      lostLine: (count) => adminLine(log!, 'audit_lost', '', `${count} lines could not be written`),
+    });
+  }
+
+  const textOf = (caller: Caller): string => {
+    const known = callers.get(caller);
+    if (known !== undefined) return known;
+    const text = printCaller(caller, redact);
+    callers.set(caller, text);
+    return text;
+  };
+
+  const itemOf = (call: Call): string => {
+    if (!isEntryItself(call)) return printFilled(call, redact);
+    const known = entries.get(call.entry);
+    if (known !== undefined) return known;
+    const text = printEntry(call.entry, redact);
+    entries.set(call.entry, text);
+    return text;
+  };
+
+  const next = () => ++serial;
+
+  /** Lines stand in the order in which things happened. */
+  const head = (to: AuditLog): string => {
+    collect(to);
+    return `{"time":"${to.time()}","id":"${boot}-${next()}"`;
+  };
+
+  function collect(to: AuditLog): void {
+    if (pending.size > 0) pending.print(to, boot, next);
+  }
+
+  /** Keeps a call for later, where nothing about it is out of the ordinary. */
+  function hold(to: AuditLog, call: Call, outcome: number, ms: number, answer: Parts | null): boolean {
+    const { message, by } = call;
+    if (outcome === ERROR || config.arguments || config.results || to.isFailing) return false;
+    const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
+    if (request < 0) return false;
+    if (pending.size === 0) to.hurry();
+    const bytesOut = answer === null ? 0 : sizeOf(answer);
+    pending.add(to.now(), openingOf(by, message), itemOf(call), request, outcome, ms, message.bytes.length, bytesOut);
+    if (pending.isFull) collect(to);
+    return true;
+  }
+
+  function openingOf(by: Caller, { method }: Message): string {
+    const known = method === 'tools/call' ? openings.get(by) : undefined;
+    if (known !== undefined) return known;
+    const text = `,"kind":"call"${textOf(by)},"method":"${method}"`;
+    if (method === 'tools/call') openings.set(by, text);
+    return text;
+  }
+
+  function callLine(
+    to: AuditLog,
+    call: Call,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+  ): string {
+    const { message, by } = call;
+    const line =
+      `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
+      `${itemOf(call)},"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}`;
+    const why = error !== null ? `,"error":"${error.code}"` : outcome === ERROR ? codeOf(answer) : '';
+    const sizes = `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}`;
+    return `${line}${why}${sizes}${valuesOf(message, answer)}}`;
+  }
+
+  function valuesOf(message: Message, answer: Parts | null): string {
+    const args = config.arguments ? printArguments(message, config.maxValue, redact) : '';
+    return config.results && answer !== null ? args + printResult(answer, config.maxValue, redact) : args;
+  }
+
+  function answeredLine(to: AuditLog, by: Caller, message: Message, answer: Parts): string {
+    return (
+      `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
+      `,"server":"toolgate","namespace":""${printAsked(message, redact)},"status":"ok","ms":0` +
+      `,"bytes_in":${message.bytes.length},"bytes_out":${sizeOf(answer)}${valuesOf(message, answer)}}`
+    );
+  }
+
+  function denialLine(to: AuditLog, by: Caller, message: Message, { code }: GatewayError): string {
+    return (
+      `${head(to)},"request":${printId(message, redact)},"kind":"denial"${textOf(by)},"method":"${message.method}"` +
+      `${by.namespace === null ? '' : `,"namespace":${printText(by.namespace, redact)}`}` +
+      `${printAsked(message, redact)},"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}` +
+      `${config.arguments ? printArguments(message, config.maxValue, redact) : ''}}`
+    );
+  }
+
+  function adminLine(to: AuditLog, act: string, agent: string, detail: string): string {
+    const who = agent === '' ? '' : `,"agent":${printText(agent, redact)}`;
+    const what = detail === '' ? '' : `,"detail":${printText(detail, redact, 1_024)}`;
+    return `${head(to)},"kind":"admin"${who},"act":${printText(act, redact)},"status":"ok"${what}}`;
+  }
+
+  function hear<K extends EventName>(name: K, event: EventMap[K]): void {
+    if (log === null) return;
+    if (name === 'config') {
+      const { ok, message } = event as EventMap['config'];
+      log.write(adminLine(log, ok ? 'config_applied' : 'config_refused', '', message));
+    } else if (name === 'admin') {
+      const { act, agent, detail } = event as EventMap['admin'];
+      log.write(adminLine(log, act, agent, detail));
+    } else if (name === 'approval') {
+      const { id, state, agent, tool, by, reason } = event as EventMap['approval'];
+      log.write(adminLine(log, `approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`));
+    } else if (name === 'unauthorized') {
+      const { reason, remote } = event as EventMap['unauthorized'];
+      const about = `"remote":${printText(remote, redact)},"detail":${printText(reason, redact)}`;
+      log.write(`${head(log)},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`);
+    }
+  }
+
+  function start(folder: string): void {
+    const opened = open(folder);
+    log = opened;
+    recorder = {
+      called(call, outcome, ms, error, answer) {
+        lastError = error;
+        if (error !== null || !hold(opened, call, outcome, ms, answer))
+          opened.write(callLine(opened, call, outcome, ms, error, answer));
+      },
+      answered: (by, message, answer) => opened.write(answeredLine(opened, by, message, answer)),
+      refused(by, message, error) {
+        if (error !== lastError) opened.write(denialLine(opened, by, message, error));
+        lastError = null;
+      },
+    };
+    opened.write(adminLine(opened, 'start', '', ''));
+    // At once, so that it is known from the beginning whether anything can be.
+    void opened.flush();
+  }
+
+  async function stop(): Promise<void> {
+    const old = log;
+    log = null;
+    recorder = null;
+    if (old === null) return;
+    old.write(adminLine(old, 'stop', '', ''));
+    await old.close();
+  }
+
+  function apply(next: AuditConfig): void {
+    const wanted = isOn !== false && (next.enabled ?? isOn ?? false);
+    const isSame = log !== null && next.dir === config.dir;
+    config = next;
+    // What counts as secret may be more by now.
+    callers = new WeakMap();
+    entries = new WeakMap();
+    openings = new WeakMap();
+    if (wanted && isSame) return;
+    ending = stop();
+    if (wanted) start(next.dir);
+  }
+
+  apply(initial);
+  const deaf = events.listen(hear);
+
+  return {
+    get recorder() {
+      return recorder;
+    },
+    get stops() {
+      return config.onFailure === 'stop' && log?.isFailing === true;
+    },
+    get metrics() {
+      return log ?? NOTHING;
+    },
+    apply,
+    close() {
+      deaf();
+      return Promise.all([ending, stop()]).then(() => {});
+    },
+  };
+}
+
+function codeOf(answer: Parts | null): string {
+  return Buffer.isBuffer(answer) ? printErrorCode(answer) : '';
+}

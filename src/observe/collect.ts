@@ -1,0 +1,218 @@
+/** All there is to measure in a gateway, at this moment. */
+
+import { VERSION } from '../base/version.ts';
+import type { Caller, DoorKind } from '../calls/caller.ts';
+import type { WatchedServer } from '../calls/limits/limiters.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { type Era, isModern } from '../protocol/revisions.ts';
+import type { SourceState } from '../sources/state.ts';
+import type { AuditMetrics } from './audit.ts';
+import { counter, type Family, gauge, type Labels } from './families.ts';
+import type { AgentMetrics, CallMetrics, Counts, EntryMetrics } from './metrics.ts';
+
+export interface Measured {
+  readonly metrics: CallMetrics;
+  readonly servers: readonly WatchedServer[];
+  readonly catalog: Catalog;
+  readonly callers: Iterable<Pick<Caller, 'door' | 'revision'>>;
+  readonly audit: AuditMetrics;
+}
+
+export function measure({ metrics, servers, catalog, callers, audit }: Measured): Family[] {
+  return [
+    gauge('toolgate_build_info', 'Always 1; the labels say what is running.', [
+      [{ version: VERSION, node: process.version }, 1],
+    ]),
+    ...callFamilies(metrics),
+    ...agentFamilies(metrics.agents()),
+    counter(
+      'toolgate_calls_refused_total',
+      'Calls that Toolgate refused, by the code of the error: no server was asked.',
+      byKey('code', metrics.refusals),
+    ),
+    gauge('toolgate_calls_in_flight', 'Calls that servers are working on.', metrics.inFlight),
+    ...serverFamilies(servers),
+    gauge(
+      'toolgate_catalog_items',
+      'What servers offer, by kind.',
+      Object.entries(catalog.entries).map(([kind, entries]) => [{ kind }, entries.size]),
+    ),
+    gauge('toolgate_catalog_version', 'Grows with every change of what is offered.', catalog.version),
+    gauge('toolgate_catalog_problems', 'Items that could not be listed as they are.', catalog.problems.length),
+    gauge(
+      'toolgate_sessions',
+      'Clients that are connected; of those without a session, agents that have called.',
+      sessions(callers),
+    ),
+    counter(
+      'toolgate_http_refused_total',
+      'Requests that the HTTP door sent away, by the code of the error; unauthorized is a missing or wrong token.',
+      byKey('code', metrics.sentAway),
+    ),
+    counter('toolgate_clients_cut_total', 'Clients that were left because they did not read.', metrics.cut),
+    counter(
+      'toolgate_config_reloads_total',
+      'Configurations that were read while running.',
+      byKey('outcome', metrics.reloads),
+    ),
+    gauge('toolgate_audit_failing', '1 while the audit cannot be written.', Number(audit.isFailing)),
+    counter('toolgate_audit_lines_total', 'Lines written to the audit.', audit.written),
+    counter(
+      'toolgate_audit_lost_total',
+      'Lines of the audit that could not be kept until they could be written.',
+      audit.lost,
+    ),
+    ...metrics.added(),
+    ...processFamilies(),
+  ];
+}
+
+function callFamilies(metrics: CallMetrics): Family[] {
+  const entries = metrics.entries();
+  const labels = entries.map(({ server, kind, name }) => ({ server, kind, tool: name }));
+  return [
+    counter(
+      'toolgate_calls_total',
+      'Calls of tools, resources and prompts, by outcome. Beyond 1000 different ones they are counted under empty labels.',
+      byOutcome(entries, (_, i) => labels[i]!),
+    ),
+    {
+      name: 'toolgate_call_duration_seconds',
+      help: 'How long servers took to answer, also those that took too long.',
+      type: 'histogram',
+      samples: metrics.durations().map((value, i) => ({ labels: labels[i]!, value })),
+    },
+    counter(
+      'toolgate_response_bytes_total',
+      'Bytes of the results of servers.',
+      entries.map(({ bytes }, i) => [labels[i]!, bytes]),
+    ),
+    counter(
+      'toolgate_cache_misses_total',
+      'Calls of cacheable tools for which there was no result yet. Those with one have the outcome cached.',
+      entries.flatMap(({ cacheMisses }, i) => (cacheMisses === 0 ? [] : [[labels[i]!, cacheMisses] as const])),
+    ),
+  ];
+}
+
+function agentFamilies(agents: readonly AgentMetrics[]): Family[] {
+  return [
+    counter(
+      'toolgate_agent_calls_total',
+      'The same calls by agent and outcome. Beyond 200 agents they are counted under an empty one.',
+      byOutcome(agents, ({ agent }) => ({ agent })),
+    ),
+    counter(
+      'toolgate_agent_calls_refused_total',
+      'Calls that Toolgate refused, by agent.',
+      agents.map(({ agent, refused }) => [{ agent }, refused]),
+    ),
+    gauge(
+      'toolgate_agent_calls_in_flight',
+      'Calls that servers are working on, by agent.',
+      agents.map(({ agent, inFlight }) => [{ agent }, inFlight]),
+    ),
+    counter(
+      'toolgate_agent_response_bytes_total',
+      'Bytes of the results that went to an agent.',
+      agents.map(({ agent, bytes }) => [{ agent }, bytes]),
+    ),
+  ];
+}
+
+const STATES: readonly SourceState[] = ['starting', 'up', 'asleep', 'down', 'crash_loop', 'locked', 'closed'];
+
+function serverFamilies(servers: readonly WatchedServer[]): Family[] {
+  return [
+    gauge(
+      'toolgate_server_up',
+      '1 while a server runs, or sleeps until it is called.',
+      servers.map(({ key, state }) => [{ server: key }, Number(state === 'up' || state === 'asleep')]),
+    ),
+    gauge(
+      'toolgate_server_state',
+      '1 for the state that a server is in, 0 for the others.',
+      servers.flatMap(({ key, state }) =>
+        STATES.map((one) => [{ server: key, state: one }, Number(one === state)] as const),
+      ),
+    ),
+    counter(
+      'toolgate_server_restarts_total',
+      'How often a server was started again.',
+      servers.map(({ key, restarts }) => [{ server: key }, restarts]),
+    ),
+    gauge(
+      'toolgate_server_breaker_open',
+      '1 while a server is not asked, because it failed time after time.',
+      servers.map(({ key, breaker }) => [{ server: key }, Number(breaker.state !== 'closed')]),
+    ),
+    gauge(
+      'toolgate_server_calls_running',
+      'Calls that hold one of the places of a server (`concurrency`).',
+      servers.map(({ key, places }) => [{ server: key }, places.running]),
+    ),
+    gauge(
+      'toolgate_server_calls_waiting',
+      'Calls that wait for such a place (`queue`).',
+      servers.map(({ key, places }) => [{ server: key }, places.waiting]),
+    ),
+    counter(
+      'toolgate_server_health_checks_total',
+      'How often a silent server was asked whether it still answers, and how often it did not.',
+      servers.flatMap(({ key, checks }) => [
+        [{ server: key, outcome: 'ok' }, checks.asked - checks.missed] as const,
+        [{ server: key, outcome: 'missed' }, checks.missed] as const,
+      ]),
+    ),
+  ];
+}
+
+function processFamilies(): Family[] {
+  const { user, system } = process.cpuUsage();
+  return [
+    gauge(
+      'process_resident_memory_bytes',
+      'Resident memory of the gateway, without its servers.',
+      process.memoryUsage.rss(),
+    ),
+    counter('process_cpu_seconds_total', 'CPU time of the gateway, without its servers.', (user + system) / 1e6),
+    gauge('process_start_time_seconds', 'When the gateway was started, since 1970.', performance.timeOrigin / 1e3),
+    // Measuring its lag would need a timer of its own; this is counted anyway, and its rate says how busy the loop is.
+    counter(
+      'nodejs_eventloop_active_seconds_total',
+      'How long the event loop was busy.',
+      performance.eventLoopUtilization().active / 1e3,
+    ),
+  ];
+}
+
+function byOutcome<T extends EntryMetrics | AgentMetrics>(
+  rows: readonly T[],
+  labels: (row: T, index: number) => Labels,
+) {
+  return rows.flatMap((row, i) =>
+    Object.entries(row.outcomes).map(([outcome, count]) => [{ ...labels(row, i), outcome }, count] as const),
+  );
+}
+
+function byKey(label: string, counts: Counts) {
+  return [...counts].map(([key, count]) => [{ [label]: key }, count] as const);
+}
+
+/** Programs in this process have no connection. */
+const CONNECTIONS: readonly (readonly [DoorKind, Era])[] = [
+  ['http', 'legacy'],
+  ['http', 'modern'],
+  ['sse', 'legacy'],
+  ['stdio', 'legacy'],
+  ['stdio', 'modern'],
+];
+
+function sessions(callers: Measured['callers']) {
+  const all = [...callers].map(
+    ({ door, revision }) => `${door} ${revision !== null && isModern(revision) ? 'modern' : 'legacy'}`,
+  );
+  return CONNECTIONS.map(
+    ([door, era]) => [{ transport: door, era }, all.filter((one) => one === `${door} ${era}`).length] as const,
+  );
+}

@@ -1,0 +1,149 @@
+/**
+ * The configuration that holds what a task needs and nothing else: its servers as they are written, and lists of its
+ * tools. What the policies of the whole one say is kept, so nobody may use more than before.
+ */
+
+import { isServer } from '../access/policy.ts';
+import { serverOf } from '../access/toolset.ts';
+import { matchesPattern } from '../base/pattern.ts';
+import { isOfCategory } from '../catalog/category.ts';
+import type { Config } from '../config/config.ts';
+import { isMap } from '../config/fields.ts';
+import { MACROS } from '../config/macros.ts';
+import type { ServerLists } from '../config/policy.ts';
+import { type RawServer, withoutSecrets } from '../config/raw-config.ts';
+import { scanCommandLine } from '../config/shell.ts';
+import type { Plan, PlannedTool } from './plan.ts';
+
+/** A configuration with nothing but what a plan needs. */
+export interface PlanConfig {
+  /** In the words of a configuration file. */
+  readonly value: Readonly<Record<string, unknown>>;
+  /** Variables that stand for secrets which the whole configuration has written out: they have to be set. */
+  readonly variables: readonly string[];
+}
+
+/** What has no meaning, or another one, where all that is there is needed. */
+const LEFT_OUT = new Set([
+  '$schema',
+  'servers',
+  'mcpServers',
+  'active_toolsets',
+  'controls',
+  'names',
+  'selection',
+  'toolsets',
+  'task_rules',
+  'task_profiles',
+  'task_rule_files',
+  'exposed_tools',
+  'agent_policies',
+  'default_policy',
+  MACROS,
+]);
+
+/** The configuration that holds only what a plan needs. */
+export function planConfig(config: Config, plan: Plan): PlanConfig {
+  const { settings, servers: written } = config.written();
+  const kept = Object.fromEntries(Object.entries(settings).filter(([key]) => !LEFT_OUT.has(key)));
+  const macros = plan.tools.filter(({ server }) => server === MACROS).map(({ tool }) => tool);
+  const tools = byServer([...plan.tools, ...usedBy(config, macros)]);
+  const servers: Record<string, unknown> = {};
+  for (const { key, namespace } of [...config.servers, ...config.folders.named]) {
+    const found = written.get(key);
+    if (found === undefined || !tools.has(key)) continue;
+    const { namespace: _, ...entry } = asProgram(found);
+    servers[key] = namespace === key ? entry : { namespace, ...entry };
+  }
+  const value = {
+    // A file of any name then means the same.
+    controls: [],
+    names: config.names,
+    ...kept,
+    servers,
+    exposed_tools: Object.fromEntries(
+      [...tools].map(([key, all]) => [key, namesOf(all.filter((one) => isExposed(config, one)))]),
+    ),
+    ...(macros.length > 0 && { macros: pick(settings[MACROS], config, macros) }),
+    ...('agent_policies' in settings && { agent_policies: agentPolicies(settings.agent_policies, config, tools) }),
+    default_policy: { ...(isMap(settings.default_policy) && settings.default_policy), allow_unknown_tools: false },
+  };
+  const veiled = withoutSecrets(value);
+  return { value: veiled.value as PlanConfig['value'], variables: veiled.variables };
+}
+
+/** With `args` a command means the same in a file of any name. A line that needs a shell stays one. */
+function asProgram({ isShellLine, entry }: RawServer): Readonly<Record<string, unknown>> {
+  const { command, args } = entry;
+  if (typeof command !== 'string' || args !== undefined) return entry;
+  if (!isShellLine) return { ...entry, args: [] };
+  const { commands, need } = scanCommandLine(command);
+  const [file, ...rest] = commands[0] ?? [];
+  const isPlain = need === 'nothing' && file !== undefined && ![file, ...rest].some((word) => word.includes('${'));
+  return isPlain ? { ...entry, command: file, args: rest } : entry;
+}
+
+/** What macros call has to be there, and allowed, too. */
+function usedBy(config: Config, macros: readonly string[]): PlannedTool[] {
+  const uses = new Set(config.macros.filter(({ name }) => macros.includes(name)).flatMap((macro) => macro.uses));
+  const keys = [MACROS, ...[...config.servers, ...config.folders.named].map(({ key }) => key)];
+  return [...uses].flatMap((name) => {
+    const server = serverOf(name, keys);
+    if (server === null) return [];
+    return [{ server, tool: name.slice(server.length + 1), entry: null, reasons: [] }];
+  });
+}
+
+/** The macros of the plan, and those that they call. */
+function pick(written: unknown, { macros }: Config, names: readonly string[]): unknown {
+  const used = macros.filter(({ name }) => names.includes(name)).flatMap(({ uses }) => uses);
+  const isKept = (name: string) => names.includes(name) || used.includes(`${MACROS}.${name}`);
+  return Object.fromEntries(Object.entries(isMap(written) ? written : {}).filter(([name]) => isKept(name)));
+}
+
+type Tools = ReadonlyMap<string, readonly PlannedTool[]>;
+
+function byServer(planned: readonly PlannedTool[]): Tools {
+  const tools = new Map<string, PlannedTool[]>();
+  for (const one of planned) {
+    const known = tools.get(one.server) ?? [];
+    if (!known.some(({ tool }) => tool === one.tool)) tools.set(one.server, [...known, one]);
+  }
+  return tools;
+}
+
+function namesOf(tools: readonly PlannedTool[]): string[] {
+  return tools.map(({ tool }) => tool);
+}
+
+/** Whether the lists for all agents have it. */
+function isExposed(config: Config, tool: PlannedTool): boolean {
+  const { policy } = config;
+  return policy === null || (listed(policy.exposed.tool, config, tool) ?? policy.allowUnknown.tool);
+}
+
+/** Whether a list has the tool; null where there is none about its server. */
+function listed(lists: ServerLists, config: Config, { server, tool, entry }: PlannedTool): boolean | null {
+  const namespace = config.servers.find(({ key }) => key === server)?.namespace ?? server;
+  const names = Object.entries(lists).filter(([pattern]) => isServer(pattern, server, namespace));
+  if (names.length === 0) return null;
+  const isMeant = (name: string) => matchesPattern(name, tool) || (entry !== null && isOfCategory(name, entry));
+  return names.some(([, listed]) => listed.some(isMeant));
+}
+
+/** Each as it is written, with lists of no more than what the task needs. */
+function agentPolicies(written: unknown, config: Config, tools: Tools): unknown {
+  if (!isMap(written)) return written;
+  return Object.fromEntries(
+    Object.entries(written).map(([name, policy]) => {
+      const overrides = config.policy?.agents.find((one) => one.name === name)?.overrides.tool ?? {};
+      if (!isMap(policy) || policy.tool_overrides === undefined) return [name, policy];
+      const narrowed = [...tools].flatMap(([key, all]) => {
+        const own = all.map((one) => [one, listed(overrides, config, one)] as const);
+        if (own.every(([, isListed]) => isListed === null)) return [];
+        return [[key, namesOf(own.filter(([, isListed]) => isListed).map(([one]) => one))]];
+      });
+      return [name, { ...policy, tool_overrides: Object.fromEntries(narrowed) }];
+    }),
+  );
+}

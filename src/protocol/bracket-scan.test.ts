@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+// @ts-expect-error plain JavaScript, for the build
+import { bracketScanCode } from '../../scripts/wasm.mjs';
+import { findClosingBracket } from './bracket-scan.ts';
+
+/** The same, slowly. */
+function slowEnd(bytes: Buffer): number {
+  let depth = 0;
+  let string = false;
+  for (let i = 0; i < bytes.length; i++) {
+    const c = String.fromCharCode(bytes[i]!);
+    if (string && c === '\\') i++;
+    else if (c === '"') string = !string;
+    else if (string) continue;
+    else if (c === '{' || c === '[') depth++;
+    else if ((c === '}' || c === ']') && --depth <= 0) return i + 1;
+  }
+  return -1;
+}
+
+function cutUp(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+  return places.slice(1).map((end, i) => bytes.subarray(places[i], end));
+}
+
+// Escapes only inside strings, as in JSON; brackets and quotes everywhere.
+const string = fc
+  .array(fc.constantFrom('\\"', '\\\\', '\\n', '{', '}', '[', ']', 'a', 'é', ' '.repeat(60)), { maxLength: 60 })
+  .map((parts) => `"${parts.join('')}"`);
+const tokens = fc.array(fc.oneof(string, fc.constantFrom('{', '}', '[', ']', ',', ':', '12', ' '.repeat(50))), {
+  maxLength: 60,
+});
+
+it('finds the same end as a loop over every byte, whatever the bytes and the parts they come in', () => {
+  fc.assert(
+    fc.property(tokens, fc.array(fc.nat(), { maxLength: 8 }), (parts, cuts) => {
+      const bytes = Buffer.from(`{${parts.join('')}`);
+      expect(findClosingBracket(cutUp(bytes, cuts))).toBe(slowEnd(bytes));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+it('reads parts of any size', () => {
+  const text = JSON.stringify({ text: 'a"\\\n'.repeat(100_000), rest: [1, { a: '}' }] });
+  expect(findClosingBracket([Buffer.from(text)])).toBe(text.length);
+  expect(findClosingBracket([Buffer.from(`${text},"method":"x"}`)])).toBe(text.length);
+  expect(findClosingBracket([])).toBe(-1);
+});
+
+it('is built from its source', async () => {
+  const committed = readFileSync(new URL('bracket-scan-code.ts', import.meta.url), 'utf8');
+  expect(await bracketScanCode()).toBe(committed);
+});

@@ -1,0 +1,220 @@
+/**
+ * HTTP headers that repeat parts of a modern request, so that what stands between client and server can route by them:
+ * `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the arguments that a tool marks in its schema with `x-mcp-header`.
+ */
+import { GatewayError } from '../base/errors.ts';
+import { decodeString, readMembers, type Span } from './json.ts';
+import type { Message } from './message.ts';
+
+/** An argument that travels in a header too. */
+export interface MirroredArgument {
+  /** In lower case, with the prefix. */
+  readonly header: string;
+  readonly path: readonly string[];
+  readonly integer: boolean;
+}
+
+export const MARK = 'x-mcp-header';
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PARAM = 'mcp-param-';
+
+/** Whether a header, in lower case, repeats an argument of some tool. */
+export function isParamHeader(name: string): boolean {
+  return name.startsWith(PARAM) && TOKEN.test(name.slice(PARAM.length));
+}
+
+const TYPES = ['string', 'integer', 'boolean'];
+
+type Json = Record<string, unknown>;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The marked arguments of an input schema, or why the marks are not valid. */
+export function findMirrored(schema: unknown): readonly MirroredArgument[] | string {
+  const found: MirroredArgument[] = [];
+  const problem = visit(schema, [], found);
+  if (problem !== null) return problem;
+  // A mark that is reached in no other way than by its name stands where no header can be made from it.
+  return countMarks(schema) === found.length
+    ? found
+    : `"${MARK}" stands below something other than nested "properties"`;
+}
+
+function visit(schema: unknown, path: readonly string[], found: MirroredArgument[]): string | null {
+  if (!isObject(schema)) return null;
+  const where = path.join('.');
+  if (path.length > 0 && MARK in schema) {
+    const mark = schema[MARK];
+    if (typeof mark !== 'string' || !TOKEN.test(mark)) return `"${MARK}" of ${where} is no name for a header`;
+    if (typeof schema.type !== 'string' || !TYPES.includes(schema.type))
+      return `"${MARK}" of ${where} stands at a type other than ${TYPES.join(', ')}`;
+    const header = PARAM + mark.toLowerCase();
+    if (found.some((other) => other.header === header)) return `"${MARK}" is "${mark}" twice`;
+    found.push({ header, path, integer: schema.type === 'integer' });
+  }
+  if (!isObject(schema.properties)) return null;
+  for (const [key, property] of Object.entries(schema.properties)) {
+    const problem = visit(property, [...path, key], found);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+/** Where a schema holds values instead of schemas, the word means nothing. */
+const VALUES = new Set(['default', 'examples', 'enum', 'const']);
+
+function countMarks(schema: unknown, named = false): number {
+  if (Array.isArray(schema)) return schema.reduce<number>((sum, part) => sum + countMarks(part), 0);
+  if (!isObject(schema)) return 0;
+  let count = 0;
+  for (const [key, value] of Object.entries(schema)) {
+    // Below `properties` and the like keys are names that the author chose.
+    if (named) count += countMarks(value);
+    else if (key === MARK) count++;
+    else if (!VALUES.has(key)) count += countMarks(value, MAPS.has(key));
+  }
+  return count;
+}
+
+const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
+
+/** Stands for an argument of which one reader sees this and another that. */
+const TWICE = Symbol('twice');
+
+/** An argument of a `tools/call`; null where there is nothing that a header could hold. */
+function argumentAt({ bytes, argumentsStart, argumentsEnd }: Message, path: readonly string[]): unknown {
+  let at: Span = { start: argumentsStart, end: argumentsEnd };
+  if (argumentsStart < 0) return null;
+  for (const key of path) {
+    const [found, ...more] = readMembers(bytes, at.start, at.end)?.filter((member) => member.key === key) ?? [];
+    if (more.length > 0) return TWICE;
+    if (found === undefined) return null;
+    at = found;
+  }
+  const first = bytes[at.start];
+  if (first === 0x22) return decodeString(bytes, at.start, at.end);
+  return first === 0x7b || first === 0x5b ? null : JSON.parse(bytes.toString('latin1', at.start, at.end));
+}
+
+/** Null for what has no place in a header: checking its type is the server's business. */
+function headerText(value: unknown): string | null {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean') return String(value);
+  return typeof value === 'number' && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? String(value) : null;
+}
+
+const PREFIX = '=?base64?';
+const SUFFIX = '?=';
+const PLAIN = /^[\x20-\x7e\t]*$/;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function isEncoded(text: string): boolean {
+  return text.startsWith(PREFIX) && text.endsWith(SUFFIX) && text.length >= PREFIX.length + SUFFIX.length;
+}
+
+export function encodeHeader(text: string): string {
+  if (text !== '' && PLAIN.test(text) && text.trim() === text && !isEncoded(text)) return text;
+  return `${PREFIX}${Buffer.from(text).toString('base64')}${SUFFIX}`;
+}
+
+/** Null where the encoding is broken, or something stands there that would have had to be encoded. */
+export function decodeHeader(text: string): string | null {
+  if (!isEncoded(text)) return PLAIN.test(text) ? text : null;
+  const encoded = text.slice(PREFIX.length, -SUFFIX.length);
+  if (!BASE64.test(encoded)) return null;
+  const bytes = Buffer.from(encoded, 'base64');
+  const decoded = bytes.toString();
+  return Buffer.from(decoded).equals(bytes) ? decoded : null;
+}
+
+/** Names hardly change, so each is encoded once. */
+const nameHeaders = new Map<string, string>();
+const MOST_NAMES = 1_000;
+
+function nameHeader(name: string): string {
+  const known = nameHeaders.get(name);
+  if (known !== undefined) return known;
+  if (nameHeaders.size >= MOST_NAMES) nameHeaders.clear();
+  const bytes = Buffer.from(name, 'latin1');
+  const header = encodeHeader(decodeString(bytes, 0, bytes.length));
+  nameHeaders.set(name, header);
+  return header;
+}
+
+const NAMED = new Set(['tools/call', 'resources/read', 'prompts/get']);
+
+/** The headers of a request for what its server calls `name` (as JSON, one character a byte): names and values in turn. */
+export function mirrorHeaders(
+  message: Message,
+  name: string,
+  mirrored: readonly MirroredArgument[] | null,
+): readonly string[] {
+  const headers = ['mcp-method', message.method];
+  if (NAMED.has(message.method)) {
+    headers.push('mcp-name', nameHeader(name));
+  }
+  if (mirrored === null) return headers;
+  for (const { header, path } of mirrored) {
+    const text = headerText(argumentAt(message, path));
+    if (text !== null) headers.push(header, encodeHeader(text));
+  }
+  return headers;
+}
+
+export type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Throws unless the headers say what the body says: nothing may be routed by a header that the body contradicts. */
+export function checkMethodHeader(headers: Headers, method: string): void {
+  const header = headers['mcp-method'];
+  if (header === method) return;
+  throw mismatch(
+    header === undefined ? 'the header Mcp-Method is missing' : `Mcp-Method does not name the method "${method}"`,
+  );
+}
+
+/** `start` and `end` are where the name or URI stands in the body. */
+export function checkNameHeader(headers: Headers, { bytes }: Message, start: number, end: number): void {
+  const header = headers['mcp-name'];
+  if (typeof header !== 'string') throw mismatch('the header Mcp-Name is missing');
+  if (isWrittenAlike(bytes, start, end, header)) return;
+  const name = decodeHeader(header);
+  if (name === null) throw mismatch('Mcp-Name is not validly encoded');
+  const isSame = start >= 0 && bytes[start] === 0x22 && decodeString(bytes, start, end) === name;
+  if (!isSame) throw mismatch('Mcp-Name names something else than the body');
+}
+
+const SAFE = /^[\w./:-]+$/;
+
+/** The usual case, without a text being made: the same plain characters in both. */
+function isWrittenAlike(bytes: Buffer, start: number, end: number, header: string): boolean {
+  if (start < 0 || bytes[start] !== 0x22 || end - start - 2 !== header.length) return false;
+  for (let i = 0; i < header.length; i++) if (bytes[start + 1 + i] !== header.charCodeAt(i)) return false;
+  return SAFE.test(header);
+}
+
+export function checkParamHeaders(headers: Headers, message: Message, mirrored: readonly MirroredArgument[]): void {
+  for (const { header, path, integer } of mirrored) {
+    const value = argumentAt(message, path);
+    const argument = `the argument "${path.join('.')}"`;
+    if (value === TWICE) throw mismatch(`${argument} stands there twice`);
+    const text = headerText(value);
+    const given = headers[header];
+    if (given === undefined && text === null) continue;
+    if (typeof given !== 'string') throw mismatch(`the header ${header} is missing for ${argument}`);
+    const decoded = decodeHeader(given);
+    if (decoded === null) throw mismatch(`${header} is not validly encoded`);
+    const same = decoded === text || (integer && typeof value === 'number' && isEqualNumber(decoded, value));
+    if (!same) throw mismatch(`${header} is not the value of ${argument}`);
+  }
+}
+
+function isEqualNumber(text: string, value: number): boolean {
+  return /^-?\d+(\.\d+)?$/.test(text) && Number(text) === value;
+}
+
+export function mismatch(what: string): GatewayError {
+  return new GatewayError('header_mismatch', `Headers and body of the request do not agree: ${what}.`);
+}
