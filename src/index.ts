@@ -139,9 +139,7 @@ export type { FleetReport, ServerStatus } from './sources/fleet.ts';
 export type { ToolReference, Toolset } from './access/toolset.ts';
 export type {
   LibraryToolset,
-  LibraryToolset as ShelvedToolset,
   ToolsetLibrary,
-  ToolsetLibrary as Shelf,
 } from './store/toolset-library.ts';
 
 // Who may use what
@@ -151,10 +149,8 @@ export type { Decision, Finding } from './access/policy.ts';
 export { type Agent, type AgentStore, openAgentStore } from './store/agents.ts';
 export {
   type ApprovalRequest,
-  type ApprovalRequest as Petition,
   decide as decideApproval,
   readApprovalRequests,
-  readApprovalRequests as readPetitions,
   type Verdict,
 } from './store/approval-board.ts';
 export { operatorKey } from './store/operator.ts';
@@ -176,18 +172,15 @@ export type { SecretStatus } from './store/secrets-meta.ts';
 
 // What has happened
 
-export type { AuditMetrics, AuditMetrics as AuditFigures } from './observe/audit.ts';
+export type { AuditMetrics } from './observe/audit.ts';
 export { counter, type Family, gauge, type Labels, type Sample } from './observe/families.ts';
-export type { Duration, Outcome, TallyMetrics, TallyMetrics as TallyFigures } from './observe/histogram.ts';
+export type { Duration, Outcome, TallyMetrics } from './observe/histogram.ts';
 export type {
   AgentMetrics,
-  AgentMetrics as AgentFigures,
   CallKind,
   CallMetrics,
-  CallMetrics as Figures,
   Counts,
   EntryMetrics,
-  EntryMetrics as EntryFigures,
 } from './observe/metrics.ts';
 export type { CallSpan, Incoming, SentSpan, SpanEnd, Tracer } from './observe/span.ts';
 export type { TraceContext } from './protocol/trace.ts';
@@ -204,3 +197,17 @@ export type { OtelApi } from './telemetry/api.ts';
 export { openTelemetry } from './telemetry/open.ts';
 export type { Telemetry } from './telemetry/start.ts';
 export { createOtelTracer } from './telemetry/tracer.ts';
+
+// Former names
+
+export {
+  type AgentFigures,
+  type AuditFigures,
+  type EntryFigures,
+  type Figures,
+  type Petition,
+  readPetitions,
+  type Shelf,
+  type ShelvedToolset,
+  type TallyFigures,
+} from './deprecated.ts';

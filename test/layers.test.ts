@@ -21,11 +21,11 @@ const rooms = [
   ['doors/'],
   ['library/'],
   ['manager/'],
+  ['deprecated.ts'],
   ['index.ts'],
   ['internal.ts'],
   ['cli/'],
 ];
-const lineLimit = 350;
 
 /** Path below src/ to text. */
 type Sources = ReadonlyMap<string, string>;
@@ -42,11 +42,6 @@ describe('the source tree', () => {
 
   it('has no import cycles', () => {
     expect(findCycles(sources)).toEqual([]);
-  });
-
-  it(`has no file over ${lineLimit} lines`, () => {
-    const long = [...all].filter(([, text]) => text.trimEnd().split('\n').length > lineLimit).map(([path]) => path);
-    expect(long).toEqual([]);
   });
 });
 
@@ -92,7 +87,7 @@ describe('the check itself', () => {
   });
 
   it('allows the same room, rooms above, packages and Node', () => {
-    const text = `import a from './names.ts';\nimport b from '../errors.ts';\nimport z from 'zod';\nimport fs from 'node:fs';`;
+    const text = `import a from './names.ts';\nimport b from '../base/errors.ts';\nimport z from 'zod';\nimport fs from 'node:fs';`;
     expect(findMisplaced(new Map([['catalog/entry.ts', text]]))).toEqual([]);
   });
 

@@ -1,11 +1,11 @@
 /** `toolgate list --stats`: the figures of a gateway that is running. */
 import {
-  type AgentFigures,
+  type AgentMetrics,
   type CallKind,
-  type EntryFigures,
+  type EntryMetrics,
   GatewayError,
   messageOf,
-  type TallyFigures,
+  type TallyMetrics,
 } from '../internal.ts';
 import type { Options } from './commands.ts';
 import { brief, duration, jsonText, paint, table } from './terminal.ts';
@@ -32,15 +32,15 @@ export async function showStats(what: string, options: Options): Promise<number>
   return 0;
 }
 
-function print<T extends TallyFigures>(all: readonly T[], toText: (rows: readonly T[]) => string, options: Options) {
+function print<T extends TallyMetrics>(all: readonly T[], toText: (rows: readonly T[]) => string, options: Options) {
   const rows = [...all].sort((a, b) => b.calls - a.calls);
   if (options.json === true) process.stdout.write(`${jsonText(rows, 2)}\n`);
   else process.stdout.write(rows.length === 0 ? 'Nothing has been called yet.\n' : `${toText(rows)}\n`);
 }
 
 interface Told {
-  readonly calls: readonly EntryFigures[];
-  readonly agents: readonly AgentFigures[];
+  readonly calls: readonly EntryMetrics[];
+  readonly agents: readonly AgentMetrics[];
 }
 
 async function askGateway(address: string): Promise<Told> {
@@ -85,17 +85,17 @@ async function readFigures(response: Response): Promise<Told | null> {
 
 const COUNTS = ['CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
 
-function printItems(rows: readonly EntryFigures[]): string {
+function printItems(rows: readonly EntryMetrics[]): string {
   const cells = rows.map((row) => [name(row.name || 'others'), plainly(row.server || 'any'), ...counts(row)]);
   return table([head('NAME', 'SERVER', ...COUNTS), ...cells]);
 }
 
-function printAgents(rows: readonly AgentFigures[]): string {
+function printAgents(rows: readonly AgentMetrics[]): string {
   const cells = rows.map((row) => [name(row.agent || 'others'), ...counts(row), String(row.refused)]);
   return table([head('AGENT', ...COUNTS, 'REFUSED'), ...cells]);
 }
 
-function counts({ calls, outcomes, p50, p99 }: TallyFigures): string[] {
+function counts({ calls, outcomes, p50, p99 }: TallyMetrics): string[] {
   const errors = outcomes.error + outcomes.failed + outcomes.timeout;
   return [String(calls), String(errors), String(outcomes.tool_error), duration(p50), duration(p99)];
 }

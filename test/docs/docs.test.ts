@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/index.ts';
-import { open } from '../figures/use.ts';
+import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { serverEntry } from '../support/server.ts';
 import { readAnchors, readLinks, readRows } from './markdown.ts';
@@ -57,8 +57,8 @@ describe('docs/configuration.md has every key with its default', () => {
   });
 });
 
-describe('docs/figures.md', () => {
-  const page = readFileSync(join(root, 'docs/figures.md'), 'utf8');
+describe('docs/metrics.md', () => {
+  const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
 
   it('has every figure with its labels', async () => {
     const { gateway, url } = await open({ a: { ...serverEntry('basic'), tools: { echo: { cache: '1m' } } } });
@@ -69,7 +69,7 @@ describe('docs/figures.md', () => {
       const labels = Object.keys(samples[0]?.labels ?? {}).join(',');
       return labels === '' ? name : `${name}{${labels}}`;
     });
-    const written = readRows(page, 'All figures').flatMap(([figures]) =>
+    const written = readRows(page, 'All metrics').flatMap(([figures]) =>
       figures!.split(/, (?=`)/).map((figure) => figure.replaceAll('`', '')),
     );
     expect(written.sort()).toEqual(measured.sort());

@@ -42,13 +42,13 @@ export async function MiddlewareExample1(gateway: Gateway): Promise<void> {
   void readOnly;
 }
 
-export async function ProgramDeskExample1(gateway: Gateway): Promise<void> {
+export async function ProgramCallsExample1(gateway: Gateway): Promise<void> {
   const { content, isError } = await gateway.call('files_read_file', { path: 'notes.txt' }, { agent: 'writer' });
   void content;
   void isError;
 }
 
-export async function ProgramDeskExample2(gateway: Gateway): Promise<void> {
+export async function ProgramCallsExample2(gateway: Gateway): Promise<void> {
   const { tools } = await gateway.view({ agent: 'writer' });
   void tools;
 }

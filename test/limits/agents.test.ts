@@ -1,6 +1,6 @@
 /** Limits of agents: each has its own counters, and the operator has none. */
 import { describe, expect, it } from 'vitest';
-import { open, openPipes } from '../figures/use.ts';
+import { open, openPipes } from '../metrics/use.ts';
 import { basic, begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
 
 describe('the limits of an agent', () => {

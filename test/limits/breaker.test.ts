@@ -1,7 +1,7 @@
 /** Servers that fail: after five times in a row they are not asked for a while, and one call finds out whether they work again. */
 import { describe, expect, it } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
-import { open } from '../figures/use.ts';
+import { open } from '../metrics/use.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './use.ts';

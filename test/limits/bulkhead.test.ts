@@ -1,6 +1,6 @@
 /** A server that hangs does not slow the others: it has its places, so many calls wait, and the rest is refused at once. */
 import { expect, it } from 'vitest';
-import { open } from '../figures/use.ts';
+import { open } from '../metrics/use.ts';
 import { basic, begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
 
 it('has 256 places and room for 256 more, and what is beside it goes on as before', async () => {

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { figuresOf, open, openPipes, outcomesOf } from '../figures/use.ts';
+import { figuresOf, open, openPipes, outcomesOf } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';

@@ -1,6 +1,6 @@
 /** How many calls at one time: of a server, of a tool, of an agent; who waits, for how long, and who is refused. */
 import { describe, expect, it } from 'vitest';
-import { open, openPipes } from '../figures/use.ts';
+import { open, openPipes } from '../metrics/use.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry, startHttpServer } from '../support/server.ts';
 import { begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';

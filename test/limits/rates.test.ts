@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { open, openPipes } from '../figures/use.ts';
+import { open, openPipes } from '../metrics/use.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

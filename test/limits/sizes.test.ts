@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { basic as basicEntry, open, openPipes } from '../figures/use.ts';
+import { basic as basicEntry, open, openPipes } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { startHttpServer } from '../support/server.ts';

@@ -2,8 +2,8 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Opened, open } from '../figures/use.ts';
 import { initialize } from '../http/raw.ts';
+import { type Opened, open } from '../metrics/use.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp } from '../support/connection.ts';
 import { startStdio } from '../support/gateway.ts';

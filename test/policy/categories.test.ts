@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, explainName, type Gateway, openLocalDoor } from '../../src/index.ts';
 import { runCli } from '../cli/run.ts';
-import { open } from '../figures/use.ts';
+import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

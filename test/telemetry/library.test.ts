@@ -1,8 +1,8 @@
 /** Programs that follow calls themselves: the tracer of a gateway, whatever else stands around a call. */
 import { describe, expect, it } from 'vitest';
 import { counter, openLocalDoor, type SpanEnd, type TraceContext, type Tracer } from '../../src/index.ts';
-import { readExposition } from '../figures/exposition.ts';
-import { open } from '../figures/use.ts';
+import { readExposition } from '../metrics/exposition.ts';
+import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { serverEntry } from '../support/server.ts';

@@ -1,6 +1,6 @@
 /** The figures of /metrics, as OpenTelemetry collects them. */
 import { describe, expect, it } from 'vitest';
-import { readExposition } from '../figures/exposition.ts';
+import { readExposition } from '../metrics/exposition.ts';
 import { connectHttp } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';

@@ -1,7 +1,7 @@
-/** Checks the blocks of docs/figures.md that are for other programs: against the gateway that the page has just started. */
+/** Checks the blocks of docs/metrics.md that are for other programs: against the gateway that the page has just started. */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import { readExposition } from '../figures/exposition.ts';
+import { readExposition } from '../metrics/exposition.ts';
 import type { Check } from './page.ts';
 
 interface Scrape {
