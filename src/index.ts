@@ -22,7 +22,7 @@ export type { MacroConfig, MacroStep } from './config/macros.ts';
 // Ways in
 
 export type { LocalCallOptions, LocalDoor, Progress } from './calls/local.ts';
-export type { Identify } from './doors/http/auth/identity.ts';
+export type { Identify } from './doors/http/auth/authenticator.ts';
 export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/auth/visitor.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/door.ts';
 export { type ExpressMiddleware, expressMiddleware } from './doors/http/mount/express.ts';

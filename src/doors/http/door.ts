@@ -8,8 +8,8 @@ import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import { type Address, pathOf, readAddress } from './address.ts';
+import { type Authenticator, type Identify, openAuthenticator, programAuthenticator } from './auth/authenticator.ts';
 import { Refusal } from './auth/challenge.ts';
-import { foreignIdentity, type Identify, type Identity, openIdentity } from './auth/identity.ts';
 import { METADATA_PATH, metadataUrl } from './auth/resource.ts';
 import type { Visitor } from './auth/visitor.ts';
 import { createGuard, isLoopback } from './guard.ts';
@@ -85,21 +85,21 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     unread,
     fail,
     base: () => gateway.config.http.publicUrl?.replace(/\/mcp\/?$|\/$/, '') ?? base,
-    needsToken: () => !identity.isOpen,
+    needsToken: () => !authenticator.isOpen,
   });
   let isDraining = false;
   const parts: Parts = { gateway, sse, mcp, rest, resource, fail, isDraining: () => isDraining };
-  const identity = await enter().catch((error: unknown) => {
+  const authenticator = await enter().catch((error: unknown) => {
     closeParts();
     throw error;
   });
 
-  async function enter(): Promise<Identity> {
+  async function enter(): Promise<Authenticator> {
     const reach = place.host === null ? 'unknown' : isLoopback(place.host) ? 'machine' : 'network';
     const opened =
       identify === undefined
-        ? await openIdentity(gateway, token, resource, reach, turnOut)
-        : foreignIdentity(gateway, identify);
+        ? await openAuthenticator(gateway, token, resource, reach, turnOut)
+        : programAuthenticator(gateway, identify);
     const refusal = place.refusal(opened.hasCredentials);
     if (refusal === null) return opened;
     opened.close();
@@ -158,7 +158,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
         serveOperator(route, request, response, headers).catch((error: unknown) => fail(response, error, headers));
         return;
       }
-      const visitor = identity.identify(request);
+      const visitor = authenticator.identify(request);
       if (!(visitor instanceof Promise)) serve(route, request, response, visitor, headers);
       else
         visitor
@@ -221,7 +221,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   ): Promise<void> {
     const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
     const isOperator = isOperatorKey(token, await operatorKey(process.env));
-    if (!isOperator) await identity.identify(request);
+    if (!isOperator) await authenticator.identify(request);
     requireRoute(route, request);
     if (!isOperator) throw new GatewayError('forbidden', 'This takes the operator key of the gateway as bearer token.');
     await route.handle(gateway, request, response, headers);
@@ -236,7 +236,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   ): void {
     if (route === undefined || route.access === 'open' || route.access === 'operator') throw nothingHere();
     requireRoute(route, request);
-    if (route.access === 'admin') identity.requireAdmin(visitor, request);
+    if (route.access === 'admin') authenticator.requireAdmin(visitor, request);
     const address = readAddress(request, route.style === 'mcpo');
     if (address.toolset === null && address.namespace === null && address.task === null)
       route.handle(parts, request, response, headers, visitor);
@@ -285,7 +285,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     serves,
     basePath: base,
     get isOpen() {
-      return identity.isOpen;
+      return authenticator.isOpen;
     },
     get sessions() {
       return sessions.size + sse.size;
@@ -303,7 +303,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
       isDraining = true;
       clearInterval(ticking);
       forget();
-      identity.close();
+      authenticator.close();
       closeParts();
     },
   };

@@ -15,7 +15,7 @@ import { metadataUrl } from './resource.ts';
 import { openTokens } from './tokens.ts';
 import type { Visitor } from './visitor.ts';
 
-export interface Identity {
+export interface Authenticator {
   /** Throws, or rejects, where the request is not let in. A promise only where a token has to be checked for the first time. */
   identify(request: IncomingMessage): Visitor | Promise<Visitor>;
   /** Throws unless the visitor may see what is about the whole gateway. */
@@ -44,13 +44,13 @@ const BEARER = /^bearer +(\S.*)$/i;
 /**
  * `common` is BEARER_TOKEN. `resource` is the address that tokens are made out to, known when the door listens. `turnOut` is called when some that were let in no longer are.
  */
-export async function openIdentity(
+export async function openAuthenticator(
   gateway: Gateway,
   common: string | null,
   resource: () => string,
   reach: Reach,
   turnOut: () => void,
-): Promise<Identity> {
+): Promise<Authenticator> {
   const known = new Map<string, Visitor>();
   let seen = gateway.config;
   let jwt = seen.http.jwt === null ? null : openJwt(seen.http.jwt);
@@ -222,7 +222,7 @@ export async function openIdentity(
 }
 
 /** For those whom a program knows by itself. */
-export function foreignIdentity(gateway: Gateway, identify: Identify): Identity {
+export function programAuthenticator(gateway: Gateway, identify: Identify): Authenticator {
   return {
     identify(request) {
       const visitor = identify(request);
