@@ -1,11 +1,12 @@
 /** One call: from the caller's message to the server that its name belongs to. */
+
 import { findPrompt, findResource, findTool } from '../access/find.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
-import type { Item, Offer } from '../catalog/item.ts';
 import { CACHED, CANCELLED, type EntryCounter, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../observe/metrics.ts';
 import { type Follower, type SentSpan, spanEnd } from '../observe/span.ts';
+import type { ClientChannel, ItemDefinition, Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
 import { mirrorHeaders } from '../protocol/param-headers.ts';
@@ -14,8 +15,6 @@ import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, toolCall, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import { stampTrace, traceHeaders } from '../protocol/trace.ts';
-import type { ClientChannel } from '../sources/client-channel.ts';
-import type { Request, Sink, Ticket } from '../sources/connection.ts';
 import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
 import { Relay } from './forwarding-sink.ts';
@@ -50,7 +49,7 @@ export interface Recorder {
  * A caller's request on its way to the server that its name belongs to. It is its own sink and ticket, because what comes
  * back has to be counted, and a further object for each call is felt.
  */
-export class Call extends Relay implements Request, Ticket {
+export class Call extends Relay implements SourceRequest, Ticket {
   readonly message: Message;
   readonly entry: Entry;
   /** What `rewriteRequest` puts between `start` and `end`. */
@@ -62,7 +61,7 @@ export class Call extends Relay implements Request, Ticket {
   totalTimeout = 0;
   client: ClientChannel | null = null;
   /** The definition, as last listed. */
-  item: Item;
+  item: ItemDefinition;
   /** Where it goes, and where it is counted. */
   source: Callee | null = null;
   row: EntryCounter | null = null;
@@ -134,9 +133,9 @@ export class Call extends Relay implements Request, Ticket {
     return context === null ? null : traceHeaders(context);
   }
 
-  renew(offer: Offer): void {
+  renew(definitions: readonly ItemDefinition[]): void {
     const { kind, name } = this.item;
-    this.item = offer.items.find((item) => item.kind === kind && item.name === name) ?? this.item;
+    this.item = definitions.find((item) => item.kind === kind && item.name === name) ?? this.item;
   }
 
   /** The same call, to be answered to another sink. */

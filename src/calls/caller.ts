@@ -1,14 +1,14 @@
 /** Who lists and calls, as doors and the gateway know each other. */
+
 import type { ListKind } from '../access/lists.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
 import type { Usage } from '../observe/metrics.ts';
+import type { ClientChannel, Sink, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { ClientChannel } from '../sources/client-channel.ts';
-import type { Sink, Ticket } from '../sources/connection.ts';
 import type { SourceSet } from '../sources/source-sets.ts';
 
 /** The kind of door that a caller came in by. */

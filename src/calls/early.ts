@@ -1,6 +1,7 @@
 /** Calls that depend on servers that are still starting, in order; each is tried again with every catalog. */
+
 import type { ErrorCode } from '../base/errors.ts';
-import type { Ticket } from '../sources/connection.ts';
+import type { Ticket } from '../protocol/contract.ts';
 
 /** Answers that may be others when all servers are there, or when what was asked before has been done. */
 export const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);

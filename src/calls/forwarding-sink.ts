@@ -1,10 +1,11 @@
 /** Stands before the sink of a client and passes everything on; what wants to see or change something of it extends this. */
+
 import type { GatewayError } from '../base/errors.ts';
+import type { Admission, Sink } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { Admission, Sink } from '../sources/connection.ts';
 
 export class Relay implements Sink {
   readonly inner: Sink;

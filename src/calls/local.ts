@@ -1,14 +1,15 @@
 /** A way in for programs in the same process: somebody who lists and calls, without a protocol in between. */
+
 import { findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Kind } from '../catalog/item.ts';
 import { ASKS, legacyResult } from '../protocol/bridge.ts';
+import { READS_AT_ONCE } from '../protocol/contract.ts';
 import { NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import { READS_AT_ONCE } from '../sources/connection.ts';
 import type { Caller, CallerOptions } from './caller.ts';
 import { DRY_RUN } from './macros/run.ts';
 import { parseObject, relayed } from './upstream-error.ts';

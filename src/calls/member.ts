@@ -1,4 +1,5 @@
 /** A caller as the gateway keeps it: who it is, what it has switched on, and what it was last told. */
+
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from '../access/lists.ts';
 import type { Permission } from '../access/permission.ts';
 import { type Base, fixedSelection, rebase, type Selection, startSelection } from '../access/selection.ts';
@@ -6,10 +7,9 @@ import type { View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
 import type { MetricsRegistry, Usage } from '../observe/metrics.ts';
+import { type ClientChannel, type Sink, silentChannel, type Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { type ClientChannel, silentChannel } from '../sources/client-channel.ts';
-import type { Sink, Ticket } from '../sources/connection.ts';
 import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
 import type { Caller, CallerOptions, DoorKind } from './caller.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';

@@ -2,14 +2,15 @@
  * Functions of the host program around each call. The first one added is the outermost. A call without any passes by all of
  * this; with some, its result goes through promises, still as the bytes it came in.
  */
+
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
 import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from '../observe/metrics.ts';
+import type { Sink, Ticket } from '../protocol/contract.ts';
 import { decodeString, toBytes } from '../protocol/json.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { saysError } from '../protocol/tool-error.ts';
-import type { Sink, Ticket } from '../sources/connection.ts';
 import { readArguments, withArguments } from './arguments.ts';
 import type { Call } from './call.ts';
 import { Relay } from './forwarding-sink.ts';

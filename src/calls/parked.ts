@@ -2,13 +2,14 @@
  * Calls that wait for an answer of a client without a session. The server keeps working on the call and waits; the client
  * is told what is asked, and comes back with the answer in a new request, which goes on where the first one stopped.
  */
+
 import { createHash, randomBytes } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
+import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import { type Question, unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import type { Sink } from '../sources/connection.ts';
 import { createSeal } from './seal.ts';
 
 /** Who gets what becomes of the call: first the one that began it, then whoever came back for it. */

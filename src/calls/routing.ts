@@ -1,14 +1,15 @@
 /** The way of a call from its caller to whoever answers it; what is wrong with it ends it here, counted and written down. */
+
 import { requireArguments } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Audit } from '../observe/audit.ts';
 import type { MetricsRegistry } from '../observe/metrics.ts';
+import type { Sink, Ticket } from '../protocol/contract.ts';
 import { toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
-import type { Sink, Ticket } from '../sources/connection.ts';
 import { Call, findCall } from './call.ts';
 import { NO_TICKET } from './dispatch.ts';
 import { createEarlyCalls, MAY_CHANGE } from './early.ts';

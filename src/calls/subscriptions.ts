@@ -1,8 +1,9 @@
 /** Who wants to hear of which resource: from a server's own URI to the words in which each caller asked for it. */
+
 import { findResource } from '../access/find.ts';
 import type { View } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { ClientChannel } from '../sources/client-channel.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import type { Source } from '../sources/source.ts';
 
 export interface CallerSubscriptions<T> {

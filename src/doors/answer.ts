@@ -3,6 +3,7 @@
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Holder, ParkedCall } from '../calls/parked.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
+import type { Admission, Ticket } from '../protocol/contract.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
@@ -13,7 +14,6 @@ import { join, type Parts } from '../protocol/parts.ts';
 import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
-import type { Admission, Ticket } from '../sources/connection.ts';
 import { type Credential, REVOKED } from './credential.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */

@@ -2,13 +2,14 @@
  * A modern server that asks something, and a client with a session: each question goes to the client as a request of ours,
  * and when all are answered the call is made again with the answers in it.
  */
+
 import { GatewayError } from '../base/errors.ts';
+import type { Ticket } from '../protocol/contract.ts';
 import { withElicitationId } from '../protocol/elicitation.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { capabilityFor, URL_MODE } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import type { Ticket } from '../sources/connection.ts';
 import type { Answer } from './answer.ts';
 
 const MOST_ROUNDS = 10;

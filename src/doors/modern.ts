@@ -9,6 +9,7 @@ import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/types.ts';
+import { silentChannel, type Ticket } from '../protocol/contract.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
@@ -18,8 +19,6 @@ import { ASKING, inputRequired, type Question, URL_MODE, unanswerable } from '..
 import { MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
-import { silentChannel } from '../sources/client-channel.ts';
-import type { Ticket } from '../sources/connection.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
 import { isInvalid } from './credential.ts';
 import {

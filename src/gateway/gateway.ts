@@ -1,5 +1,6 @@
 /** The gateway: the one mutable root. Holds configuration, servers, catalog and callers, and replaces each whole.
  * Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed. */
+
 import { agentLimits } from '../access/agent-limits.ts';
 import { isHidden } from '../access/find.ts';
 import { hasTimes, type Permission, permissionAt } from '../access/permission.ts';
@@ -33,9 +34,9 @@ import { measure } from '../observe/collect.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import type { Tracer } from '../observe/span.ts';
 import { traceCall } from '../observe/tracing.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import { createRedactor } from '../secrets/redact.ts';
-import type { ClientChannel } from '../sources/client-channel.ts';
 import { createFleet, type FleetReport, isComplete, reportText } from '../sources/fleet.ts';
 import type { Source } from '../sources/source.ts';
 import { createSourceSets } from '../sources/source-sets.ts';

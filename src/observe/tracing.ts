@@ -5,13 +5,13 @@ import { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import { Relay } from '../calls/forwarding-sink.ts';
 import type { Entry } from '../catalog/entry.ts';
+import type { Admission, Sink, Ticket } from '../protocol/contract.ts';
 import { decodeString } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import { readTrace, withTrace } from '../protocol/trace.ts';
-import type { Admission, Sink, Ticket } from '../sources/connection.ts';
 import { ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './histogram.ts';
 import {
   CANCELLED_END,

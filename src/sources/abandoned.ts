@@ -2,10 +2,10 @@
  * Calls that were given up while the server may still be working on them: not every server stops when it is told to, and
  * what it has said by then is on its way. What comes without an address may be about one of them.
  */
-import type { Request } from './connection.ts';
+import type { SourceRequest } from '../protocol/contract.ts';
 
 export interface AbandonedRequests {
-  add(id: number, request: Request): void;
+  add(id: number, request: SourceRequest): void;
   /** The server has answered all the same: nothing more comes of it. */
   answered(id: number): void;
   /** Whether something without an address may be about one, of these methods, that another owner gave up. */

@@ -1,11 +1,13 @@
 /** Requests of our own, outside the path of a call. */
+
+import { READS_AT_ONCE, type Ticket } from '../protocol/contract.ts';
 import { NO_ABILITIES, OWN_META } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { requestMessage } from '../protocol/rpc.ts';
-import { type Connection, READS_AT_ONCE, type Ticket } from './connection.ts';
+import type { Connection } from './connection.ts';
 
 /** An error object that a server answered with. */
 export class UpstreamError extends Error {
@@ -66,7 +68,6 @@ export function pose(connection: Asked, method: string, params: object, timeout:
       method,
       encode: (id, era) => requestMessage(id, method, ownParams(params, era)),
       headers: () => ['mcp-method', method],
-      renew() {},
       token: null,
       pinned: true,
       client: null,

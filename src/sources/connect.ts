@@ -2,9 +2,9 @@
 
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch, ServerConfig } from '../config/config.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
-import type { ClientChannel } from './client-channel.ts';
-import type { Connection, ConnectionEvents, Refusal, Request, Ticket } from './connection.ts';
+import type { Connection, ConnectionEvents, Refusal } from './connection.ts';
 import { type Handshake, performHandshake } from './handshake.ts';
 import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
@@ -37,8 +37,8 @@ export interface Keeper {
   /** It has been greeted and listed, and is in charge from here on; what follows comes only then. */
   entered(opened: Opened): void;
   lost(connection: Connection, reason: string): void;
-  forgotten(connection: Connection, refused: Request | null): Ticket | null;
-  refused(connection: Connection, request: Request, refusal: Refusal): Ticket | null;
+  forgotten(connection: Connection, refused: SourceRequest | null): Ticket | null;
+  refused(connection: Connection, request: SourceRequest, refusal: Refusal): Ticket | null;
   missed(): void;
   asked(): void;
   notification(message: Message): void;

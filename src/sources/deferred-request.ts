@@ -1,6 +1,6 @@
 /** A ticket for what can only be begun when something else is done. */
 import { type GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Ticket } from './connection.ts';
+import type { Ticket } from '../protocol/contract.ts';
 
 export function deferRequest<T>(
   ready: Promise<T>,

@@ -1,7 +1,8 @@
 /** Who was sent to which address: the server's word that the user is done there goes to that client, and to no other. */
+
+import type { ClientChannel } from '../protocol/contract.ts';
 import { elicitationId } from '../protocol/elicitation.ts';
 import type { Message } from '../protocol/message.ts';
-import type { ClientChannel } from './client-channel.ts';
 
 export interface Elicitations {
   /** Whether a user may still be at one of the addresses. */

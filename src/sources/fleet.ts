@@ -6,9 +6,9 @@ import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
 import type { Config, Launch, ServerConfig } from '../config/config.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
-import type { ClientChannel } from './client-channel.ts';
 import type { Source, SourceContext, SourceStatus } from './source.ts';
 import { createSource } from './upstream.ts';
 

@@ -6,12 +6,12 @@
 import { GatewayError } from '../base/errors.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SERVER_INFO, SUBSCRIPTION_ID, TASKS } from '../protocol/meta.ts';
 import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
 import { ask, ownParams, pose, UpstreamError } from './ask.ts';
-import type { ClientChannel } from './client-channel.ts';
 import type { Connection, ListenRequest } from './connection.ts';
 
 export interface Handshake {

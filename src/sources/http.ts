@@ -2,6 +2,7 @@
 
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
 import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
@@ -11,8 +12,7 @@ import { readMessage } from '../protocol/read.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
-import type { ClientChannel } from './client-channel.ts';
-import type { Connection, ConnectionEvents, Request, Ticket } from './connection.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
 import { ACKNOWLEDGED } from './handshake.ts';
 import { Exchange, type Link, TooLarge } from './http-exchange.ts';
 import { isUnderstood, isUnreachable, NOBODY_THERE, NOT_HERE, reach, statusHint } from './http-refusal.ts';
@@ -263,7 +263,7 @@ export async function openHttp(
     },
     listen: (request) => stream.listen(request, request !== null || pending.era === 'legacy'),
     notify: (message) => post(message, null),
-    request(request: Request): Ticket {
+    request(request: SourceRequest): Ticket {
       const waiting = pending.add(request);
       if (ended) {
         const error = new GatewayError(

@@ -5,6 +5,7 @@ import { cleaned, type Events } from '../base/events.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { resolveLimits } from '../config/limits.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { wireBytes } from '../protocol/rewrite.ts';
@@ -13,7 +14,6 @@ import { fault } from '../workers/host/fault.ts';
 import { type Line, Running } from '../workers/host/running.ts';
 import { isObject, type Json } from '../workers/host/schema.ts';
 import type { Tool } from '../workers/host/tool.ts';
-import type { Request, Ticket } from './connection.ts';
 import { NO_TASKS } from './handshake.ts';
 import { createPending, failing, type Pending } from './pending.ts';
 import type { Source } from './source.ts';
@@ -92,7 +92,7 @@ export function createInlineSource(
     threw: ({ tool }, error) => events.emit('failure', { where: `${key}: ${tool.name}`, error }),
   };
 
-  function call(request: Request): Ticket {
+  function call(request: SourceRequest): Ticket {
     const entry = waiting().add(request);
     if (closed) {
       queueMicrotask(() => waiting().fail(entry.id, failing(key, undefined)));

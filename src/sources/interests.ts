@@ -1,8 +1,9 @@
 /** What callers want of a server beside calls: how much it logs, which resources to tell of. A new connection is told again. */
 import { GatewayError } from '../base/errors.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { ask } from './ask.ts';
-import type { Connection, Request, Ticket } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
 import { type Handshake, listenRequest } from './handshake.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
@@ -11,7 +12,7 @@ export interface Interests {
   readonly subscriptions: Subscriptions;
   setLogLevel(level: LogLevel): void;
   /** A call while the server is being told how much to log waits for that: over HTTP it could be there first. Null otherwise. */
-  hold(request: Request, go: (request: Request) => Ticket): Ticket | null;
+  hold(request: SourceRequest, go: (request: SourceRequest) => Ticket): Ticket | null;
   renew(): void;
   /** Tells another connection to the same server how much to log; null where there is nothing to say. */
   brief(line: Line): Promise<unknown> | null;

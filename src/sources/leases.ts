@@ -3,13 +3,14 @@
  * addressee: a call whose caller can be asked has one to itself, those whose callers cannot share one.
  */
 import { GatewayError } from '../base/errors.ts';
+import type { Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { isAskable } from '../protocol/question.ts';
-import type { Connection, Request, Sink, Ticket } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
 
 export interface Leases {
   /** Sends the request where no other call could be meant by a question. */
-  request(primary: Connection, request: Request): Ticket;
+  request(primary: Connection, request: SourceRequest): Ticket;
   /** The server has forgotten the session of this connection. */
   forgotten(connection: Connection): void;
   readonly inFlight: number;
@@ -79,12 +80,12 @@ export function createLeases(
     return true;
   }
 
-  function lease(connection: Connection, request: Request): Ticket {
+  function lease(connection: Connection, request: SourceRequest): Ticket {
     sinks.set(connection, request.sink);
     return connection.request(request);
   }
 
-  function requestOn(opened: Promise<Connection>, request: Request): Ticket {
+  function requestOn(opened: Promise<Connection>, request: SourceRequest): Ticket {
     return deferRequest(
       opened,
       (connection) => lease(connection, request),
@@ -93,7 +94,7 @@ export function createLeases(
   }
 
   /** For a call whose caller cannot be asked: where nobody is who can. */
-  function requestShared(primary: Connection, request: Request): Ticket {
+  function requestShared(primary: Connection, request: SourceRequest): Ticket {
     const calm = [primary, ...extras].find(({ askable }) => askable === 0);
     if (calm !== undefined) return calm.request(request);
     if (shared === null && hasRoom())

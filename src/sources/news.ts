@@ -1,7 +1,8 @@
 /** What a server says unasked, and whom it concerns. */
+
+import type { ClientChannel } from '../protocol/contract.ts';
 import { decodeString } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
-import type { ClientChannel } from './client-channel.ts';
 import { changedKinds, type Relisting } from './relisting.ts';
 import type { Source, SourceContext } from './source.ts';
 

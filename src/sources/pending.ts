@@ -1,5 +1,6 @@
 /** The requests of one connection that wait for an answer: ids, time-outs, progress tokens. */
 import { GatewayError } from '../base/errors.ts';
+import type { Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
@@ -10,14 +11,14 @@ import { readProgress } from '../protocol/progress.ts';
 import { ASKING, isAskable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { createAbandonedRequests } from './abandoned.ts';
-import type { Refusal, Request, Sink, Ticket } from './connection.ts';
+import type { Refusal } from './connection.ts';
 import { createElicitations, type Elicitations } from './elicitations.ts';
 import { CAPABILITY_MISSING, HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusal.ts';
 import { Slots } from './slots.ts';
 
 export interface Waiting extends Ticket {
   readonly id: number;
-  readonly request: Request;
+  readonly request: SourceRequest;
   /** What carries the request, where it has something of its own to stop. */
   carrier: { abort(error: Error): void } | null;
   /** What the request goes on under after `withdraw`. */
@@ -28,7 +29,7 @@ export interface Pending {
   /** How the other side speaks. */
   era: Era;
   readonly size: number;
-  add(request: Request): Waiting;
+  add(request: SourceRequest): Waiting;
   has(id: number): boolean;
   all(): readonly Waiting[];
   /** Takes a request out without an answer; false where it is out already. */
@@ -62,7 +63,7 @@ export interface Pending {
 /** One request under way. A class at the top of the file, because one made for each connection would slow every call down. */
 class Entry implements Waiting {
   readonly id: number;
-  readonly request: Request;
+  readonly request: SourceRequest;
   readonly table: Table;
   /** When it is given up: for want of a sign of life, and in any case. */
   deadline: number;
@@ -72,7 +73,7 @@ class Entry implements Waiting {
   carrier: { abort(error: Error): void } | null = null;
   next: Ticket | null = null;
 
-  constructor(table: Table, id: number, request: Request) {
+  constructor(table: Table, id: number, request: SourceRequest) {
     this.table = table;
     this.id = id;
     this.request = request;
@@ -101,7 +102,7 @@ interface Table {
 export interface PendingEvents {
   /** A request ended without an answer while the server may still be working on it. */
   abandoned(waiting: Waiting, reason: string): void;
-  refused(request: Request, refusal: Refusal): Ticket | null;
+  refused(request: SourceRequest, refusal: Refusal): Ticket | null;
 }
 
 // One clock for all connections, running only while something waits: a timer for each call costs more than the rest of

@@ -5,11 +5,11 @@
 
 import { GatewayError } from '../base/errors.ts';
 import type { ServerConfig } from '../config/config.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { backoffDelay } from './backoff.ts';
-import type { ClientChannel } from './client-channel.ts';
 import type { Keeper, Opened } from './connect.ts';
-import type { Connection, Request, Ticket } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
 import type { Draining } from './draining.ts';
 import { createHealth, HUNG, RESTARTED } from './health.ts';
@@ -18,7 +18,7 @@ import { createInterests } from './interests.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 export interface Privates {
-  call(client: ClientChannel, request: Request): Ticket;
+  call(client: ClientChannel, request: SourceRequest): Ticket;
   subscriptions(client: ClientChannel): Pick<Subscriptions, 'add' | 'remove'>;
   /** What each of them wants to hear of. */
   readonly wanted: (readonly [ClientChannel, readonly string[]])[];
@@ -200,7 +200,7 @@ function createOwn(client: ClientChannel, { config, open, note, draining }: Priv
     retryTimer.unref();
   }
 
-  function send(connection: Connection, request: Request): Ticket {
+  function send(connection: Connection, request: SourceRequest): Ticket {
     return interests.hold(request, (held) => connection.request(held)) ?? connection.request(request);
   }
 
@@ -210,7 +210,7 @@ function createOwn(client: ClientChannel, { config, open, note, draining }: Priv
     inFlight,
     isBusy,
     connect,
-    call(request: Request): Ticket {
+    call(request: SourceRequest): Ticket {
       idling.use();
       failures = 0;
       if (line !== null) return send(line.connection, request);

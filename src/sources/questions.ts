@@ -3,13 +3,14 @@
  * nothing says which call that is: the only one that can be meant gets it, and where there are several it waits until
  * there is only one left. Never a guess. What comes over a connection that a session has to itself is for that session.
  */
+
+import type { ClientChannel } from '../protocol/contract.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { capabilityFor, type Question, unanswerable } from '../protocol/question.ts';
 import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
 import { relatedTask } from '../protocol/task.ts';
-import type { ClientChannel } from './client-channel.ts';
 import type { Pending, Waiting } from './pending.ts';
 
 export interface Questions {

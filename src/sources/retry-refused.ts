@@ -2,7 +2,8 @@
 
 import { GatewayError } from '../base/errors.ts';
 import type { Offer } from '../catalog/item.ts';
-import type { Connection, Refusal, Request, Ticket } from './connection.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
+import type { Connection, Refusal } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
 import {
   CAPABILITY_MISSING,
@@ -14,32 +15,32 @@ import {
 
 export interface RefusedRetries {
   /** Sends it again; null where that has been done, or makes no sense. */
-  again(request: Request): Ticket | null;
+  again(request: SourceRequest): Ticket | null;
   /** The server's word about a request, as `ConnectionEvents` has it. */
-  refused(which: Connection, request: Request, refusal: Refusal): Ticket | null;
+  refused(which: Connection, request: SourceRequest, refusal: Refusal): Ticket | null;
 }
 
 export interface RefusedRetryOptions {
   /** What the server is called. */
   key(): string;
   isClosed(): boolean;
-  call(request: Request): Ticket;
+  call(request: SourceRequest): Ticket;
   /** Lists the tools anew, and gives all there is. */
   relist(): Promise<Offer>;
   /** The server wants to be greeted anew. */
-  forgotten(which: Connection, refused: Request): Ticket | null;
+  forgotten(which: Connection, refused: SourceRequest): Ticket | null;
 }
 
 export function createRefusedRetries({ key, isClosed, call, relist, forgotten }: RefusedRetryOptions): RefusedRetries {
-  const repeated = new WeakSet<Request>();
+  const repeated = new WeakSet<SourceRequest>();
 
-  function again(request: Request): Ticket | null {
+  function again(request: SourceRequest): Ticket | null {
     if (repeated.has(request) || isClosed()) return null;
     repeated.add(request);
     return call(request);
   }
 
-  function giveUp(request: Request, code: number): null {
+  function giveUp(request: SourceRequest, code: number): null {
     request.sink.fail(new GatewayError('source_broken', refusalText(key(), code)));
     return null;
   }
@@ -54,7 +55,7 @@ export function createRefusedRetries({ key, isClosed, call, relist, forgotten }:
       const first = !repeated.has(request);
       if (first && code === HEADER_MISMATCH && request.method === 'tools/call') {
         const retry = (offer: Offer) => {
-          request.renew(offer);
+          request.renew?.(offer.items);
           return again(request) ?? giveUp(request, code);
         };
         return deferRequest(relist(), retry, (error) => request.sink.fail(error));

@@ -6,9 +6,9 @@ import { buildCatalog, type Catalog, type Contribution } from '../catalog/catalo
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Tool } from '../workers/host/tool.ts';
-import type { ClientChannel } from './client-channel.ts';
 import { type ServerStatus, serverStatus } from './fleet.ts';
 import { createInlineSource } from './inline.ts';
 import type { Source, SourceContext } from './source.ts';

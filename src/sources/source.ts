@@ -3,12 +3,11 @@
 import type { Events } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';
 import type { EraStore } from '../store/eras.ts';
 import type { OfferStore } from '../store/offers.ts';
-import type { ClientChannel } from './client-channel.ts';
-import type { Request, Ticket } from './connection.ts';
 import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
 import type { Report } from './state.ts';
@@ -54,7 +53,7 @@ export interface Source {
   setLogLevel(level: LogLevel): void;
   /** Somebody looks at its items of this kind: lists them again where they hold no longer. */
   freshen(kind: Kind): void;
-  call(request: Request): Ticket;
+  call(request: SourceRequest): Ticket;
   /** Finishes the calls under way, then closes. */
   drain(): Promise<void>;
   close(): Promise<void>;

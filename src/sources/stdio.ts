@@ -1,5 +1,6 @@
 /** A connection to a server that runs as a child process and speaks newline-delimited JSON on its pipes. */
 import { GatewayError, messageOf } from '../base/errors.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
 import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -10,7 +11,6 @@ import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
-import type { ClientChannel } from './client-channel.ts';
 import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
 import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './handshake.ts';
 import { keepListening, type Listening } from './listening.ts';

@@ -6,9 +6,10 @@
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { EMPTY_OFFER, KINDS, type Kind, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { createBackoff } from './backoff.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './connect.ts';
-import type { Connection, Request, Ticket } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
 import { createDraining } from './draining.ts';
 import { createFreshness } from './freshness.ts';
@@ -183,7 +184,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   }
 
   /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
-  function forgotten(which: Connection, refused: Request | null): Ticket | null {
+  function forgotten(which: Connection, refused: SourceRequest | null): Ticket | null {
     for (const others of [privates, leases]) others.forgotten(which);
     if (connection === which) {
       retire(connection);
@@ -249,7 +250,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   const tried = firstAttempt();
 
   /** A call that has to wake the server first. */
-  function wake(request: Request): Ticket {
+  function wake(request: SourceRequest): Ticket {
     waking++;
     const opened = start().finally(() => {
       waking--;
@@ -270,7 +271,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     await starting?.catch(() => {});
   }
 
-  function call(request: Request): Ticket {
+  function call(request: SourceRequest): Ticket {
     if (isPrivate && request.client !== null) return privates.call(request.client, request);
     if (connection !== null) {
       if (config.idleStop !== null) idling.use();

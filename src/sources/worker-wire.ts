@@ -1,17 +1,17 @@
 /** The contract with workers as bytes: a line of JSON for each message, requests out, answers and events in. */
 import { isUtf8 } from 'node:buffer';
 import { findClosingBracket } from '../protocol/bracket-scan.ts';
+import type { SourceRequest } from '../protocol/contract.ts';
 import { JsonError, skipValue, toBytes } from '../protocol/json.ts';
 import { LONG } from '../protocol/long-answer.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Wire } from '../protocol/rewrite.ts';
-import type { Request } from './connection.ts';
 
 const EMPTY = toBytes({});
 
 /** A request under its id, as the worker is asked it. */
-export function printRequest(id: number, request: Request): Wire {
+export function printRequest(id: number, request: SourceRequest): Wire {
   if (request.method === 'ping') return `{"id":"${id}","op":"ping"}`;
   const head = `{"id":"${id}","op":"tools.call"${request.token === null ? '' : ',"progress":true'},"tool":`;
   if (request.encodeTool !== undefined) return request.encodeTool(head);

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { cleaned } from '../base/events.ts';
+import type { SourceRequest } from '../protocol/contract.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { join } from '../protocol/parts.ts';
@@ -15,7 +16,7 @@ import { LATEST_REVISION } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
-import type { Connection, ConnectionEvents, Request } from './connection.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
 import { createPending, failing } from './pending.ts';
 import { type FailedFile, setGood, textOf, worseThanBefore } from './regression-guard.ts';
 import { type ProcessLaunch, startWorkerProcess, tooMuch } from './worker-process.ts';
@@ -281,7 +282,7 @@ export async function openWorker(
     throw new GatewayError('source_unavailable', why, { details: { ended: hasEnded } });
   }
 
-  function answerHere(request: Request): Buffer | null {
+  function answerHere(request: SourceRequest): Buffer | null {
     if (request.method === 'initialize')
       return toBytes({
         protocolVersion: LATEST_REVISION,

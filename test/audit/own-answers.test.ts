@@ -1,9 +1,9 @@
 /** What is written down of calls that no server answered: limits, what is kept, and functions of the host program. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
+import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { readMessage } from '../../src/protocol/read.ts';
-import { READS_AT_ONCE } from '../../src/sources/connection.ts';
 import { startStdio } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

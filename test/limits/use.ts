@@ -7,10 +7,10 @@ import {
   openLocalDoor,
   RelayedError,
 } from '../../src/internal.ts';
+import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';
-import { READS_AT_ONCE } from '../../src/sources/connection.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';

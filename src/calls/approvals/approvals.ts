@@ -2,14 +2,15 @@
  * Calls that wait for a person. They hold no place of any limit meanwhile. The person at the client is asked where that is
  * possible, and whoever has the operator's key may decide at any time; the first word counts.
  */
+
 import { randomBytes } from 'node:crypto';
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import type { Events } from '../../base/events.ts';
 import type { ConfirmRule, SecurityConfig } from '../../config/security.ts';
+import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { FORM_MODE, type Question } from '../../protocol/question.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
-import type { Sink, Ticket } from '../../sources/connection.ts';
 import type { ApprovalBoard, ApprovalRequest, Verdict } from '../../store/approval-board.ts';
 import type { Call } from '../call.ts';
 

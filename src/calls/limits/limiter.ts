@@ -2,13 +2,14 @@
  * What a call has to pass on its way to its server: limits of its agent, of the tool and of the server, and whether the
  * server is worth asking. One lane serves all calls of an agent to an item; where there is room it only counts.
  */
+
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import { OK } from '../../observe/metrics.ts';
+import type { Ticket } from '../../protocol/contract.ts';
 import { findMember } from '../../protocol/json.ts';
 import { join, type Parts, sizeOf } from '../../protocol/parts.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { startedTask } from '../../protocol/task.ts';
-import type { Ticket } from '../../sources/connection.ts';
 import type { Call, Callee, Limiter } from '../call.ts';
 import type { Breaker } from './breaker.ts';
 import type { ResultCache } from './cache.ts';

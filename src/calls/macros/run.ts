@@ -1,14 +1,15 @@
 /** A macro at work: one step after the other, each a call of the same caller, until one fails or all are done. */
+
 import { canonicalName } from '../../access/toolset.ts';
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import { fill, follow, type Reference, referencesIn, type Template } from '../../config/macro-values.ts';
 import type { MacroConfig, MacroStep } from '../../config/macros.ts';
+import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { idText, isRequest, parseParams } from '../../protocol/message.ts';
 import { notificationMessage, textResult } from '../../protocol/rpc.ts';
-import type { Sink, Ticket } from '../../sources/connection.ts';
 import type { Call } from '../call.ts';
 import type { Caller } from '../caller.ts';
 import { type StepAnswer, StepSink } from './step.ts';

@@ -1,9 +1,10 @@
 /** One step of a macro: what its call answers, as a value that later steps can refer to. */
+
 import { GatewayError } from '../../base/errors.ts';
 import { ASKS, legacyResult } from '../../protocol/bridge.ts';
+import type { Sink } from '../../protocol/contract.ts';
 import { join, type Parts } from '../../protocol/parts.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import type { Sink } from '../../sources/connection.ts';
 import { Relay } from '../forwarding-sink.ts';
 import { parseObject } from '../upstream-error.ts';
 

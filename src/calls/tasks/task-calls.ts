@@ -1,5 +1,7 @@
 /** Requests that may start a task, and those about one: the client's ids on the one side, the server's on the other. */
+
 import { GatewayError } from '../../base/errors.ts';
+import type { Sink, SourceRequest } from '../../protocol/contract.ts';
 import { type Message, tokenOf } from '../../protocol/message.ts';
 import { encodeHeader } from '../../protocol/param-headers.ts';
 import { join, type Parts } from '../../protocol/parts.ts';
@@ -7,7 +9,6 @@ import type { Question } from '../../protocol/question.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { rewriteRequest, type Target, type Wire } from '../../protocol/rewrite.ts';
 import { exchangeIds, isTask, startedTask } from '../../protocol/task.ts';
-import type { Request, Sink } from '../../sources/connection.ts';
 import { Call } from '../call.ts';
 import { Relay } from '../forwarding-sink.ts';
 import { taskUnknown } from './task-names.ts';
@@ -103,7 +104,7 @@ export class TaskedCall extends Call {
 let lastToken = 0;
 
 /** A request about a task, on its way to the server that has it. */
-export class TaskCall implements Request {
+export class TaskCall implements SourceRequest {
   readonly pinned = true;
   readonly client = null;
   readonly message: Message;
@@ -148,8 +149,6 @@ export class TaskCall implements Request {
   headers(): readonly string[] {
     return ['mcp-method', this.method, 'mcp-name', encodeHeader(this.task)];
   }
-
-  renew(): void {}
 }
 
 /** For a request about a task: a server that speaks another era by now has none that this client could know. */

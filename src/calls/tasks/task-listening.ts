@@ -1,4 +1,5 @@
 /** Hearing of tasks from a modern server, under a subscription of its own, so that others need not be opened anew for it. */
+import { READS_AT_ONCE, type Sink, type SourceRequest, type Ticket } from '../../protocol/contract.ts';
 import { NO_ABILITIES, TASKS_CAPABILITY } from '../../protocol/envelope.ts';
 import { decodeString, findMember, readElements, toBytes } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
@@ -9,7 +10,6 @@ import { readMessage } from '../../protocol/read.ts';
 import { requestMessage } from '../../protocol/rpc.ts';
 import { asNotified } from '../../protocol/task.ts';
 import { ownParams } from '../../sources/ask.ts';
-import { READS_AT_ONCE, type Request, type Sink, type Ticket } from '../../sources/connection.ts';
 import { keepListening, type Listening } from '../../sources/listening.ts';
 import type { Source } from '../../sources/source.ts';
 import { TaskCall } from './task-calls.ts';
@@ -79,11 +79,10 @@ export function listenToTasks(
     },
   };
   const params = { notifications: { taskIds: ids }, _meta: { [CLIENT_CAPABILITIES]: TASKS_CAPABILITY } };
-  const request: Request = {
+  const request: SourceRequest = {
     method: METHOD,
     encode: (id, era) => requestMessage(id, METHOD, ownParams(params, era)),
     headers: () => ['mcp-method', METHOD],
-    renew() {},
     token: null,
     timeout: Number.POSITIVE_INFINITY,
     totalTimeout: Number.POSITIVE_INFINITY,

@@ -6,6 +6,7 @@
 
 import { GatewayError } from '../../base/errors.ts';
 import type { ServerConfig } from '../../config/config.ts';
+import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { findMember, readElements, splice } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
 import { readProgress } from '../../protocol/progress.ts';
@@ -13,7 +14,6 @@ import type { Era } from '../../protocol/revisions.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
 import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
 import { ask } from '../../sources/ask.ts';
-import type { Sink, Ticket } from '../../sources/connection.ts';
 import { nextCursor } from '../../sources/listing.ts';
 import type { Source } from '../../sources/source.ts';
 import { Call } from '../call.ts';

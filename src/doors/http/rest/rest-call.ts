@@ -1,13 +1,13 @@
 /** One call over REST under way: its answer is the reply. */
+
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
-import type { Item } from '../../../catalog/item.ts';
 import { ASKS } from '../../../protocol/bridge.ts';
+import type { Admission, ItemDefinition, Sink, Ticket } from '../../../protocol/contract.ts';
 import { NO_ABILITIES } from '../../../protocol/envelope.ts';
 import { JsonError } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { type Question, unanswerable } from '../../../protocol/question.ts';
-import type { Admission, Sink, Ticket } from '../../../sources/connection.ts';
 import { type Credential, REVOKED } from '../../credential.ts';
 import type { Backpressure } from '../mcp/backpressure.ts';
 import type { UnderWay } from '../mcp/cancel-on-close.ts';
@@ -31,7 +31,7 @@ export class RestCall implements Sink, UnderWay {
   readonly running: RestCall[];
   place: number;
   ticket: Ticket | null = null;
-  item: Item | null = null;
+  item: ItemDefinition | null = null;
 
   constructor(
     response: ServerResponse,

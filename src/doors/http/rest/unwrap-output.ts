@@ -11,10 +11,10 @@ export type Schema = Readonly<Record<string, unknown>>;
 const MARK = 'x-fastmcp-wrap-result';
 const MARK_BYTES = Buffer.from(`"${MARK}"`);
 
-const known = new WeakMap<Item, boolean>();
+const known = new WeakMap<object, boolean>();
 
 /** Whether results of the tool have to be taken out of what stands around them. */
-export function unwraps(item: Item): boolean {
+export function unwraps(item: Pick<Item, 'bytes'>): boolean {
   const before = known.get(item);
   if (before !== undefined) return before;
   const wraps = item.bytes.includes(MARK_BYTES) && isMarked(item.bytes);

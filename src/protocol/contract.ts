@@ -1,0 +1,107 @@
+/**
+ * The contract between callers and sources: what a request is, where its answer goes, and how a server reaches the client
+ * behind it. It stands above both, because both sides are written against it.
+ */
+import type { GatewayError } from '../base/errors.ts';
+import type { EraTraits } from './definition.ts';
+import { type ClientAbilities, NO_ABILITIES } from './envelope.ts';
+import type { MirroredArgument } from './param-headers.ts';
+import type { Parts } from './parts.ts';
+import { type Question, unanswerable } from './question.ts';
+import type { Era } from './revisions.ts';
+import type { Wire } from './rewrite.ts';
+
+/** The part of a definition that requests depend on. An item of the catalog is one. */
+export interface ItemDefinition {
+  readonly kind: string;
+  readonly name: string;
+  readonly bytes: Buffer;
+  readonly mirrored: readonly MirroredArgument[] | string | null;
+  readonly traits: EraTraits;
+}
+
+/** A call that passed the checks before it is sent. */
+export interface Admission {
+  readonly item: ItemDefinition;
+  /** Milliseconds that the call may take in total, once known. */
+  readonly totalTimeout: number;
+}
+
+/** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
+export interface Sink extends ClientAbilities {
+  /** Whom the answer is for. A message that may belong to several requests reaches an owner only if all of them are its own. */
+  readonly owner: object;
+  /** When the client went away with a question; it may come back with the answer. Null while it is waiting here. */
+  readonly awaySince: number | null;
+  /** Throws if what came with the request contradicts the definition of what it calls. */
+  admit(call: Admission): void;
+  /** The result as the server sent it, in the form of the server's era. */
+  result(result: Parts, era: Era): void;
+  /** The error object as the server sent it. */
+  error(error: Buffer, era: Era): void;
+  /** There is no answer: the server is gone, was too slow, or sent something invalid. */
+  fail(error: GatewayError): void;
+  /** A whole progress or log message of this request, under the caller's own token. Always before the answer. */
+  notify(message: Buffer): void;
+  /** Whether the caller has unread messages. A server that can be paused is paused. */
+  readonly isFull: boolean;
+  whenDrained(resume: () => void): void;
+  /** The server asks the caller something. The caller declared that it can answer that. */
+  ask(question: Question): void;
+}
+
+/** For callers in this process, which read every message at once. */
+export const READS_AT_ONCE = { isFull: false, whenDrained: (resume: () => void) => resume() };
+
+export interface SourceRequest {
+  readonly method: string;
+  /** The whole message on one line, under the id that the connection assigns. The id is the progress token, too. */
+  encode(id: number, era: Era): Wire;
+  /** For a tool call: only its name and arguments, after `head` and up to the end of that object. */
+  encodeTool?(head: string): Wire;
+  /** What HTTP servers of the modern era expect in headers: names and values in turn. */
+  headers(): readonly string[];
+  /** The trace it belongs to, as headers for any HTTP server: names and values in turn. */
+  readonly trace?: readonly string[] | null;
+  /** The server was listed again. What depends on a definition is built again from these. */
+  renew?(definitions: readonly ItemDefinition[]): void;
+  /** The caller's own progress token as it was written; null if it wants no progress. */
+  readonly token: Buffer | null;
+  /** Milliseconds without a sign of life, and in total. */
+  readonly timeout: number;
+  readonly totalTimeout: number;
+  /** The client it is made for; null for requests on behalf of all. */
+  readonly client: ClientChannel | null;
+  /** The agent that calls, for tools that may know it. */
+  readonly agent?: string;
+  readonly sink: Sink;
+  /** Whether only the first process of the server will do, because the state it needs lives there. */
+  readonly pinned?: boolean;
+  /** The MCP task, as the server names it, whose questions go to this request. */
+  readonly taskId?: string | null;
+}
+
+/** A request under way. */
+export interface Ticket {
+  /** Nothing more reaches the sink. The server is told. */
+  cancel(reason: string): void;
+}
+
+/** How a server that has a connection of its own for a client reaches that client. */
+export interface ClientChannel {
+  /** What the client can be asked at any time; null for one without a session, which says so with each request. */
+  readonly abilities: ClientAbilities | null;
+  /** Asks the client something outside its calls. */
+  ask(question: Question): void;
+  /** Sends the client a message that belongs to none of its calls. */
+  tell(message: Buffer): void;
+}
+
+/** For programs and other callers that cannot be asked anything. Each is a client of its own. */
+export function silentChannel(): ClientChannel {
+  return {
+    abilities: NO_ABILITIES,
+    ask: ({ method, refuse }) => refuse(unanswerable(method, 'there is nobody to ask')),
+    tell() {},
+  };
+}
