@@ -1,7 +1,7 @@
 /** From a request to the client that sends it: who it is, in which context, and with which toolsets. */
 import { GatewayError } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
-import type { Client, Clients } from './clients.ts';
+import type { Clients, ToolsetClient } from './clients.ts';
 import type { Permissions } from './permissions.ts';
 import { contextKey, readSessionContext, sessionContext } from './session-context.ts';
 import type { LoaderContext } from './toolsets.ts';
@@ -9,12 +9,12 @@ import type { Authenticate, AuthenticatedClient, ClientRequest, SessionContextCo
 
 export const CLIENT_ID = 'mcp-client-id';
 
-export interface Admission {
+export interface AdmittedClient {
   readonly clientId: string;
   /** Whose sessions these are: the same client in another context is another. */
   readonly principal: string;
   /** Null where all have the same. */
-  readonly client: Client | null;
+  readonly client: ToolsetClient | null;
   readonly expires: number | null;
 }
 
@@ -31,9 +31,9 @@ export interface AdmissionOptions {
 
 export interface Admissions {
   /** Throws, or rejects, where it is not let in. A promise only where there is something to wait for. */
-  admit(request: ClientRequest): Admission | Promise<Admission>;
+  admit(request: ClientRequest): AdmittedClient | Promise<AdmittedClient>;
   /** Somebody whom the program itself knows. */
-  enter(known: AuthenticatedClient, request?: ClientRequest): Promise<Admission>;
+  enter(known: AuthenticatedClient, request?: ClientRequest): Promise<AdmittedClient>;
   /** Who it is, where that is said; null for nobody. Rejects where it is not true. */
   identify(request: ClientRequest): Promise<AuthenticatedClient | null>;
 }
@@ -44,15 +44,15 @@ const RETRY = 5_000;
 const NOWHERE: ClientRequest = { method: 'POST', url: '/mcp', headers: {} };
 
 /** What a client says of itself, and what tells it from the same client that says something else. */
-interface Said {
+interface QueryContext {
   readonly value: Record<string, unknown> | null;
   readonly key: string;
 }
 
-const NOTHING: Said = { value: null, key: '' };
+const NOTHING: QueryContext = { value: null, key: '' };
 const MOST_ADDRESSES = 1_000;
 
-interface State {
+interface RefreshState {
   /** While its toolsets are being loaded. */
   loading: Promise<void> | null;
   checked: number;
@@ -60,8 +60,8 @@ interface State {
 
 export function createAdmissions(options: AdmissionOptions): Admissions {
   const { clients, permissions, authenticate, base, events } = options;
-  const states = new WeakMap<Client, State>();
-  const addresses = new Map<string, Said>();
+  const states = new WeakMap<ToolsetClient, RefreshState>();
+  const addresses = new Map<string, QueryContext>();
 
   async function identify(request: ClientRequest): Promise<AuthenticatedClient | null> {
     if (authenticate === null) {
@@ -89,7 +89,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     return known;
   }
 
-  function enter(known: AuthenticatedClient, request: ClientRequest): Admission | Promise<Admission> {
+  function enter(known: AuthenticatedClient, request: ClientRequest): AdmittedClient | Promise<AdmittedClient> {
     const { clientId, expires = null } = known;
     if (clients === null) return { clientId, principal: clientId, client: null, expires };
     const said = read(request.url);
@@ -104,7 +104,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
   }
 
   /** What an address says, which is the same in every request of a client. */
-  function read(url: string): Said {
+  function read(url: string): QueryContext {
     const at = url.indexOf('?');
     if (at < 0 || options.sessionContext === null) return NOTHING;
     const query = url.slice(at);
@@ -133,7 +133,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     request: ClientRequest,
     said: Record<string, unknown> | null,
     allowed: readonly string[] | null,
-  ): Promise<Admission> {
+  ): Promise<AdmittedClient> {
     const { clientId, expires = null } = known;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
     const asked = { clientId, headers, query: Object.fromEntries(queryOf(request.url)) };
@@ -146,7 +146,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
 
   /** Brings what the client has up to date; null where there is nothing to wait for. */
   function refresh(
-    client: Client,
+    client: ToolsetClient,
     { clientId }: AuthenticatedClient,
     { headers }: ClientRequest,
     allowed: readonly string[] | null,

@@ -5,10 +5,10 @@
 import type { Caller } from '../calls/caller.ts';
 import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
 import { requireExposed, requireFreeNames } from './exposure.ts';
-import type { Loaded, LoaderContext, Toolsets } from './toolsets.ts';
+import type { LoadedToolset, LoaderContext, Toolsets } from './toolsets.ts';
 import type { ExposurePolicy } from './types.ts';
 
-export interface Client {
+export interface ToolsetClient {
   /** Whose sessions these are. */
   readonly principal: string;
   readonly context: LoaderContext;
@@ -17,7 +17,7 @@ export interface Client {
   /** Those that it should have, and that could not be loaded. */
   readonly failed: readonly string[];
   readonly ids: readonly number[];
-  readonly loaded: readonly Loaded[];
+  readonly loaded: readonly LoadedToolset[];
   /** A caller comes as this client, and goes. */
   join(caller: Caller): SourceSet;
   leave(caller: Caller): void;
@@ -31,10 +31,10 @@ export interface Client {
 
 export interface Clients {
   /** Makes one where there is none. */
-  of(principal: string, context: LoaderContext): Client;
-  find(principal: string): Client | undefined;
+  of(principal: string, context: LoaderContext): ToolsetClient;
+  find(principal: string): ToolsetClient | undefined;
   /** One that is nobody's, and stays. */
-  alone(context: LoaderContext): Client;
+  alone(context: LoaderContext): ToolsetClient;
   joined(caller: Caller): SourceSet;
   left(caller: Caller): void;
   readonly size: number;
@@ -60,12 +60,12 @@ const SWEEP = 60_000;
 /** How long it may take from being let in to being there. */
 const COMING = 10_000;
 
-class Known implements Client {
+class Known implements ToolsetClient {
   readonly principal: string;
   readonly context: LoaderContext;
   readonly options: ClientsOptions;
   readonly members = new Set<Caller>();
-  loaded: readonly Loaded[] = [];
+  loaded: readonly LoadedToolset[] = [];
   failed: readonly string[] = [];
   lastUse = Date.now();
   /** One change at a time; null while there is none. */
@@ -155,7 +155,7 @@ class Known implements Client {
     else this.become(all);
   }
 
-  become(next: readonly Loaded[]): void {
+  become(next: readonly LoadedToolset[]): void {
     const before = this.loaded;
     if (next.length === before.length && next.every((one, i) => one === before[i])) return;
     this.loaded = next;

@@ -1,11 +1,10 @@
 /** Servers with toolsets, as programs make them: one whose clients choose, or have what all have, and one that gives each its own. */
 import type { RequestListener } from 'node:http';
 import type { Gateway } from '../gateway/types.ts';
-import type { Client } from './clients.ts';
+import type { ToolsetClient } from './clients.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
-import { type HostOptions, openToolsetHost, type ToolsetHost } from './host.ts';
 import type { Listener } from './http.ts';
 import { follow } from './logger.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
@@ -15,6 +14,7 @@ import type { Served, ServeOptions, StartOptions } from './serve.ts';
 import { readServerInfo } from './server-info.ts';
 import { checkSessionContext } from './session-context.ts';
 import type { ToolsetStatus } from './status.ts';
+import { openToolsetGateway, type ToolsetGateway, type ToolsetGatewayOptions } from './toolset-gateway.ts';
 import type { AuthenticatedClient } from './types.ts';
 
 /** A server that was made: to start, to look at, to close. */
@@ -139,7 +139,7 @@ export async function mountToolsets(
   return handle as McpServerHandle<null>;
 }
 
-type Chosen = Pick<HostOptions, 'fixed' | 'permissions' | 'hasMetaTools'>;
+type Chosen = Pick<ToolsetGatewayOptions, 'fixed' | 'permissions' | 'hasMetaTools'>;
 
 const HOUR = 3_600_000;
 const FIVE_MINUTES = 300_000;
@@ -155,7 +155,7 @@ async function open(options: Omit<CreateMcpServerOptions, 'startup'>, chosen: Ch
     throw wrongOptions('"createServer" must be a function that gives a server.');
   const server = createServer?.() ?? null;
   const clients = { most: memory.most ?? 1_000, ttl: memory.ttlMs ?? HOUR };
-  const host = await openToolsetHost({
+  const host = await openToolsetGateway({
     catalog: options.catalog,
     moduleLoaders: options.moduleLoaders ?? {},
     policy: exposurePolicy,
@@ -191,7 +191,7 @@ async function open(options: Omit<CreateMcpServerOptions, 'startup'>, chosen: Ch
   return handleOf(host, server, serving, stopLog);
 }
 
-function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, stopLog: () => void): McpServerHandle {
+function handleOf(host: ToolsetGateway, server: unknown, serving: ServeOptions, stopLog: () => void): McpServerHandle {
   let served: Promise<Served> | null = null;
   let transport: StartOptions['transport'];
   let url: string | null = null;
@@ -208,7 +208,7 @@ function handleOf(host: ToolsetHost, server: unknown, serving: ServeOptions, sto
   }
 
   /** The client, where it has something to switch. */
-  async function switching(clientId: string): Promise<Client> {
+  async function switching(clientId: string): Promise<ToolsetClient> {
     const { client } = await host.admissions.enter({ clientId });
     if (client !== null && host.switches) return client;
     throw wrongOptions('There is nothing to switch here: which toolsets clients have is decided by the options.');

@@ -5,7 +5,7 @@ import { pathOf } from '../doors/http/address.ts';
 import type { Visitor } from '../doors/http/auth/visitor.ts';
 import { createGuard } from '../doors/http/guard.ts';
 import { createHttpDoor } from '../doors/http/server.ts';
-import type { Admission } from './admission.ts';
+import type { AdmittedClient } from './admission.ts';
 import { readJson } from './body.ts';
 import {
   anonymousId,
@@ -15,7 +15,7 @@ import {
   matchPath,
   runEndpoint,
 } from './endpoints.ts';
-import type { ToolsetHost } from './host.ts';
+import type { ToolsetGateway } from './toolset-gateway.ts';
 import type { ClientRequest } from './types.ts';
 
 export interface ListenerOptions {
@@ -55,7 +55,7 @@ const NO_SETTINGS = {
 const ALLOWED_HEADERS =
   'authorization, content-type, mcp-client-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, mcp-toolset-permissions, last-event-id';
 
-export async function openListener(host: ToolsetHost, options: ListenerOptions): Promise<Listener> {
+export async function openListener(host: ToolsetGateway, options: ListenerOptions): Promise<Listener> {
   const { endpoints, isGuarded } = options;
   /** Whose addresses were made plain for the door, as they came. */
   const came = new WeakMap<IncomingMessage, ClientRequest>();
@@ -100,7 +100,7 @@ export async function openListener(host: ToolsetHost, options: ListenerOptions):
   }
 
   /** What somebody has who says who it is; null for others. */
-  async function clientOf(request: IncomingMessage): Promise<Admission['client']> {
+  async function clientOf(request: IncomingMessage): Promise<AdmittedClient['client']> {
     const known = await admissions.identify(requestOf(request));
     if (known === null) return null;
     const { client } = await admissions.enter(known, requestOf(request));
@@ -195,7 +195,7 @@ function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): Cli
   return { method, url, headers };
 }
 
-function visitorOf({ clientId, principal, expires }: Admission): Visitor {
+function visitorOf({ clientId, principal, expires }: AdmittedClient): Visitor {
   const credential = { expires, revocation: { isRevoked: false } };
   const shown = { toolset: null, namespace: null, task: null };
   return { agent: clientId, principal, isAdmin: false, via: 'program', credential, ...shown };

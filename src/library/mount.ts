@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 
 import type { Gateway } from '../gateway/types.ts';
 import type { Json } from '../workers/host/schema.ts';
-import { type Combined, combine } from './combined.ts';
 import { wrongOptions } from './errors.ts';
+import { combine, type MountedConnection } from './mounted-connection.ts';
 
 /** What is used of a transport: the same in the SDK v1 and v2. */
 interface SdkTransport {
@@ -88,7 +88,7 @@ const mounted = new WeakSet<SdkServer>();
 function step(
   transport: SdkTransport,
   server: SdkServer,
-  open: (ends: Parameters<typeof combine>[2]) => Combined,
+  open: (ends: Parameters<typeof combine>[2]) => MountedConnection,
 ): void {
   const start = transport.start.bind(transport);
   const send = transport.send.bind(transport);

@@ -4,8 +4,8 @@ import { isLoopback } from '../doors/http/guard.ts';
 import { openServer } from '../doors/http/server.ts';
 import { openStdioDoor } from '../doors/stdio.ts';
 import { wrongOptions } from './errors.ts';
-import type { ToolsetHost } from './host.ts';
 import { type Listener, type ListenerOptions, openListener } from './http.ts';
+import type { ToolsetGateway } from './toolset-gateway.ts';
 
 /** An instance of Fastify, by what is used of it. */
 export interface FastifyLike {
@@ -41,7 +41,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-export function serve(host: ToolsetHost, options: ServeOptions, start: StartOptions): Promise<Served> {
+export function serve(host: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
   if (start.transport === 'stdio') return serveStdio(host, options, start);
   if (start.transport !== undefined && start.transport !== 'http')
     throw wrongOptions('"transport" must be "http" or "stdio".');
@@ -50,7 +50,7 @@ export function serve(host: ToolsetHost, options: ServeOptions, start: StartOpti
 
 const NEVER = new Promise<void>(() => {});
 
-async function serveHttp(host: ToolsetHost, options: ServeOptions): Promise<Served> {
+async function serveHttp(host: ToolsetGateway, options: ServeOptions): Promise<Served> {
   const listener = await openListener(host, options);
   const server = await openServer(listener.handle, options.port, options.host).catch(async (error: unknown) => {
     await listener.close();
@@ -100,7 +100,7 @@ interface Reply {
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-async function serveFastify(host: ToolsetHost, options: ServeOptions, app: FastifyLike): Promise<Served> {
+async function serveFastify(host: ToolsetGateway, options: ServeOptions, app: FastifyLike): Promise<Served> {
   const listener = await openListener(host, { ...options, host: null });
   await app.register(async (scope: Scope) => {
     scope.removeAllContentTypeParsers();
@@ -118,7 +118,7 @@ async function serveFastify(host: ToolsetHost, options: ServeOptions, app: Fasti
   return { url: null, ended: NEVER, drain: listener.drain, close: listener.close };
 }
 
-async function serveStdio(host: ToolsetHost, options: ServeOptions, start: StartOptions): Promise<Served> {
+async function serveStdio(host: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
   if (options.noStdio !== null) throw wrongOptions(options.noStdio);
   const { clientId = 'stdio', input = process.stdin, output = process.stdout } = start;
   await host.admissions.enter({ clientId });

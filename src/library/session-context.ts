@@ -7,7 +7,7 @@ import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { SessionContextConfig, SessionRequestContext } from './types.ts';
 
-type Said = Record<string, unknown>;
+type ContextValues = Record<string, unknown>;
 
 export function checkSessionContext({ queryParam, merge, contextResolver }: SessionContextConfig): void {
   const { name, encoding, allowedKeys } = queryParam ?? {};
@@ -24,7 +24,7 @@ export function checkSessionContext({ queryParam, merge, contextResolver }: Sess
 }
 
 /** What of it is in the query; null where there is nothing, or it is not looked at. Throws where it makes no sense. */
-export function readSessionContext(config: SessionContextConfig | null, query: URLSearchParams): Said | null {
+export function readSessionContext(config: SessionContextConfig | null, query: URLSearchParams): ContextValues | null {
   if (config === null || config.enabled === false) return null;
   const { name = 'config', encoding = 'base64', allowedKeys } = config.queryParam ?? {};
   const given = query.getAll(name);
@@ -57,7 +57,7 @@ export async function sessionContext(
   config: SessionContextConfig | null,
   base: LoaderContext,
   request: SessionRequestContext,
-  said: Said | null,
+  said: ContextValues | null,
   events: Events,
 ): Promise<LoaderContext> {
   if (config === null || config.enabled === false) return base;
@@ -80,9 +80,9 @@ export function contextKey(said: unknown): string {
   return createHash('sha256').update(JSON.stringify(said)).digest('base64url');
 }
 
-function merge(base: unknown, said: Said, isDeep: boolean): unknown {
+function merge(base: unknown, said: ContextValues, isDeep: boolean): unknown {
   if (!isObject(base)) return said;
-  const merged: Said = { ...base };
+  const merged: ContextValues = { ...base };
   for (const [key, value] of Object.entries(said)) {
     const before = merged[key];
     merged[key] = isDeep && isObject(value) && isPlain(before) ? merge(before, value, true) : value;
@@ -91,7 +91,7 @@ function merge(base: unknown, said: Said, isDeep: boolean): unknown {
 }
 
 /** Not a connection, nor anything else with a life of its own. */
-function isPlain(value: unknown): value is Said {
+function isPlain(value: unknown): value is ContextValues {
   if (!isObject(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

@@ -18,7 +18,7 @@ export interface LoaderContext {
 }
 
 /** A toolset that is there. */
-export interface Loaded {
+export interface LoadedToolset {
   readonly toolset: string;
   /** Its sources. */
   readonly ids: readonly number[];
@@ -31,9 +31,9 @@ export interface Toolsets {
   /** Throws an `E_VALIDATION` where there is none of that name. */
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
   /** Rejects with an `E_INTERNAL` that names the loader; then nothing of it is there, and the next one tries again. */
-  take(key: string, context: LoaderContext): Promise<Loaded>;
+  take(key: string, context: LoaderContext): Promise<LoadedToolset>;
   /** Whoever took it has it no longer: what only some had goes with the last of them. */
-  letGo(loaded: Loaded): void;
+  letGo(loaded: LoadedToolset): void;
 }
 
 export interface ToolsetsOptions {
@@ -53,11 +53,11 @@ export interface ToolsetsOptions {
 }
 
 /** A toolset in one context. */
-interface Place {
+interface SharedToolset {
   readonly key: string;
   /** Kept though nobody has it. */
   readonly isCommon: boolean;
-  readonly loaded: Promise<Loaded>;
+  readonly loaded: Promise<LoadedToolset>;
   /** Counted from when it is asked for, so that it does not go before it is there. */
   users: number;
 }
@@ -87,12 +87,12 @@ export function checkCatalog(catalog: ToolSetCatalog): void {
 export function createToolsets(options: ToolsetsOptions): Toolsets {
   const { catalog, moduleLoaders, offered, isPrefixed, timeout, config, sets, events, redact } = options;
   const keys = Object.keys(catalog);
-  const places = new Map<string, Place>();
-  const placeOf = new WeakMap<Loaded, Place>();
+  const places = new Map<string, SharedToolset>();
+  const placeOf = new WeakMap<LoadedToolset, SharedToolset>();
 
-  function enter(key: string, context: LoaderContext): Place {
+  function enter(key: string, context: LoaderContext): SharedToolset {
     const loaded = open(key, context);
-    const place: Place = { key: `${key}\n${context.key}`, isCommon: context.key === '', loaded, users: 0 };
+    const place: SharedToolset = { key: `${key}\n${context.key}`, isCommon: context.key === '', loaded, users: 0 };
     places.set(place.key, place);
     loaded.then(
       (one) => placeOf.set(one, place),
@@ -121,7 +121,7 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
     }
   }
 
-  async function open(key: string, context: LoaderContext): Promise<Loaded> {
+  async function open(key: string, context: LoaderContext): Promise<LoadedToolset> {
     const { tools = [], modules = [], description } = catalog[key]!;
     const given = await Promise.all(modules.map((module) => ask(key, module, context)));
     const all = [...tools, ...given.flat()];

@@ -17,7 +17,7 @@ import type { Era } from '../protocol/revisions.ts';
 import { isObject, type Json } from '../workers/host/schema.ts';
 
 /** The server, and the client behind its transport. */
-export interface Ends {
+export interface SdkEnds {
   /** Gives the server a message, with what its transport said of it. */
   serve(message: Json, extra?: unknown): void;
   /** Sends the client one. `related` is the request in whose course it is said. */
@@ -26,7 +26,7 @@ export interface Ends {
   failed(error: Error): void;
 }
 
-export interface Session {
+export interface MountedClient {
   readonly agent: string;
   readonly principal: string;
   /** The tools of the toolsets have changed. */
@@ -35,7 +35,7 @@ export interface Session {
   reserve(names: ReadonlySet<string>): void;
 }
 
-export interface Combined {
+export interface MountedConnection {
   /** The client says something. */
   fromClient(message: Json, extra?: unknown): void;
   /** The server does. */
@@ -52,7 +52,7 @@ const QUESTION = 'toolgate-';
 /** Of more pages than these a server has no end of them. */
 const MOST_PAGES = 1_000;
 
-export function combine(gateway: Gateway, session: Session, ends: Ends): Combined {
+export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds): MountedConnection {
   const { agent, principal } = session;
   const newcomer = { agent, principal, door: 'local', selection: 'own' } as const;
   const caller = gateway.join({

@@ -8,14 +8,14 @@ import { createGateway } from '../gateway/gateway.ts';
 import type { Gateway, Host } from '../gateway/types.ts';
 import type { SourceSet } from '../sources/source-sets.ts';
 import { type Admissions, createAdmissions } from './admission.ts';
-import { type Client, type Clients, createClients } from './clients.ts';
+import { type Clients, createClients, type ToolsetClient } from './clients.ts';
 import { wrongOptions } from './errors.ts';
 import { isExposed, NAMING } from './exposure.ts';
 import { createMetaTools } from './meta-tools.ts';
 import { createPermissions } from './permissions.ts';
 import type { Introduced } from './server-info.ts';
 import { type ToolsetStatus, toolsetStatus } from './status.ts';
-import { checkCatalog, createToolsets, type Loaded, type Toolsets } from './toolsets.ts';
+import { checkCatalog, createToolsets, type LoadedToolset, type Toolsets } from './toolsets.ts';
 import type {
   Authenticate,
   ExposurePolicy,
@@ -25,7 +25,7 @@ import type {
   ToolSetCatalog,
 } from './types.ts';
 
-export interface HostOptions {
+export interface ToolsetGatewayOptions {
   readonly catalog: ToolSetCatalog;
   readonly moduleLoaders: Readonly<Record<string, ModuleLoader>>;
   readonly policy: ExposurePolicy;
@@ -48,7 +48,7 @@ export interface HostOptions {
 }
 
 /** A gateway whose callers have toolsets, before there is any door to it. */
-export interface ToolsetHost {
+export interface ToolsetGateway {
   readonly gateway: Gateway;
   readonly admissions: Admissions;
   /** Names that tools of this client's toolsets cannot have, because the server has them that they are mounted in. */
@@ -56,19 +56,19 @@ export interface ToolsetHost {
   /** Whether clients switch for themselves. */
   readonly switches: boolean;
   /** What a client has, or what one has that was not seen before. */
-  status(client: Client | null): ToolsetStatus;
+  status(client: ToolsetClient | null): ToolsetStatus;
   close(): Promise<void>;
 }
 
 /** Rejects where something is wrong with the options, or what all are to have cannot be loaded. */
-export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost> {
+export async function openToolsetGateway(options: ToolsetGatewayOptions): Promise<ToolsetGateway> {
   const { policy, fixed, introduced } = options;
   checkCatalog(options.catalog);
   const base = { key: '', value: options.context };
   const config = configOf(options);
   // The gateway asks its host, and what the host has is made of the gateway's.
   let clients: Clients;
-  let common: Client | null = null;
+  let common: ToolsetClient | null = null;
   const reserved = new Map<string, ReadonlySet<string>>();
   const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
 
@@ -169,13 +169,13 @@ export async function openToolsetHost(options: HostOptions): Promise<ToolsetHost
 }
 
 /** What the caller sees, by toolset. */
-function namesIn(caller: Caller, loaded: readonly Loaded[]): ReadonlyMap<string, readonly string[]> {
+function namesIn(caller: Caller, loaded: readonly LoadedToolset[]): ReadonlyMap<string, readonly string[]> {
   return namesOf([...caller.view().entries.tool.values()], loaded);
 }
 
 function namesOf(
   entries: readonly { readonly name: string; readonly sourceId: number }[],
-  loaded: readonly Loaded[],
+  loaded: readonly LoadedToolset[],
 ): ReadonlyMap<string, readonly string[]> {
   return new Map(
     loaded.map(({ toolset, ids }) => [
@@ -185,7 +185,7 @@ function namesOf(
   );
 }
 
-function configOf({ settings, http }: HostOptions): Config {
+function configOf({ settings, http }: ToolsetGatewayOptions): Config {
   for (const key of ['servers', 'mcpServers', 'controls', 'active_toolsets'])
     if (settings[key] !== undefined)
       throw wrongOptions(`"settings.${key}" has no place here: what clients see is in "catalog".`);
