@@ -1,20 +1,20 @@
-/** Files that are replaced whole: whoever reads one sees it as it was before or as it is after. */
+/** Files that are replaced as a whole: a reader sees the old text or the new one, never half of one. */
 import { link, mkdir, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 let serial = 0;
 
-export async function replaceFile(file: string, text: string): Promise<void> {
-  const temporary = await writeBeside(file, text);
+export async function replaceFile(file: string, data: string | Uint8Array): Promise<void> {
+  const temporary = await writeTemporary(file, data);
   await rename(temporary, file);
 }
 
-/** The same, and when it is done the text is on the disk, whatever becomes of the machine. */
-export async function replaceFileForGood(file: string, text: string): Promise<void> {
-  const temporary = await writeBeside(file, text);
+/** Like `replaceFile`, and the text is on the disk before it returns: a power failure does not lose it. */
+export async function replaceFileDurably(file: string, data: string | Uint8Array): Promise<void> {
+  const temporary = await writeTemporary(file, data);
   await flush(temporary);
   await rename(temporary, file);
-  // The new name is kept by the folder. Not every system lets one open a folder.
+  // The folder holds the new name. Not every system can open a folder.
   await flush(dirname(file)).catch(() => {});
 }
 
@@ -27,9 +27,9 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-/** False where there is one already; then nothing changes, also if another process makes it at the same moment. */
-export async function createFile(file: string, text: string): Promise<boolean> {
-  const temporary = await writeBeside(file, text);
+/** False if the file exists; then it is left alone, even if another process created it at the same moment. */
+export async function createFile(file: string, data: string | Uint8Array): Promise<boolean> {
+  const temporary = await writeTemporary(file, data);
   try {
     await link(temporary, file);
     return true;
@@ -41,9 +41,9 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-async function writeBeside(file: string, text: string): Promise<string> {
+async function writeTemporary(file: string, data: string | Uint8Array): Promise<string> {
   const temporary = `${file}.${process.pid}.${++serial}.tmp`;
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(temporary, text, { mode: 0o600 });
+  await writeFile(temporary, data, { mode: 0o600 });
   return temporary;
 }

@@ -1,16 +1,19 @@
-import { existsSync, utimesSync, writeFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../../test/support/temp.ts';
-import { withLock } from './lock.ts';
+import { tryLock, withLock } from './lock.ts';
+
+const newFile = () => join(tempFolder(), 'count.txt');
+/** More than Linux gives to any process. */
+const NO_PROCESS = 4_194_999;
 
 describe('withLock', () => {
-  const place = () => join(tempFolder(), 'count.txt');
-
   it('lets one after the other read, change and write', async () => {
-    const file = place();
+    const file = newFile();
     writeFileSync(file, '0');
     const add = async () => {
       const count = Number(await readFile(file, 'utf8'));
@@ -23,25 +26,55 @@ describe('withLock', () => {
   });
 
   it('is free again after a failure', async () => {
-    const file = place();
+    const file = newFile();
     await expect(withLock(file, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await withLock(file, async () => 'yes')).toBe('yes');
   });
 
-  it('is taken from a process that has died', async () => {
-    const file = place();
-    // More than any process is called.
-    writeFileSync(`${file}.lock`, '4194999 x\n');
+  it('takes the lock of a process that has died', async () => {
+    const file = newFile();
+    writeFileSync(`${file}.lock`, `${NO_PROCESS} ${hostname()} x\n`);
     const started = Date.now();
     await Promise.all([1, 2, 3].map(() => withLock(file, () => sleep(1))));
     expect(Date.now() - started).toBeLessThan(2_000);
   });
 
-  it('is taken from one that holds it for too long', async () => {
-    const file = place();
-    writeFileSync(`${file}.lock`, `${process.pid} x\n`);
+  it('takes the lock of a process that has been silent for too long', async () => {
+    const file = newFile();
+    writeFileSync(`${file}.lock`, `${process.pid} ${hostname()} x\n`);
     const long = new Date(Date.now() - 11_000);
     utimesSync(`${file}.lock`, long, long);
     expect(await withLock(file, async () => 'mine')).toBe('mine');
+  });
+});
+
+describe('tryLock', () => {
+  it('is held by one at a time, until it is released', async () => {
+    const path = `${newFile()}.lock`;
+    const lock = await tryLock(path);
+    expect(await lock!.isHeld()).toBe(true);
+    expect(await tryLock(path)).toBe(null);
+    await lock!.release();
+    expect(await lock!.isHeld()).toBe(false);
+    expect(await tryLock(path)).not.toBe(null);
+  });
+
+  it('leaves the lock of another machine alone, where process numbers mean something else', async () => {
+    const path = `${newFile()}.lock`;
+    const holder = `${NO_PROCESS} not-${hostname()} x\n`;
+    writeFileSync(path, holder);
+    expect([await tryLock(path), await tryLock(path)]).toEqual([null, null]);
+    expect(readFileSync(path, 'utf8')).toBe(holder);
+  });
+
+  it('shows that its holder lives, and knows when it has been taken', async () => {
+    const path = `${newFile()}.lock`;
+    const lock = await tryLock(path, 60);
+    const { mtimeMs } = await stat(path);
+    await expect.poll(async () => (await stat(path)).mtimeMs).toBeGreaterThan(mtimeMs);
+    writeFileSync(path, 'another');
+    expect(await lock!.isHeld()).toBe(false);
+    await lock!.release();
+    expect(readFileSync(path, 'utf8')).toBe('another');
   });
 });

@@ -1,59 +1,88 @@
-/** One at a time, also among processes: for a file that several may read, change and write. */
+/**
+ * Lock files: one process at a time works on something that several share. A lock whose holder died, or has shown no sign
+ * of life for a while, is taken away from it.
+ */
 import { randomBytes } from 'node:crypto';
-import { link, readFile, rename, stat, unlink } from 'node:fs/promises';
+import { link, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from './errors.ts';
 import { createFile } from './files.ts';
+import { isAlive } from './is-alive.ts';
 
-/** Nobody holds it for longer than a few milliseconds: whoever seems to has died, or the machine stood still. */
-const ABANDONED = 10_000;
+export interface Lock {
+  /** False if another process took it, because this one stood still for too long. */
+  isHeld(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+/** Holders touch their lock three times as often as this, unless their machine stands still. */
+const SILENCE = 10_000;
 const PATIENCE = 15_000;
 const PAUSE = 10;
 
+/** Works on `file` while no other process does. Waits 15 seconds for the others, then throws. */
 export async function withLock<T>(file: string, work: () => Promise<T>): Promise<T> {
-  const lock = `${file}.lock`;
-  const mine = `${process.pid} ${randomBytes(9).toString('base64url')}\n`;
+  const path = `${file}.lock`;
   const patience = Date.now() + PATIENCE;
-  while (!(await createFile(lock, mine))) {
-    await clear(lock);
+  let lock = await tryLock(path);
+  while (lock === null) {
     if (Date.now() > patience)
-      throw new GatewayError('source_busy', `${lock} is held by another process. Remove it if there is none.`);
+      throw new GatewayError('source_busy', `Another process holds ${path}. Remove the file if there is none.`);
     await sleep(PAUSE * (0.5 + Math.random()));
+    lock = await tryLock(path);
   }
   try {
     return await work();
   } finally {
-    // Not ours any more if we stood still for so long that another took it away.
-    if ((await contentOf(lock)) === mine) await unlink(lock).catch(() => {});
+    await lock.release();
   }
 }
 
-/** Takes away a lock whose owner is gone. */
-async function clear(lock: string): Promise<void> {
-  const held = await contentOf(lock);
-  const age = await stat(lock).then(
+/** Null if another process holds it. `silence`: after how many milliseconds without a sign of life a holder counts as dead. */
+export async function tryLock(path: string, silence = SILENCE): Promise<Lock | null> {
+  const mine = `${process.pid} ${hostname()} ${randomBytes(9).toString('base64url')}\n`;
+  if (!(await createFile(path, mine))) {
+    await removeAbandoned(path, silence);
+    return null;
+  }
+  const touch = () => {
+    const now = new Date();
+    utimes(path, now, now).catch(() => {});
+  };
+  const timer = setInterval(touch, silence / 3).unref();
+  const isHeld = async () => (await contentOf(path)) === mine;
+  return {
+    isHeld,
+    async release() {
+      clearInterval(timer);
+      if (await isHeld()) await unlink(path).catch(() => {});
+    },
+  };
+}
+
+async function removeAbandoned(path: string, silence: number): Promise<void> {
+  const holder = await contentOf(path);
+  const age = await stat(path).then(
     ({ mtimeMs }) => Date.now() - mtimeMs,
     () => null,
   );
-  if (held === null || age === null || (age < ABANDONED && isAlive(Number.parseInt(held, 10)))) return;
-  const aside = `${lock}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
-  // Only one of several can move it; and what was moved may be a newer one, which goes back.
-  await rename(lock, aside).catch(() => {});
+  if (holder === null || age === null || (age < silence && !isDead(holder))) return;
+  const aside = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
+  // Only one of several processes can move it. What it moved may be a newer lock, which goes back.
+  await rename(path, aside).catch(() => {});
   const moved = await contentOf(aside);
   if (moved === null) return;
-  if (moved !== held) await link(aside, lock).catch(() => {});
+  if (moved !== holder) await link(aside, path).catch(() => {});
   await unlink(aside).catch(() => {});
+}
+
+/** Process numbers mean something on their own machine only; the folder may be shared by several. */
+function isDead(holder: string): boolean {
+  const [pid, host] = holder.trim().split(' ');
+  return host === hostname() && !isAlive(Number(pid));
 }
 
 function contentOf(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch(() => null);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -1,14 +1,15 @@
 /** Names close to a mistyped one, for "did you mean". */
+import { quotedList } from './text.ts';
 
 const MAX_COMPARED = 64;
 
-/** The candidates most like `name`, best first; none where nothing is close. */
+/** The candidates most like `name`, best first. Empty if none is close. */
 export function similarNames(name: string, candidates: Iterable<string>, limit = 3): string[] {
   const wanted = name.slice(0, MAX_COMPARED).toLowerCase();
   const scored: { candidate: string; distance: number }[] = [];
   for (const candidate of candidates) {
     const other = candidate.slice(0, MAX_COMPARED).toLowerCase();
-    // A part of a long name is a likely slip too: `read_file` for `fs_read_file`.
+    // Part of a name is a common slip too: `read_file` for `fs_read_file`.
     const within = wanted.length >= 3 && (other.includes(wanted) || (other.length >= 3 && wanted.includes(other)));
     const apart = Math.abs(other.length - wanted.length);
     const most = Math.max(2, Math.floor(Math.max(wanted.length, other.length) * 0.4));
@@ -33,11 +34,9 @@ function editDistance(a: string, b: string): number {
   return previous[b.length]!;
 }
 
-/** ` Did you mean "x" or "y"?`, or nothing. */
+/** ` Did you mean "x" or "y"?`, or an empty text. */
 export function didYouMean(name: string, candidates: Iterable<string>): string {
   const found = similarNames(name, candidates);
   if (found.length === 0) return '';
-  const quoted = found.map((one) => `"${one}"`);
-  const last = quoted.pop();
-  return ` Did you mean ${quoted.length > 0 ? `${quoted.join(', ')} or ${last}` : last}?`;
+  return ` Did you mean ${quotedList(found)}?`;
 }

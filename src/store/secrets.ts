@@ -6,7 +6,7 @@
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { replaceFileForGood } from '../base/files.ts';
+import { replaceFileDurably } from '../base/files.ts';
 import { withLock } from '../base/lock.ts';
 import type { VaultConfig } from '../config/config.ts';
 import {
@@ -139,7 +139,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
         const meta = await readMeta(metaFile);
         const text = printSecrets(changed);
         if (text !== printSecrets(secrets) || (found !== null && isOld))
-          await replaceFileForGood(file, sealEnvelope(text, recipe, key));
+          await replaceFileDurably(file, sealEnvelope(text, recipe, key));
         await writeMeta(metaFile, told(changed, meta, changes));
         await tidy();
         return secrets;

@@ -1,0 +1,36 @@
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { tempFolder } from '../../test/support/temp.ts';
+import { createFile, replaceFile, replaceFileDurably } from './files.ts';
+
+describe.each([
+  ['replaceFile', replaceFile],
+  ['replaceFileDurably', replaceFileDurably],
+])('%s', (_, replace) => {
+  it('writes text and bytes for the owner alone, and leaves nothing else behind', async () => {
+    const folder = join(tempFolder(), 'new');
+    const file = join(folder, 'a.txt');
+    await replace(file, 'old');
+    await replace(file, Buffer.from('new'));
+    expect(readFileSync(file, 'utf8')).toBe('new');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['a.txt']);
+  });
+});
+
+describe('createFile', () => {
+  it('creates a file once, however many try', async () => {
+    const file = join(tempFolder(), 'a.txt');
+    const made = await Promise.all(['a', 'b', 'c'].map((text) => createFile(file, text)));
+    expect(made.filter((one) => one)).toHaveLength(1);
+    expect(readdirSync(join(file, '..'))).toEqual(['a.txt']);
+  });
+
+  it('says why it fails', async () => {
+    const file = join(tempFolder(), 'folder');
+    mkdirSync(file);
+    expect(await createFile(file, 'text')).toBe(false);
+    await expect(createFile(join(file, '\0'), 'text')).rejects.toThrow();
+  });
+});

@@ -1,0 +1,47 @@
+/**
+ * Where a JSON Schema holds other schemas. Keywords that no draft has are walked like those that hold a schema: references
+ * may lead there.
+ */
+import { isObject, type JsonObject } from './objects.ts';
+
+/** Hold plain values, in which nothing is a schema. */
+const VALUES: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples', 'example']);
+
+/** Hold schemas under names that the author chose: `{ "default": … }` below one of them is a schema called "default". */
+const MAPS: ReadonlySet<string> = new Set([
+  ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies'],
+  ...['$defs', 'definitions'],
+]);
+
+/** Hold schemas for references only. */
+export const DEFINITIONS: ReadonlySet<string> = new Set(['$defs', 'definitions']);
+
+/** Every schema directly below this one. Elements that are no schemas, such as names in `required`, come too. */
+export function schemaChildren(schema: JsonObject, skip: ReadonlySet<string> = NONE): unknown[] {
+  const children: unknown[] = [];
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (VALUES.has(keyword) || skip.has(keyword)) continue;
+    if (Array.isArray(value)) children.push(...value);
+    else if (MAPS.has(keyword) && isObject(value)) children.push(...Object.values(value));
+    else children.push(value);
+  }
+  return children;
+}
+
+/** The schema with every schema directly below it replaced. */
+export function mapSchemaChildren(
+  schema: JsonObject,
+  replace: (child: unknown, keyword: string) => unknown,
+): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => {
+      if (VALUES.has(keyword)) return [keyword, value];
+      const one = (child: unknown) => replace(child, keyword);
+      if (Array.isArray(value)) return [keyword, value.map(one)];
+      if (!MAPS.has(keyword) || !isObject(value)) return [keyword, one(value)];
+      return [keyword, Object.fromEntries(Object.entries(value).map(([name, child]) => [name, one(child)]))];
+    }),
+  );
+}
+
+const NONE: ReadonlySet<string> = new Set();
