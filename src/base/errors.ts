@@ -59,6 +59,13 @@ const kinds = {
 /** Every code that an error of Toolgate may have. */
 export type ErrorCode = keyof typeof kinds;
 
+export const ERROR_CODES = Object.keys(kinds) as readonly ErrorCode[];
+
+/** The HTTP status of a code that another program sent; null where it is none of ours. */
+export function statusOfCode(code: string): number | null {
+  return Object.hasOwn(kinds, code) ? kinds[code as ErrorCode].http : null;
+}
+
 /** What a caller gets to see of an error: the same object at every door. */
 export interface ErrorBody {
   readonly success: false;

@@ -1,6 +1,7 @@
 /** Who is let in over HTTP, as the gateway works with it: addresses checked, tokens hashed. */
 import { createHash } from 'node:crypto';
 import type * as z from 'zod';
+import { isLoopback } from '../base/loopback.ts';
 import type { AgentConfig, HttpConfig, JwtConfig } from './config.ts';
 import { variablesIn } from './expand.ts';
 import { AGENT_NAME, type agentsSchema, type jwtSchema, WRONG_NAME } from './identity-schema.ts';
@@ -55,7 +56,7 @@ function resolveJwt(jwt: z.output<typeof jwtSchema>, expand: Expand, issues: Iss
     const given = expand(place(key), written);
     const url = addressOf(given);
     if (url === null) issues.push({ path: place(key), message: 'is no address such as "https://login.example.com"' });
-    else if (url.protocol !== 'https:' && !isLoopbackName(url.hostname))
+    else if (url.protocol !== 'https:' && !isLoopback(url.hostname))
       issues.push({
         path: place(key),
         message: 'must begin with https, because whoever answers there decides who gets in; http is for loopback only',
@@ -117,8 +118,4 @@ export function sha256(text: string): string {
 
 function addressOf(text: string): URL | null {
   return URL.canParse(text) && /^https?:\/\//i.test(text) ? new URL(text) : null;
-}
-
-export function isLoopbackName(name: string): boolean {
-  return name === 'localhost' || name === '[::1]' || /^127(\.\d{1,3}){3}$/.test(name);
 }

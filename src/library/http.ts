@@ -1,6 +1,7 @@
 /** The addresses of a server with toolsets: MCP by the gateway's own door, and beside it what programs ask for. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
+import { isLoopback } from '../base/loopback.ts';
 import { pathOf } from '../doors/http/address.ts';
 import type { Visitor } from '../doors/http/auth/visitor.ts';
 import { createGuard } from '../doors/http/guard.ts';
@@ -204,7 +205,7 @@ function visitorOf({ clientId, principal, expires }: AdmittedClient): Visitor {
 /** Beyond loopback the names by which it is reached are not ours to know, unless they are listed. */
 function hostsOf(host: string, allowed: readonly string[] | 'any'): readonly string[] | 'any' {
   if (allowed === 'any' || allowed.length > 0) return allowed;
-  return host === 'localhost' || host === '::1' || host.startsWith('127.') ? [host] : 'any';
+  return isLoopback(host) ? [host] : 'any';
 }
 
 function preflight({ headers }: IncomingMessage): readonly string[] {

@@ -1,6 +1,6 @@
 /** Opening a server with toolsets: on a port, in an app of Fastify, or on standard input and output. */
 import type { AddressInfo } from 'node:net';
-import { isLoopback } from '../doors/http/guard.ts';
+import { isLoopback } from '../base/loopback.ts';
 import { openServer } from '../doors/http/server.ts';
 import { openStdioDoor } from '../doors/stdio.ts';
 import { wrongOptions } from './errors.ts';

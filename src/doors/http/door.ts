@@ -1,6 +1,7 @@
 /** The HTTP door without a port of its own: the way of a request to its route. Whoever has a server mounts it there. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
+import { isLoopback } from '../../base/loopback.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import { gauge } from '../../observe/families.ts';
 import { requireProfile } from '../../plans/plan.ts';
@@ -12,7 +13,7 @@ import { type Authenticator, type Identify, openAuthenticator, programAuthentica
 import { Refusal } from './auth/challenge.ts';
 import { METADATA_PATH, metadataUrl } from './auth/resource.ts';
 import type { Visitor } from './auth/visitor.ts';
-import { createGuard, isLoopback } from './guard.ts';
+import { createGuard } from './guard.ts';
 import { createBackpressure } from './mcp/backpressure.ts';
 import { sendReply } from './mcp/exchange.ts';
 import { createMcpHandler } from './mcp/mcp.ts';

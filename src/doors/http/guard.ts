@@ -4,13 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
+import { isLoopback } from '../../base/loopback.ts';
 import type { HttpConfig } from '../../config/config.ts';
-
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
-
-export function isLoopback(host: string): boolean {
-  return LOOPBACK.has(host) || host === '::1' || host.startsWith('127.');
-}
 
 export interface Guard {
   /** Throws unless host and origin are known. Returns the headers that let an allowed foreign origin read the reply. */
@@ -46,7 +41,7 @@ export function createGuard(
   function isKnown(host: string): boolean {
     const name = hostName(host);
     if (name === null) return false;
-    if (LOOPBACK.has(name) || name === boundHost || ownHosts.includes(name)) return true;
+    if (isLoopback(name) || name === boundHost || ownHosts.includes(name)) return true;
     const { allowedHosts, publicUrl } = config();
     if (publicUrl !== null && new URL(publicUrl).hostname === name) return true;
     return allowedHosts.length > 0 ? allowedHosts.some((one) => one.toLowerCase() === name) : anyHost;

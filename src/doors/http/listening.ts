@@ -1,8 +1,8 @@
 /** Opening a port: whether it may be, and what is said where it cannot. */
 import type { Server } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
+import { isLoopback } from '../../base/loopback.ts';
 import type { HttpConfig } from '../../config/config.ts';
-import { isLoopback } from './guard.ts';
 
 /** Why the door is not opened; null where it is. */
 export function refusalToListen(

@@ -4,11 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import { isLoopback } from '../../../base/loopback.ts';
 import type { JwtConfig } from '../../../config/config.ts';
 import { AGENT_NAME } from '../../../config/identity-schema.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { type Credential, isInvalid, requireNotRevoked } from '../../credential.ts';
-import { isLoopback } from '../guard.ts';
 import { Refusal } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { metadataUrl } from './resource.ts';
@@ -251,7 +251,7 @@ function stillWelcome(visitor: Visitor): Visitor {
 function isLocal({ headers, socket }: IncomingMessage): boolean {
   if (PROXIED.some((name) => headers[name] !== undefined)) return false;
   const address = socket.localAddress ?? socket.remoteAddress;
-  return address === undefined || isLoopback(address.replace(/^::ffff:/, ''));
+  return address === undefined || isLoopback(address);
 }
 
 const PROXIED = ['forwarded', 'x-forwarded-for', 'x-real-ip'];

@@ -5,8 +5,8 @@
  */
 import type { JWK } from 'jose';
 import { GatewayError, messageOf } from '../../../base/errors.ts';
+import { isLoopback } from '../../../base/loopback.ts';
 import type { JwtConfig } from '../../../config/config.ts';
-import { isLoopbackName } from '../../../config/identity.ts';
 
 export interface IssuerKeys {
   /** The keys that are known; fetched where there are none, or where they are old. */
@@ -110,7 +110,7 @@ async function discover(issuer: string): Promise<string> {
 function isTrusted(uri: string): boolean {
   if (!URL.canParse(uri)) return false;
   const { protocol, hostname } = new URL(uri);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopbackName(hostname));
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
 /** An object, of no more than so many bytes, without being sent elsewhere. */

@@ -1,6 +1,6 @@
 /** What went wrong, over REST: a status, and one object as the body, the same that models read. */
 import type { ServerResponse } from 'node:http';
-import { GatewayError } from '../../../base/errors.ts';
+import { GatewayError, statusOfCode } from '../../../base/errors.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { join } from '../../../protocol/parts.ts';
@@ -8,25 +8,24 @@ import { sendReply } from '../mcp/exchange.ts';
 
 export interface Failure {
   readonly status: number;
-  readonly body: Readonly<Record<string, unknown>> & { readonly message: string };
+  readonly body: Readonly<Record<string, unknown>> & { readonly code: string; readonly message: string };
   /** Seconds; null where nobody knows. */
   readonly retryAfter: number | null;
 }
 
-/** Codes by which workers, or another Toolgate, say what kind of failure it was; any other is the tool's own. */
-const STATUSES: ReadonlyMap<unknown, number> = new Map([
+/** The codes that workers use. */
+const WORKER_STATUSES: ReadonlyMap<string, number> = new Map([
   ['tool_not_found', 404],
   ['invalid_arguments', 422],
   ['execution_timeout', 504],
-  ['item_unknown', 404],
-  ['arguments_denied', 403],
-  ['arguments_invalid', 422],
-  ['rate_limited', 429],
-  ['source_unavailable', 503],
-  ['source_busy', 503],
-  ['source_timeout', 504],
-  ['source_broken', 502],
 ]);
+
+/** The status of an error that a worker, or another Toolgate behind this one, sent as a result; any other code is the tool's own. */
+function statusOf(code: string): number {
+  // It refuses the credential that we have for it. The client's own credential was good: a 401 would make it drop that.
+  if (code === 'unauthorized') return 502;
+  return WORKER_STATUSES.get(code) ?? statusOfCode(code) ?? 500;
+}
 
 /** Codes of JSON-RPC: what was asked for was wrong, not what was done. */
 const RPC_STATUSES: ReadonlyMap<unknown, number> = new Map([
@@ -50,7 +49,7 @@ export function ownFailure(error: GatewayError): Failure {
 /** A tool says that it failed: `value` is what it says, as JSON. */
 export function toolFailure(value: Parts): Failure {
   const said: unknown = JSON.parse(join(value).toString());
-  if (isOurs(said)) return { status: STATUSES.get(said.code) ?? 500, body: said, retryAfter: null };
+  if (isOurs(said)) return { status: statusOf(said.code), body: said, retryAfter: null };
   const message = typeof said === 'string' ? said : JSON.stringify(said);
   const status = message.startsWith(SDK_INVALID) ? 422 : 500;
   return { status, body: { success: false, result: null, code: 'tool_error', message }, retryAfter: null };
