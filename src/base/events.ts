@@ -1,20 +1,23 @@
-/** What happens inside a gateway, told to whoever listens (log, CLI, tests). Listeners never change what happens next. */
+/**
+ * What happens inside a gateway, for observers: the log, the metrics, the audit, tests and programs. The gateway never acts on
+ * an event. Its rooms get an `EventSink`, which can only emit; what has to follow from a change is a direct call.
+ */
 
 import type { ErrorCode } from './errors.ts';
 
-/** Every event, with what comes along. */
+/** Every event with its payload. */
 export interface EventMap {
   /** A server changed its state. */
   source: { readonly source: string; readonly state: string; readonly detail: string };
-  /** A server said something on its standard error or did something worth knowing. */
+  /** A server wrote to its standard error, or something worth knowing happened to it. */
   note: { readonly source: string; readonly message: string };
   /** A new catalog is in force. */
   catalog: { readonly version: number; readonly problems: readonly { source: string; message: string }[] };
   /** A configuration was applied or refused. */
   config: { readonly ok: boolean; readonly message: string };
-  /** Somebody did what concerns others: agents, toolsets, and the like. */
+  /** Somebody changed something that concerns others: agents, toolsets and the like. */
   admin: { readonly act: string; readonly agent: string; readonly detail: string };
-  /** Somebody waits for an approval, or does no more. */
+  /** An approval request was made, or decided. */
   approval: {
     readonly id: string;
     readonly state: string;
@@ -25,23 +28,23 @@ export interface EventMap {
   };
   /** A credential was missing or wrong. */
   unauthorized: { readonly reason: string; readonly remote: string };
-  /** The audit cannot be written any more, or can again. */
+  /** The audit can no longer be written, or can be again. */
   audit: { readonly ok: boolean; readonly message: string };
-  /** A client was left because it did not read what it was sent. */
+  /** A client was disconnected because it did not read what it was sent. */
   cut: { readonly bytes: number };
-  /** The HTTP door sent a request away before anything of MCP was looked at, or for what is wrong with it. */
+  /** The HTTP door refused a request before it reached MCP, or because it was malformed. */
   sent_away: { readonly code: ErrorCode };
-  /** Something unexpected was caught. */
+  /** Something failed unexpectedly. */
   failure: { readonly where: string; readonly error: unknown };
 }
 
-/** What may happen. */
+/** The name of an event. */
 export type EventName = keyof EventMap;
-/** Hears of every event. What it throws is ignored. */
+/** Hears every event. Errors that it throws are ignored. */
 export type Listener = <K extends EventName>(name: K, event: EventMap[K]) => void;
 
 /**
- * What happens in a gateway. Texts are without secrets.
+ * What happens in a gateway. Texts contain no secrets.
  *
  * @example
  * const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -49,13 +52,16 @@ export type Listener = <K extends EventName>(name: K, event: EventMap[K]) => voi
  */
 export interface Events {
   emit<K extends EventName>(name: K, event: EventMap[K]): void;
-  /** Returns the function that ends the listening. */
+  /** Hears every event; returns a function that ends that. */
   listen(listener: Listener): () => void;
-  /** The same for events of one name. */
+  /** Hears the events of one name. */
   on<K extends EventName>(name: K, listener: (event: EventMap[K]) => void): () => void;
 }
 
-/** `redact` takes out of every text what nobody is to read. */
+/** The side of `Events` that rooms of the gateway get. It has no way to listen, so no control flow can hang on an event. */
+export type EventSink = Pick<Events, 'emit'>;
+
+/** `redact` removes secrets from every text of an event. */
 export function createEvents(redact: (text: string) => string = (text) => text): Events {
   const listeners = new Set<Listener>();
   const listen = (listener: Listener) => {
@@ -65,12 +71,12 @@ export function createEvents(redact: (text: string) => string = (text) => text):
   return {
     emit(name, event) {
       if (listeners.size === 0) return;
-      const clean = cleaned(event, redact) as typeof event;
+      const clean = redacted(event, redact) as typeof event;
       for (const listener of listeners) {
         try {
           listener(name, clean);
         } catch {
-          // A broken listener must not stop the gateway, and there is nobody left to tell.
+          // A broken observer must not stop the gateway, and reporting it would call the same observer again.
         }
       }
     },
@@ -82,16 +88,16 @@ export function createEvents(redact: (text: string) => string = (text) => text):
   };
 }
 
-/** The same value, with every text in it redacted. */
-export function cleaned(value: unknown, redact: (text: string) => string): unknown {
+/** The same value with every text in it redacted. */
+export function redacted(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);
-  if (value instanceof Error) return cleanedError(value, redact);
-  if (Array.isArray(value)) return value.map((one) => cleaned(one, redact));
+  if (value instanceof Error) return redactedError(value, redact);
+  if (Array.isArray(value)) return value.map((one) => redacted(one, redact));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cleaned(inner, redact)]));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redacted(inner, redact)]));
 }
 
-function cleanedError(error: Error, redact: (text: string) => string): Error {
+function redactedError(error: Error, redact: (text: string) => string): Error {
   const { message, stack = '' } = error;
   if (redact(message) === message && redact(stack) === stack) return error;
   const clean = new Error(redact(message));

@@ -4,7 +4,7 @@
  */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from '../observe/metrics.ts';
 import type { Sink, Ticket } from '../protocol/contract.ts';
 import { decodeString, toBytes } from '../protocol/json.ts';
@@ -109,7 +109,7 @@ export function runThrough(
   all: readonly Middleware[],
   call: Call,
   agent: string,
-  events: Events,
+  events: EventSink,
   send: (call: Call) => Ticket,
 ): Ticket {
   const run = new Run(all, call, agent, events, send);
@@ -121,7 +121,7 @@ class Run implements Ticket {
   readonly all: readonly Middleware[];
   readonly call: Call;
   readonly agent: string;
-  readonly events: Events;
+  readonly events: EventSink;
   readonly send: (call: Call) => Ticket;
   isOver = false;
   /** Whether it was sent, and is written down by whoever sent it. */
@@ -132,7 +132,7 @@ class Run implements Ticket {
   reject: ((error: Error) => void) | null = null;
   #aborting: AbortController | null = null;
 
-  constructor(all: readonly Middleware[], call: Call, agent: string, events: Events, send: (call: Call) => Ticket) {
+  constructor(all: readonly Middleware[], call: Call, agent: string, events: EventSink, send: (call: Call) => Ticket) {
     this.all = all;
     this.call = call;
     this.agent = agent;

@@ -2,7 +2,7 @@
 
 import { requireArguments } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import type { Audit } from '../observe/audit.ts';
 import type { MetricsRegistry } from '../observe/metrics.ts';
@@ -18,7 +18,7 @@ import type { Member } from './member.ts';
 import { type MiddlewareStack, runThrough } from './middleware.ts';
 
 export interface Stations {
-  readonly events: Events;
+  readonly events: EventSink;
   readonly metrics: MetricsRegistry;
   readonly audit: Audit;
   /** What was cut off results. */

@@ -33,7 +33,7 @@ export function startLog(gateway: Gateway, level: LogLevel): void {
     gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) })));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
-    let lines = toLines(name, event);
+    let lines = LINES[name](event);
     if (name === 'catalog') {
       // A problem is told when it appears, not with every catalog that still has it.
       const now = new Set(lines.map((line) => `${line.source} ${line.message}`));
@@ -44,62 +44,37 @@ export function startLog(gateway: Gateway, level: LogLevel): void {
   });
 }
 
-function toLines<K extends EventName>(name: K, event: EventMap[K]): Line[] {
-  switch (name) {
-    case 'source': {
-      const { source, state, detail } = event as EventMap['source'];
-      const level = WARNED.includes(state) ? 'warn' : state === 'up' ? 'info' : 'debug';
-      return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
-    }
-    case 'note': {
-      const { source, message } = event as EventMap['note'];
-      return [{ level: 'warn', source, message }];
-    }
-    case 'catalog':
-      return (event as EventMap['catalog']).problems.map(({ source, message }) => ({ level: 'warn', source, message }));
-    case 'config': {
-      const { ok, message } = event as EventMap['config'];
-      return [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }];
-    }
-    case 'admin': {
-      const { act, agent, detail } = event as EventMap['admin'];
-      return [{ level: 'info', message: [act, agent, detail].filter((part) => part !== '').join(' ') }];
-    }
-    case 'approval': {
-      const { id, state, agent, tool, by } = event as EventMap['approval'];
-      const message =
-        state === 'asked'
-          ? `${agent} wants to use ${tool}: toolgate approvals approve ${id}, or deny`
-          : `${tool} of ${agent} (${id}): ${state} by ${by}`;
-      return [{ level: state === 'asked' ? 'warn' : 'info', message }];
-    }
-    case 'unauthorized': {
-      const { reason, remote } = event as EventMap['unauthorized'];
-      return [{ level: 'warn', message: `a client at ${remote} was refused: ${reason}` }];
-    }
-    case 'audit': {
-      const { ok, message } = event as EventMap['audit'];
-      return [{ level: ok ? 'info' : 'error', message: `the audit ${message}` }];
-    }
-    case 'cut': {
-      const { bytes } = event as EventMap['cut'];
-      return [{ level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` }];
-    }
-    case 'sent_away':
-      return [{ level: 'debug', message: `http: a request was sent away (${(event as EventMap['sent_away']).code})` }];
-    case 'failure': {
-      const { where, error } = event as EventMap['failure'];
-      return [
-        {
-          level: 'error',
-          message: `${where}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-        },
-      ];
-    }
-    default:
-      return name satisfies never;
-  }
-}
+const LINES: { readonly [K in EventName]: (event: EventMap[K]) => Line[] } = {
+  source({ source, state, detail }) {
+    const level = WARNED.includes(state) ? 'warn' : state === 'up' ? 'info' : 'debug';
+    return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
+  },
+  note: ({ source, message }) => [{ level: 'warn', source, message }],
+  catalog: ({ problems }) => problems.map(({ source, message }) => ({ level: 'warn', source, message })),
+  config: ({ ok, message }) => [{ level: ok ? 'info' : 'error', message: `configuration: ${message}` }],
+  admin: ({ act, agent, detail }) => [
+    { level: 'info', message: [act, agent, detail].filter((part) => part !== '').join(' ') },
+  ],
+  approval({ id, state, agent, tool, by }) {
+    const message =
+      state === 'asked'
+        ? `${agent} wants to use ${tool}: toolgate approvals approve ${id}, or deny`
+        : `${tool} of ${agent} (${id}): ${state} by ${by}`;
+    return [{ level: state === 'asked' ? 'warn' : 'info', message }];
+  },
+  unauthorized: ({ reason, remote }) => [{ level: 'warn', message: `a client at ${remote} was refused: ${reason}` }],
+  audit: ({ ok, message }) => [{ level: ok ? 'info' : 'error', message: `the audit ${message}` }],
+  cut: ({ bytes }) => [
+    { level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` },
+  ],
+  sent_away: ({ code }) => [{ level: 'debug', message: `http: a request was sent away (${code})` }],
+  failure: ({ where, error }) => [
+    {
+      level: 'error',
+      message: `${where}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    },
+  ],
+};
 
 function write(line: Line): void {
   if (process.stderr.isTTY === true) {

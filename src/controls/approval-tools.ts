@@ -2,7 +2,7 @@
 import { concerns } from '../access/confirm.ts';
 import { canonicalName, isMeant } from '../access/toolset.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import type { Approvals } from '../calls/approvals/approvals.ts';
 import type { Grants } from '../calls/approvals/grants.ts';
@@ -64,7 +64,7 @@ export function approvalEntries(controls: readonly Control[]): Entry[] {
 export interface ApprovalToolContext {
   readonly approvals: Approvals;
   readonly grants: Grants;
-  readonly events: Events;
+  readonly events: EventSink;
   security(): SecurityConfig;
   /** Everything there is, whoever may use it. */
   catalog(): Catalog;

@@ -1,7 +1,7 @@
 /** A call of one of Toolgate's own tools: what it gets to see, what becomes of the caller's choice, and who is told. */
 import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import type { Call, Recorder } from '../calls/call.ts';
 import type { Member } from '../calls/member.ts';
 import type { MetricsRegistry } from '../observe/metrics.ts';
@@ -15,7 +15,7 @@ import { createControlQueue } from './serialize.ts';
 import { tellEquipped, withToolsetEvents } from './toolset-events.ts';
 
 export interface ControlCallsOptions {
-  readonly events: Events;
+  readonly events: EventSink;
   /** Asked each time, because a configuration may be replaced. */
   controls(): Controls;
   recorder(): Recorder | null;

@@ -1,9 +1,9 @@
 /** The shelf, with word of every change: who saved or deleted which toolset concerns all who use it. */
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import type { ToolsetLibrary } from '../store/toolset-library.ts';
 
 /** `agent` is whoever uses it; empty for the operator. */
-export function withToolsetEvents(toolsetLibrary: ToolsetLibrary, events: Events, agent: string): ToolsetLibrary {
+export function withToolsetEvents(toolsetLibrary: ToolsetLibrary, events: EventSink, agent: string): ToolsetLibrary {
   const tell = (act: string, detail: string) => events.emit('admin', { act, agent, detail });
   return {
     ...toolsetLibrary,
@@ -25,6 +25,6 @@ export function withToolsetEvents(toolsetLibrary: ToolsetLibrary, events: Events
 }
 
 /** What all without a choice of their own see is another toolset from here on; null for none. */
-export function tellEquipped(events: Events, agent: string, name: string | null): void {
+export function tellEquipped(events: EventSink, agent: string, name: string | null): void {
   events.emit('admin', { act: name === null ? 'toolset_unequipped' : 'toolset_equipped', agent, detail: name ?? '' });
 }

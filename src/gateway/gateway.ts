@@ -92,6 +92,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     eras: openEraStore(dataDir),
     limits: config.limits,
     changed: scheduleSwap,
+    started: (key: string) => limiters.restarted(key),
     updated: tellUpdate,
     taskChanged: (source: Source, message: Message) => tasks.told(idOf(source), message),
   };

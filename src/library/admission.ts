@@ -1,6 +1,6 @@
 /** From a request to the client that sends it: who it is, in which context, and with which toolsets. */
 import { GatewayError } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import type { Clients, ToolsetClient } from './clients.ts';
 import type { Permissions } from './permissions.ts';
 import { contextKey, readSessionContext, sessionContext } from './session-context.ts';
@@ -26,7 +26,7 @@ export interface AdmissionOptions {
   readonly authenticate: Authenticate | null;
   readonly sessionContext: SessionContextConfig | null;
   readonly base: LoaderContext;
-  readonly events: Events;
+  readonly events: EventSink;
 }
 
 export interface Admissions {

@@ -23,22 +23,17 @@ export function follow(events: Events, logger: boolean | Logger): () => void {
   if (logger === false) return () => {};
   const log = logger === true ? TO_STDERR : logger;
   return events.listen((name, event) => {
-    const [level, message, fields] = wordsFor(name, event);
+    const [level, message, fields] = WORDS[name]?.(event) ?? ['info', name, event];
     log[level]({ event: name, ...fields }, message);
   });
 }
 
 type Words = readonly ['info' | 'warn' | 'error', string, object];
 
-function wordsFor(name: EventName, event: EventMap[EventName]): Words {
-  if (name === 'failure') {
-    const { where, error } = event as EventMap['failure'];
-    return ['error', `${where}: ${messageOf(error)}`, { where }];
-  }
-  if (name === 'note') {
-    const { source, message } = event as EventMap['note'];
-    return ['warn', `${source}: ${message}`, { source }];
-  }
-  if (name === 'unauthorized' || name === 'sent_away') return ['warn', name.replace('_', ' '), event];
-  return ['info', name, event];
-}
+/** Events that need more than their name at level info. */
+const WORDS: { readonly [K in EventName]?: (event: EventMap[K]) => Words } = {
+  failure: ({ where, error }) => ['error', `${where}: ${messageOf(error)}`, { where }],
+  note: ({ source, message }) => ['warn', `${source}: ${message}`, { source }],
+  unauthorized: (event) => ['warn', 'unauthorized', event],
+  sent_away: (event) => ['warn', 'sent away', event],
+};

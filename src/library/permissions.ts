@@ -1,5 +1,5 @@
 /** Which toolsets a client gets: from a header of its requests, or from what the program says of it. */
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { wrongOptions } from './errors.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
 
@@ -38,7 +38,7 @@ export function checkPermissions(given: PermissionConfig | undefined): Permissio
   return given;
 }
 
-export function createPermissions(config: PermissionConfig, keys: readonly string[], events: Events): Permissions {
+export function createPermissions(config: PermissionConfig, keys: readonly string[], events: EventSink): Permissions {
   const { staticMap = {}, resolver, defaultPermissions = [], refreshMs = REFRESH } = config;
   const headerName = (config.headerName ?? HEADER).toLowerCase();
   const byHeader = config.source === 'headers';

@@ -1,7 +1,7 @@
 /** What a client says of itself in its address, put into the context that loaders are told. */
 import { createHash } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { isObject } from '../workers/host/schema.ts';
 import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
@@ -58,7 +58,7 @@ export async function sessionContext(
   base: LoaderContext,
   request: SessionRequestContext,
   said: ContextValues | null,
-  events: Events,
+  events: EventSink,
 ): Promise<LoaderContext> {
   if (config === null || config.enabled === false) return base;
   if (config.contextResolver !== undefined) {

@@ -1,7 +1,7 @@
 /** The toolsets of a program: each is loaded when somebody first wants it, once for every context, and kept while it is wanted. */
 
 import { messageOf } from '../base/errors.ts';
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
 import { inlineConfig } from '../sources/inline.ts';
@@ -47,7 +47,7 @@ export interface ToolsetsOptions {
   readonly timeout: number;
   readonly config: Config;
   readonly sets: SourceSets;
-  readonly events: Events;
+  readonly events: EventSink;
   /** Takes secrets out of what loaders say. */
   redact(text: string): string;
 }

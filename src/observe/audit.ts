@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { GatewayError } from '../base/errors.ts';
-import type { EventMap, EventName, Events } from '../base/events.ts';
+import type { Events } from '../base/events.ts';
 import type { Call, Recorder } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { Entry } from '../catalog/entry.ts';
@@ -183,23 +183,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return `${head(to)},"kind":"admin"${who},"act":${printText(act, redact)},"status":"ok"${what}}`;
   }
 
-  function hear<K extends EventName>(name: K, event: EventMap[K]): void {
-    if (log === null) return;
-    if (name === 'config') {
-      const { ok, message } = event as EventMap['config'];
-      log.write(adminLine(log, ok ? 'config_applied' : 'config_refused', '', message));
-    } else if (name === 'admin') {
-      const { act, agent, detail } = event as EventMap['admin'];
-      log.write(adminLine(log, act, agent, detail));
-    } else if (name === 'approval') {
-      const { id, state, agent, tool, by, reason } = event as EventMap['approval'];
-      log.write(adminLine(log, `approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`));
-    } else if (name === 'unauthorized') {
-      const { reason, remote } = event as EventMap['unauthorized'];
-      const about = `"remote":${printText(remote, redact)},"detail":${printText(reason, redact)}`;
-      log.write(`${head(log)},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`);
-    }
-  }
+  const writeAdmin = (act: string, agent: string, detail: string) => log?.write(adminLine(log, act, agent, detail));
 
   function start(folder: string): void {
     const opened = open(folder);
@@ -244,7 +228,18 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   }
 
   apply(initial);
-  const deaf = events.listen(hear);
+  const subscriptions = [
+    events.on('config', ({ ok, message }) => writeAdmin(ok ? 'config_applied' : 'config_refused', '', message)),
+    events.on('admin', ({ act, agent, detail }) => writeAdmin(act, agent, detail)),
+    events.on('approval', ({ id, state, agent, tool, by, reason }) =>
+      writeAdmin(`approval_${state}`, agent, `${tool} (${id}), by ${by}${reason && `: ${reason}`}`),
+    ),
+    events.on('unauthorized', ({ reason, remote }) => {
+      if (log === null) return;
+      const about = `"remote":${printText(remote, redact)},"detail":${printText(reason, redact)}`;
+      log.write(`${head(log)},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`);
+    }),
+  ];
 
   return {
     get recorder() {
@@ -258,7 +253,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     },
     apply,
     close() {
-      deaf();
+      for (const end of subscriptions) end();
       return Promise.all([ending, stop()]).then(() => {});
     },
   };

@@ -154,11 +154,9 @@ export function createMetrics(events: Events, redact: (text: string) => string):
   const more = new Set<() => readonly Family[]>();
   let refused = 0;
   let cut = 0;
-  events.listen((name, event) => {
-    if (name === 'cut') cut++;
-    else if (name === 'config') count(reloads, (event as { ok: boolean }).ok ? 'ok' : 'refused');
-    else if (name === 'sent_away') count(sentAway, (event as { code: string }).code);
-  });
+  events.on('cut', () => cut++);
+  events.on('config', ({ ok }) => count(reloads, ok ? 'ok' : 'refused'));
+  events.on('sent_away', ({ code }) => count(sentAway, code));
 
   function find({ sourceKey, item }: Entry, kind: CallKind): EntryCounter {
     const key = JSON.stringify([sourceKey, kind, item.name]);

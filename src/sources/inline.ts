@@ -1,7 +1,7 @@
 /** A source whose tools are functions of this very process: nothing is started, and a call is a call. */
 
 import { GatewayError } from '../base/errors.ts';
-import { cleaned, type Events } from '../base/events.ts';
+import { type EventSink, redacted } from '../base/events.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { resolveLimits } from '../config/limits.ts';
@@ -20,7 +20,7 @@ import type { Source } from './source.ts';
 import { errorResult, printRequest } from './worker-wire.ts';
 
 export interface InlineContext {
-  readonly events: Events;
+  readonly events: EventSink;
   readonly redact: (text: string) => string;
   /** Bytes that one result may have. */
   readonly maxResult: () => number;
@@ -80,7 +80,7 @@ export function createInlineSource(
       return context.maxResult();
     },
     succeed: ({ id }, json) => waiting().deliver(id as number, Buffer.from(json)),
-    fail: ({ id }, why) => waiting().deliver(id as number, errorResult(cleaned(why, redact) as object)),
+    fail: ({ id }, why) => waiting().deliver(id as number, errorResult(redacted(why, redact) as object)),
     progress({ id }, progress, total, message) {
       const params = toBytes({ progressToken: id, progress, total, message });
       waiting().hear(readMessage(notificationMessage('notifications/progress', params)), null);

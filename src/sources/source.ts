@@ -1,6 +1,6 @@
 /** Where items come from. */
 
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig, ServerConfig } from '../config/config.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -60,7 +60,7 @@ export interface Source {
 }
 
 export interface SourceContext {
-  readonly events: Events;
+  readonly events: EventSink;
   /** Takes secrets out of what servers and systems say. */
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
@@ -69,6 +69,8 @@ export interface SourceContext {
   readonly vault: Vault;
   /** The offer or the presence changed. */
   changed(): void;
+  /** The server with this key came up. */
+  started(key: string): void;
   /** A resource that was subscribed to changed: for all who did, or for this one alone. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A server of the revision before tells of a task, or of its progress. */

@@ -1,5 +1,5 @@
 /** The state of a server: which one, since when and why, and the last few before it. */
-import type { Events } from '../base/events.ts';
+import type { EventSink } from '../base/events.ts';
 import type { StderrTail } from './stderr-tail.ts';
 
 /**
@@ -39,7 +39,7 @@ const MOST = 20;
 const SHOWN = 300;
 
 export function createStateHistory(
-  { events, redact, changed }: { readonly events: Events; redact(text: string): string; changed(): void },
+  { events, redact, changed }: { readonly events: EventSink; redact(text: string): string; changed(): void },
   key: () => string,
   stderr: StderrTail,
 ): StateHistory {

@@ -133,6 +133,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       idling.use();
       interests.renew();
       moved('up', handshake.server);
+      context.started(config.key);
       void offers.write(config.launchHash, offer);
       idling.arm();
       health.arm();

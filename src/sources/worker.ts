@@ -6,7 +6,7 @@ import { unlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { cleaned } from '../base/events.ts';
+import { redacted } from '../base/events.ts';
 import type { SourceRequest } from '../protocol/contract.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -231,7 +231,7 @@ export async function openWorker(
     else release(id);
     const result = ok ? findMember(line, 'result') : null;
     // A tool that fails with its address, or prints its surroundings, tells what it was given.
-    if (!ok) pending.deliver(id, errorResult(cleaned(error ?? {}, redact) as object));
+    if (!ok) pending.deliver(id, errorResult(redacted(error ?? {}, redact) as object));
     else if (result !== null && line[result.start] === OPEN_BRACE)
       pending.deliver(id, line.subarray(result.start, result.end));
     else throw new Error('its result is no object');

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
-import type { Events } from '../../base/events.ts';
+import type { EventSink } from '../../base/events.ts';
 import type { ConfirmRule, SecurityConfig } from '../../config/security.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
@@ -33,7 +33,7 @@ export interface Approvals extends ApprovalRequests {
 export type Wish = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'arguments' | 'reason'>;
 
 export interface ApprovalsOptions {
-  readonly events: Events;
+  readonly events: EventSink;
   security(): SecurityConfig;
   redact(text: string): string;
   openBoard(decided: (id: string, decision: Verdict) => void): ApprovalBoard;

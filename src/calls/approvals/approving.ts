@@ -1,6 +1,6 @@
 /** What of a gateway has to do with a person's approval, put together. */
 import { confirmationFor } from '../../access/confirm.ts';
-import type { Events } from '../../base/events.ts';
+import type { EventSink } from '../../base/events.ts';
 import type { Config } from '../../config/config.ts';
 import type { MetricsRegistry } from '../../observe/metrics.ts';
 import { openApprovalBoard } from '../../store/approval-board.ts';
@@ -11,7 +11,7 @@ import { type Approvals, createApprovals } from './approvals.ts';
 interface ApprovingOptions {
   /** Asked each time, because it may be replaced. */
   config(): Config;
-  readonly events: Events;
+  readonly events: EventSink;
   redact(text: string): string;
   readonly metrics: MetricsRegistry;
 }

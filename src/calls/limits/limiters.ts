@@ -3,7 +3,7 @@
  * that limits it; a lane is put together of that once for each agent and item, and found again from then on.
  */
 
-import type { Events } from '../../base/events.ts';
+import type { EventSink } from '../../base/events.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import type { Config, ServerConfig } from '../../config/config.ts';
 import { type AgentLimits, type CallLimits, limitsFor, type ToolLimits } from '../../config/limits.ts';
@@ -24,6 +24,8 @@ export interface Limiters {
   readonly kept: SpillStore;
   /** The status of a server with whether it is asked at present. */
   watch(status: ServerStatus): WatchedServer;
+  /** A server came up: where its breaker is open, the next call tries it at once. */
+  restarted(key: string): void;
   /** Other limits hold for calls to come; what was counted goes on. */
   apply(config: Config): void;
   close(): Promise<void>;
@@ -37,7 +39,7 @@ export interface WatchedServer extends ServerStatus {
 }
 
 export interface LimitersOptions {
-  readonly events: Events;
+  readonly events: EventSink;
   /** A server as it is at present; undefined for one that was removed. */
   find(id: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
   /** The limits of an agent; null where it has none. */
@@ -68,13 +70,6 @@ export function createLimiters(
   /** All agents without limits share what holds for nobody. */
   let nobody: Agent = { own: null, limiters: new WeakMap() };
   let agents = new Map<string, Agent>();
-
-  // What was started anew may work again.
-  events.listen((name, event) => {
-    if (name !== 'source' || (event as { state: string }).state !== 'up') return;
-    for (const [id, breaker] of breakers)
-      if (server(id)?.key === (event as { source: string }).source) breaker.restarted();
-  });
 
   /** Those that hold for a scope at present. */
   function limitsOf({ agent, sourceId, tool }: Scope): CallLimits | null {
@@ -172,6 +167,9 @@ export function createLimiters(
       const detail = breaker.state === 'closed' ? status.detail : `${status.detail}; ${wordsFor(breaker)}`;
       const { running = 0, waiting = 0 } = counters.placesOf(ownerOf(status.key)) ?? {};
       return { ...status, detail, breaker, places: { running, waiting } };
+    },
+    restarted(key) {
+      for (const [id, breaker] of breakers) if (server(id)?.key === key) breaker.restarted();
     },
     apply(next) {
       ({ maxResult } = next.limits);
