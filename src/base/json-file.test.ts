@@ -48,7 +48,9 @@ describe('jsonFile', () => {
 
   it('leaves the file alone where nothing is to change', async () => {
     const file = open();
-    await file.change(() => null);
+    expect(await file.change(() => null)).toBe(null);
     expect(existsSync(file.path)).toBe(false);
+    expect(await file.change(() => ({ count: 1 }))).toEqual({ count: 1 });
+    expect(await file.change(() => null)).toEqual({ count: 1 });
   });
 });

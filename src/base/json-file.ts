@@ -16,9 +16,9 @@ export interface JsonFile<Value> {
   write(value: Value): Promise<void>;
   /**
    * Reads, changes and writes under a lock, so that processes that change the file at the same time lose nothing.
-   * `make` returns null to leave the file as it is.
+   * `make` returns null to leave the file as it is. Returns what the file holds afterwards.
    */
-  change(make: (value: Value | null) => Value | null): Promise<void>;
+  change(make: (value: Value | null) => Value | null): Promise<Value | null>;
 }
 
 /**
@@ -65,8 +65,10 @@ export function jsonFile<Value>(path: string, what: string, parse: (value: unkno
     write,
     change: (make) =>
       withLock(path, async () => {
-        const next = make(await read());
+        const value = await read();
+        const next = make(value);
         if (next !== null) await write(next);
+        return next ?? value;
       }),
   };
 }

@@ -1,20 +1,19 @@
 /**
  * Agents that were given tokens: one file in the data folder, with hashes and never a token. Several processes may change it
- * at the same time, and a running gateway watches it. One that makes no sense is reported and never overwritten.
+ * at the same time, and a running gateway watches it.
  */
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GatewayError, messageOf } from '../base/errors.ts';
-import { replaceFile } from '../base/files.ts';
-import { withLock } from '../base/lock.ts';
-import { sha256 } from '../config/identity.ts';
+import { GatewayError } from '../base/errors.ts';
+import { jsonFile } from '../base/json-file.ts';
+import { toObject } from '../base/objects.ts';
+import { sha256 } from '../base/sha256.ts';
 import { AGENT_NAME } from '../config/identity-schema.ts';
 
 export interface AgentToken {
   readonly sha256: string;
   readonly created: string;
-  /** A time in the form of ISO 8601; null for none. */
+  /** As ISO 8601; null if it never expires. */
   readonly expires: string | null;
 }
 
@@ -26,23 +25,23 @@ export interface Agent {
   readonly tokens: readonly AgentToken[];
 }
 
-/** A token that was just made. It is shown to nobody but whoever asked for it, and kept nowhere. */
+/** A new token. It is returned once and stored nowhere. */
 export interface NewToken {
   readonly name: string;
   readonly token: string;
   readonly expires: string | null;
 }
 
-/** The agents and their tokens, as `toolgate agents` keeps them. Tokens are kept as hashes. */
+/** The agents of `toolgate agents` and the hashes of their tokens. */
 export interface AgentStore {
   readonly file: string;
-  /** Null where there is no file. Throws where it makes no sense. */
+  /** Null if there is no file. Throws if it cannot be understood. */
   read(): Promise<readonly Agent[] | null>;
-  /** `lifetime` in milliseconds; null for a token that does not run out. */
+  /** `lifetime` is in milliseconds; null for a token that never expires. */
   add(name: string, description: string, lifetime: number | null): Promise<NewToken>;
-  /** Another token for the agent; those it has stay good for `grace` milliseconds. */
+  /** Gives the agent another token; the present ones stay valid for `grace` milliseconds. */
   rotate(name: string, grace: number, lifetime: number | null): Promise<NewToken>;
-  /** Takes all tokens back. False where there is no such agent. */
+  /** Removes the agent with all its tokens. False if there is no such agent. */
   revoke(name: string): Promise<boolean>;
 }
 
@@ -50,32 +49,18 @@ const MARK = 'tg_';
 
 /** The store of agents in the data folder of a configuration (`config.dataDir`). */
 export function openAgentStore(dataDir: string): AgentStore {
-  const file = join(dataDir, 'agents.json');
+  const file = jsonFile(join(dataDir, 'agents.json'), 'a list of agents', readAgents);
 
-  async function read(): Promise<readonly Agent[] | null> {
-    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-      throw damaged(file, error.message);
+  /** Saves what `make` returns; null leaves the agents as they are. */
+  const change = (make: (agents: readonly Agent[]) => readonly Agent[] | null) =>
+    file.change((known) => {
+      const agents = make(known?.agents ?? []);
+      return agents === null ? null : { agents };
     });
-    if (text === null) return null;
-    try {
-      return readAgents(JSON.parse(text));
-    } catch (error) {
-      throw damaged(file, messageOf(error));
-    }
-  }
-
-  /** Saves what `change` makes of the agents; null leaves them as they are. */
-  function change(make: (agents: readonly Agent[]) => readonly Agent[] | null): Promise<void> {
-    return withLock(file, async () => {
-      const next = make((await read()) ?? []);
-      if (next !== null) await replaceFile(file, print(next));
-    });
-  }
 
   return {
-    file,
-    read,
+    file: file.path,
+    read: async () => (await file.read())?.agents ?? null,
     async add(name, description, lifetime) {
       if (!AGENT_NAME.test(name))
         throw new GatewayError(
@@ -121,7 +106,7 @@ function makeToken(lifetime: number | null): AgentToken & { readonly token: stri
   return { token, sha256: sha256(token), created: new Date(now).toISOString(), expires };
 }
 
-/** Tokens that will soon be no longer good, and none that are not. */
+/** The tokens that are still valid, to expire after `grace` milliseconds at the latest. */
 function draining(tokens: readonly AgentToken[], grace: number): AgentToken[] {
   const end = new Date(Date.now() + grace).toISOString();
   const now = new Date().toISOString();
@@ -132,28 +117,20 @@ function draining(tokens: readonly AgentToken[], grace: number): AgentToken[] {
 
 export function agentUnknown(name: string, agents: readonly { readonly name: string }[]): GatewayError {
   const names = agents.map((agent) => `"${agent.name}"`).join(', ');
-  const there = names === '' ? 'There are none; make one with toolgate agents add NAME.' : `There are ${names}.`;
-  return new GatewayError('usage', `toolgate agents has no agent "${name}". ${there}`);
+  const others = names === '' ? 'There are none; make one with toolgate agents add NAME.' : `There are ${names}.`;
+  return new GatewayError('usage', `toolgate agents has no agent "${name}". ${others}`);
 }
 
-function damaged(file: string, why: string): GatewayError {
-  return new GatewayError('config_invalid', `${file} is not a list of agents (${why}). Correct or remove it.`);
-}
-
-function print(agents: readonly Agent[]): string {
-  return `${JSON.stringify({ agents }, null, 2)}\n`;
-}
-
-function readAgents(value: unknown): Agent[] {
-  const { agents } = (value ?? {}) as { agents?: unknown };
+function readAgents(value: unknown): { readonly agents: readonly Agent[] } {
+  const { agents } = toObject(value);
   if (!Array.isArray(agents)) throw new Error('"agents" must be a list');
   const read = agents.map(readAgent);
   if (new Set(read.map(({ name }) => name)).size < read.length) throw new Error('an agent is in it twice');
-  return read;
+  return { agents: read };
 }
 
 function readAgent(value: unknown): Agent {
-  const { name, description, created, tokens } = (value ?? {}) as Record<string, unknown>;
+  const { name, description, created, tokens } = toObject(value);
   if (typeof name !== 'string' || !AGENT_NAME.test(name))
     throw new Error('an agent has no "name", or none that can be');
   if (!Array.isArray(tokens)) throw new Error(`the agent "${name}" has no list "tokens"`);
@@ -165,9 +142,9 @@ function readAgent(value: unknown): Agent {
   };
 }
 
-/** An expiry that cannot be read must not make a token last for ever. */
+/** An expiry that cannot be read must not make a token valid for ever. */
 function readToken(value: unknown, name: string): AgentToken {
-  const { sha256: hash, created, expires } = (value ?? {}) as Record<string, unknown>;
+  const { sha256: hash, created, expires } = toObject(value);
   if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash))
     throw new Error(`a token of the agent "${name}" has no "sha256"`);
   if (expires !== null && (typeof expires !== 'string' || Number.isNaN(Date.parse(expires))))

@@ -1,54 +1,55 @@
 /**
- * Which servers are known not to be modern, on disk by the hash of their launch: a server that never answers the question
- * would otherwise be waited for at every start. Believed for a day, because servers get updates.
+ * Which servers are known to be legacy, on disk by the hash of their launch: a server that never answers the question would
+ * otherwise delay every start. The verdict holds for a day, because servers get updates.
  */
-import { mkdir, readFile, rename, unlink, writeFile } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { jsonFile } from '../base/json-file.ts';
+import { toObject } from '../base/objects.ts';
 
 export interface EraStore {
   isLegacy(launchHash: string): Promise<boolean>;
-  /** Both fail silently: a read-only folder costs the memory, not the service. */
+  /** Both fail silently: with a read-only folder the verdict lasts until the process ends. */
   setLegacy(launchHash: string): Promise<void>;
   forget(launchHash: string): Promise<void>;
 }
 
-const BELIEVED = 24 * 60 * 60 * 1000;
+const LIFETIME = 24 * 60 * 60 * 1000;
 
 export function openEraStore(dataDir: string): EraStore {
-  const folder = join(dataDir, 'verdicts');
-  const fileOf = (launchHash: string) => join(folder, `${launchHash}.json`);
-  const known = new Map<string, number>();
+  const fileOf = (launchHash: string) =>
+    jsonFile(join(dataDir, 'verdicts', `${launchHash}.json`), 'the era of a server', (value) => ({
+      legacyUntil: Number(toObject(value).legacyUntil),
+    }));
+  /** From launch hash to the time until which it is legacy. */
+  const legacy = new Map<string, number>();
 
   async function read(launchHash: string): Promise<number> {
-    const text = await readFile(fileOf(launchHash), 'utf8').catch(() => '');
-    const until = Number(/^\{"legacyUntil":(\d{1,15})\}$/.exec(text.trim())?.[1] ?? 0);
-    // A clock that was wrong when it was written must not make it last for ever.
-    return until > Date.now() + BELIEVED ? 0 : until;
+    const file = await fileOf(launchHash)
+      .read()
+      .catch(() => null);
+    const until = file?.legacyUntil ?? 0;
+    // If the clock was wrong when the verdict was written, it must not last for ever.
+    return until <= Date.now() + LIFETIME ? until : 0;
   }
 
   return {
     async isLegacy(launchHash) {
-      const until = known.get(launchHash) ?? (await read(launchHash));
-      known.set(launchHash, until);
+      const until = legacy.get(launchHash) ?? (await read(launchHash));
+      legacy.set(launchHash, until);
       return until > Date.now();
     },
     async setLegacy(launchHash) {
-      if ((known.get(launchHash) ?? 0) > Date.now()) return;
-      const legacyUntil = Date.now() + BELIEVED;
-      known.set(launchHash, legacyUntil);
-      const file = fileOf(launchHash);
-      const temporary = `${file}.${process.pid}.tmp`;
-      try {
-        await mkdir(folder, { recursive: true });
-        await writeFile(temporary, `${JSON.stringify({ legacyUntil })}\n`, { mode: 0o600 });
-        await rename(temporary, file);
-      } catch {
-        // Remembered for as long as we run.
-      }
+      if ((legacy.get(launchHash) ?? 0) > Date.now()) return;
+      const legacyUntil = Date.now() + LIFETIME;
+      legacy.set(launchHash, legacyUntil);
+      await fileOf(launchHash)
+        .write({ legacyUntil })
+        .catch(() => {});
     },
     async forget(launchHash) {
-      known.delete(launchHash);
-      await unlink(fileOf(launchHash)).catch(() => {});
+      legacy.delete(launchHash);
+      await unlink(fileOf(launchHash).path).catch(() => {});
     },
   };
 }

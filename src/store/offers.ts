@@ -1,29 +1,30 @@
 /**
- * The last known offer of each server, on disk by the hash of its launch: lets a sleeping server stay listed, and keeps
- * the names of a server that is down taken. A file that is missing or damaged means that nothing is known.
+ * The last known offer of each server, on disk by the hash of its launch: a sleeping server stays listed, and the names of a
+ * server that is down stay taken. A file that is missing or damaged means that nothing is known.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceFile } from '../base/files.ts';
 import { KINDS, kindWords, type Offer, readItems } from '../catalog/item.ts';
 
 export interface OfferStore {
   read(launchHash: string): Promise<Offer | null>;
-  /** Fails silently: a read-only folder costs the memory, not the service. */
+  /** Fails silently: with a read-only folder the offer is forgotten when the process ends. */
   write(launchHash: string, offer: Offer): Promise<void>;
 }
 
 export function openOfferStore(dataDir: string): OfferStore {
-  const folder = join(dataDir, 'offers');
+  const fileOf = (launchHash: string) => join(dataDir, 'offers', `${launchHash}.json`);
+  /** From launch hash to the fingerprint of what was written last. */
   const written = new Map<string, string>();
-  let serial = 0;
   return {
     async read(launchHash) {
-      const bytes = await readFile(join(folder, `${launchHash}.json`)).catch(() => null);
+      const bytes = await readFile(fileOf(launchHash)).catch(() => null);
       if (bytes === null) return null;
       try {
         const { instructions } = JSON.parse(bytes.toString()) as { instructions?: unknown };
         const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
-        // Nothing at all is no offer to go to sleep on: the server would never be asked again.
+        // A server must not sleep on an empty offer: nothing would ever wake it to list again.
         if (items.length === 0) return null;
         return { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' };
       } catch {
@@ -35,13 +36,10 @@ export function openOfferStore(dataDir: string): OfferStore {
       const fingerprint = [...hashes, offer.instructions].join(' ');
       if (written.get(launchHash) === fingerprint) return;
       written.set(launchHash, fingerprint);
-      const file = join(folder, `${launchHash}.json`);
-      const temporary = `${file}.${process.pid}.${++serial}.tmp`;
       try {
-        await mkdir(folder, { recursive: true });
+        await mkdir(dataDir, { recursive: true });
         await writeFile(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {});
-        await writeFile(temporary, print(offer), { mode: 0o600 });
-        await rename(temporary, file);
+        await replaceFile(fileOf(launchHash), print(offer));
       } catch {
         written.delete(launchHash);
       }
@@ -53,10 +51,12 @@ export function openOfferStore(dataDir: string): OfferStore {
 function print(offer: Offer): Buffer {
   const lists = KINDS.map((kind) => {
     const items = offer.items.filter((item) => item.kind === kind).map((item) => item.bytes);
-    const parts = items.flatMap((bytes, index) => (index === 0 ? [bytes] : [Buffer.from(',\n'), bytes]));
-    return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...parts, Buffer.from(']')]);
+    return Buffer.concat([Buffer.from(`"${kindWords[kind].list}":[`), ...separated(items), Buffer.from(']')]);
   });
-  const parts = lists.flatMap((bytes, index) => (index === 0 ? [bytes] : [Buffer.from(',\n'), bytes]));
   const instructions = Buffer.from(`,\n"instructions":${JSON.stringify(offer.instructions)}}\n`);
-  return Buffer.concat([Buffer.from('{'), ...parts, instructions]);
+  return Buffer.concat([Buffer.from('{'), ...separated(lists), instructions]);
+}
+
+function separated(values: readonly Buffer[]): Buffer[] {
+  return values.flatMap((bytes, index) => (index === 0 ? [bytes] : [Buffer.from(',\n'), bytes]));
 }

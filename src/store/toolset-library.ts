@@ -1,59 +1,62 @@
-/** All toolsets there are: those of the configuration, which nobody but its author changes, and those that were saved. */
+/** All toolsets: those of the configuration, which only its author changes, and those that were saved. */
 import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Place, SavedToolset, ToolsetStore } from './toolsets.ts';
+import type { ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
 /** A toolset, and where it is kept. */
 export interface LibraryToolset extends Toolset {
-  readonly place: Place | 'configuration';
+  readonly place: ToolsetPlace | 'configuration';
 }
 
-/** All toolsets that there are: those of the configuration and those that were saved. */
+/** All toolsets: those of the configuration and those that were saved. */
 export interface ToolsetLibrary {
   list(): Promise<{ readonly toolsets: readonly LibraryToolset[]; readonly problems: readonly string[] }>;
   find(name: string): Promise<LibraryToolset | null>;
-  create(toolset: Toolset, place: Place): Promise<LibraryToolset>;
-  /** Saves what `change` makes of a toolset. */
+  create(toolset: Toolset, place: ToolsetPlace): Promise<LibraryToolset>;
+  /** Saves what `change` returns for a toolset. */
   change(name: string, change: (toolset: Toolset) => Toolset): Promise<LibraryToolset>;
   remove(name: string): Promise<void>;
 }
 
-/** `configured` is asked each time, because the configuration may be replaced. */
+/** `configured` is read each time, because the configuration may be replaced. */
 export function openToolsetLibrary(configured: () => readonly Toolset[], store: ToolsetStore): ToolsetLibrary {
-  const own = (name: string) => configured().find((toolset) => toolset.name === name);
+  const inConfiguration = (name: string) => configured().find((toolset) => toolset.name === name);
 
-  async function saved(name: string): Promise<SavedToolset> {
-    if (own(name) !== undefined) throw new GatewayError('arguments_invalid', notOurs(name));
-    const found = await store.read(name);
-    if (found === null)
-      throw new GatewayError('item_unknown', `There is no toolset "${name}". List them to see what there is.`);
-    return found;
+  function requireSaveable(name: string): void {
+    if (inConfiguration(name) === undefined) return;
+    const text = `The toolset "${name}" is part of the configuration. Change it there, or choose another name.`;
+    throw new GatewayError('arguments_invalid', text);
+  }
+
+  function required<T>(name: string, found: T | null): T {
+    if (found !== null) return found;
+    throw new GatewayError('item_unknown', `There is no toolset "${name}". List them to see which there are.`);
   }
 
   return {
     async list() {
       const { toolsets, problems } = await store.list();
       const written = configured().map((toolset) => ({ ...toolset, place: 'configuration' as const }));
-      return { toolsets: [...written, ...toolsets.filter(({ name }) => own(name) === undefined)], problems };
+      return {
+        toolsets: [...written, ...toolsets.filter(({ name }) => inConfiguration(name) === undefined)],
+        problems,
+      };
     },
     async find(name) {
-      const written = own(name);
+      const written = inConfiguration(name);
       return written === undefined ? store.read(name) : { ...written, place: 'configuration' };
     },
     async create(toolset, place) {
-      if (own(toolset.name) !== undefined) throw new GatewayError('arguments_invalid', notOurs(toolset.name));
+      requireSaveable(toolset.name);
       return store.create(toolset, place);
     },
     async change(name, change) {
-      const before = await saved(name);
-      return store.replace(before, change(before));
+      requireSaveable(name);
+      return required(name, await store.change(name, change));
     },
     async remove(name) {
-      await store.remove(await saved(name));
+      requireSaveable(name);
+      await store.remove(required(name, await store.read(name)));
     },
   };
-}
-
-function notOurs(name: string): string {
-  return `The toolset "${name}" stands in the configuration. Change it there, or choose another name.`;
 }

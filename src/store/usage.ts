@@ -1,59 +1,55 @@
 /**
- * How many calls there were today, on disk: a limit for a day has to hold over a restart. Processes that share the folder
- * add to what the others wrote. A file that makes no sense is reported and never overwritten.
+ * How many calls there were today, on disk: a limit per day has to hold across a restart, and for all processes that share
+ * the data folder.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GatewayError, messageOf } from '../base/errors.ts';
-import { replaceFile } from '../base/files.ts';
+import { jsonFile } from '../base/json-file.ts';
+import { isObject, toObject } from '../base/objects.ts';
 
-export type Counts = ReadonlyMap<string, number>;
+/** Calls by the key of their limit. */
+export type CallCounts = ReadonlyMap<string, number>;
 
 export interface UsageStore {
   /**
-   * What was counted on that day, such as `2026-07-28`. Throws where the file makes no sense. At once, because calls that come
-   * while it is being read would be let through.
+   * What was counted on a day such as `2026-07-28`. Throws if the file cannot be understood. Synchronous, because calls that
+   * came in while it was being read would pass uncounted.
    */
-  read(day: string): Counts;
-  /** Adds to it, and gives the sums. */
-  add(day: string, counts: Counts): Promise<Counts>;
+  read(day: string): CallCounts;
+  /** Adds to the counts of the day and returns the sums. */
+  add(day: string, counts: CallCounts): Promise<CallCounts>;
+}
+
+interface DayUsage {
+  readonly day: string;
+  readonly calls: Readonly<Record<string, number>>;
 }
 
 export function openUsageStore(dataDir: string): UsageStore {
-  const file = join(dataDir, 'usage.json');
-
-  function read(day: string): Map<string, number> {
-    try {
-      return readCounts(JSON.parse(readFileSync(file, 'utf8')), day);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
-      throw damaged(file, messageOf(error));
-    }
-  }
-
+  const file = jsonFile(join(dataDir, 'usage.json'), 'a count of calls', readUsage);
   return {
-    read,
+    read: (day) => countsOf(file.readSync(), day),
     async add(day, counts) {
-      const sums = read(day);
-      for (const [key, count] of counts) sums.set(key, (sums.get(key) ?? 0) + count);
-      await replaceFile(file, `${JSON.stringify({ day, calls: Object.fromEntries(sums) })}\n`);
+      const sums = new Map<string, number>();
+      await file.change((usage) => {
+        for (const [key, count] of countsOf(usage, day)) sums.set(key, count);
+        for (const [key, count] of counts) sums.set(key, (sums.get(key) ?? 0) + count);
+        // Another process is already in the next day, whose counts must stay.
+        return usage !== null && usage.day > day ? null : { day, calls: Object.fromEntries(sums) };
+      });
       return sums;
     },
   };
 }
 
-function damaged(file: string, why: string): GatewayError {
-  return new GatewayError('config_invalid', `${file} cannot be read (${why}). Correct or remove it.`);
+/** Counts of another day are of no use. */
+function countsOf(usage: DayUsage | null, day: string): CallCounts {
+  return new Map(usage?.day === day ? Object.entries(usage.calls) : []);
 }
 
-/** Yesterday's are of no use any more. */
-function readCounts(value: unknown, today: string): Map<string, number> {
-  const { day, calls } = (value ?? {}) as { day?: unknown; calls?: unknown };
-  const isMap = typeof calls === 'object' && calls !== null && !Array.isArray(calls);
-  if (typeof day !== 'string' || !isMap) throw new Error('expected "day" and "calls"');
-  const counts = Object.entries(calls);
-  if (!counts.every(([, count]) => Number.isSafeInteger(count) && (count as number) >= 0))
+function readUsage(value: unknown): DayUsage {
+  const { day, calls } = toObject(value);
+  if (typeof day !== 'string' || !isObject(calls)) throw new Error('expected "day" and "calls"');
+  if (!Object.values(calls).every((count) => Number.isSafeInteger(count) && (count as number) >= 0))
     throw new Error('each of "calls" has to be a number');
-  return new Map(day === today ? (counts as [string, number][]) : []);
+  return { day, calls: calls as Record<string, number> };
 }

@@ -110,6 +110,15 @@ ${limits}
     expect(Object.values(JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).calls)).toEqual([3]);
   });
 
+  it('of several gateways that share a data folder are all counted', async () => {
+    const cwd = tempFolder();
+    const gateways = await Promise.all([1, 2, 3].map(() => startStdio({ cwd, config: config('calls_per_day = 99') })));
+    await Promise.all(gateways.map(async (one) => [await call(one), await call(one)]));
+    // Each writes its calls down as it ends.
+    await Promise.all(gateways.map((one) => one.stop()));
+    expect(Object.values(JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).calls)).toEqual([6]);
+  });
+
   it('go on in memory where the file is damaged, which the log says and nobody overwrites', async () => {
     const cwd = tempFolder({ '.toolgate/usage.json': '{"day":' });
     const gateway = await startHttp({ cwd, config: config('calls_per_day = 1') });
@@ -118,7 +127,9 @@ ${limits}
     for (let i = 0; i < 2; i++) results.push(await client.callTool({ name: 's_count', arguments: {} }));
     expect(results.map(({ isError }) => isError === true)).toEqual([false, true]);
     await gateway.stop();
-    expect(gateway.stderr()).toMatch(/calls of this day are counted in memory only: .*usage\.json cannot be read/);
+    expect(gateway.stderr()).toMatch(
+      /calls of this day are counted in memory only: .*usage\.json is not a count of calls/,
+    );
     expect(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).toBe('{"day":');
   });
 

@@ -56,7 +56,7 @@ describe('toolgate toolsets', () => {
     [['create', 'dev', 'git.stauts'], /Did you mean "git\.status"/],
     [['create', 'Dev!', 'git.status'], /needs a name/],
     [['create', 'dev'], /needs a name/],
-    [['create', 'fixed', 'git.log'], /stands in the configuration/],
+    [['create', 'fixed', 'git.log'], /is part of the configuration/],
     [['show', 'nothing'], /no toolset "nothing"/],
     [['equip', 'fixd'], /Did you mean "fixed"/],
     [['edit', 'nothing', '--add', 'git.log'], /no toolset "nothing"/],

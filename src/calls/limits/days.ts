@@ -1,6 +1,6 @@
 /** How many calls there were since midnight (UTC), written down now and then so that it holds over a restart. */
 import { messageOf } from '../../base/errors.ts';
-import type { Counts, UsageStore } from '../../store/usage.ts';
+import type { CallCounts, UsageStore } from '../../store/usage.ts';
 
 /** Calls of today. */
 export class DayCount {
@@ -38,7 +38,7 @@ export class Days {
   /** Nothing is written once that has failed: it would be over what somebody has to look at. */
   isLost = false;
   /** What the file has of this day; null before it is read. */
-  known: Counts | null = null;
+  known: CallCounts | null = null;
   saving: Promise<void> | null = null;
   timer: NodeJS.Timeout | undefined;
 
@@ -60,7 +60,7 @@ export class Days {
     return count;
   }
 
-  read(): Counts {
+  read(): CallCounts {
     try {
       return this.store.read(this.date);
     } catch (error) {
