@@ -8,7 +8,7 @@ import type { Connection, ConnectionEvents, Refusal } from './connection.ts';
 import { type Handshake, performHandshake } from './handshake.ts';
 import { NOT_HERE } from './http-refusal.ts';
 import { type Listed, listOffer } from './listing.ts';
-import type { SourceContext } from './source.ts';
+import type { ServerContext } from './source.ts';
 import { openStdio } from './stdio.ts';
 import type { Filled } from './vault.ts';
 
@@ -66,7 +66,7 @@ export class AttemptFailure extends Error {
 
 export const FORGOTTEN = 'has forgotten the session';
 
-type Surroundings = Pick<SourceContext, 'limits' | 'eras' | 'redact' | 'vault'>;
+type Surroundings = Pick<ServerContext, 'limits' | 'eras' | 'redact' | 'vault' | 'guard'>;
 
 export async function openServer(
   config: ServerConfig,
@@ -160,7 +160,7 @@ async function connect(
   { key, startTimeout }: ServerConfig,
   { launch, clean }: Filled,
   { sse }: Way,
-  { limits, redact }: Surroundings,
+  { limits, redact, guard }: Surroundings,
   { stderr, client, isClosed }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
@@ -168,7 +168,7 @@ async function connect(
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');
-    return openFolder(launch, { ...options, startTimeout, stderr, isClosed }, events);
+    return openFolder(launch, { ...options, startTimeout, guard, stderr, isClosed }, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions are not connected to.');
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.

@@ -9,7 +9,8 @@ import type { Config, Launch, ServerConfig } from '../config/config.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
-import type { Source, SourceContext, SourceStatus } from './source.ts';
+import { RegressionGuard } from './regression-guard.ts';
+import type { ServerContext, Source, SourceContext, SourceStatus } from './source.ts';
 import { createSource } from './upstream.ts';
 
 /** The place of one server in the configuration; its id stays the same while what runs in it is replaced. */
@@ -104,6 +105,7 @@ export interface Fleet {
 
 export function createFleet(context: SourceContext): Fleet {
   const { vault } = context;
+  const servers: ServerContext = { ...context, guard: new RegressionGuard() };
   let slots: Slot[] = [];
   let lastId = 0;
   let closed = false;
@@ -114,7 +116,7 @@ export function createFleet(context: SourceContext): Fleet {
   let logLevel: LogLevel | null = null;
 
   const open = (config: ServerConfig) => {
-    const source = createSource(config, context);
+    const source = createSource(config, servers);
     if (logLevel !== null) source.setLogLevel(logLevel);
     return source;
   };
@@ -188,7 +190,7 @@ export function createFleet(context: SourceContext): Fleet {
       if (changed.length > 0)
         context.events.emit('admin', { act: 'secrets_changed', agent: '', detail: `restarted ${changed.join(', ')}` });
     },
-    apply(servers) {
+    apply(wanted) {
       // What was still being looked at when all was closed starts nothing any more.
       if (closed) return { started: [], replaced: [], stopped: [], kept: [] };
       const report = {
@@ -206,7 +208,7 @@ export function createFleet(context: SourceContext): Fleet {
         }
         return null;
       };
-      const enabled = servers.filter((server) => server.enabled);
+      const enabled = wanted.filter((server) => server.enabled);
       // The same process under the same name first, so that two equal commands keep their places; then renamed ones.
       const same = enabled.map((config) =>
         take((slot) => slot.config.launchHash === config.launchHash && slot.config.namespace === config.namespace),

@@ -2,11 +2,12 @@
  * Asks a server that is up and says nothing whether it still answers. One that does not is hung: to its callers that is no
  * better than dead, and only a restart helps.
  */
+
+import { withJitter } from '../base/backoff.ts';
 import { kindWords } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { MAX_DURATION } from '../config/units.ts';
 import { pose, type Question } from './ask.ts';
-import { withJitter } from './backoff.ts';
 import type { Connection } from './connection.ts';
 import type { Line } from './interests.ts';
 

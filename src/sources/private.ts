@@ -3,11 +3,11 @@
  * server offers is asked elsewhere.
  */
 
+import { backoffDelay } from '../base/backoff.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { ServerConfig } from '../config/config.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
-import { backoffDelay } from './backoff.ts';
 import type { Keeper, Opened } from './connect.ts';
 import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';

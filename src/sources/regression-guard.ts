@@ -1,30 +1,33 @@
-/** A new worker for a folder must not do worse than the one that serves it: else that one stays. */
+/** A new worker of a folder must not do worse than the one that serves it now; otherwise that one stays. */
 
-/** A file that cannot be used, as a worker tells of it. */
+/** A file that a worker could not load, in the worker's words. */
 export interface FailedFile {
   readonly file?: unknown;
   readonly line?: unknown;
   readonly message?: unknown;
 }
 
-/** Files that cannot be used in the workers that serve now, by what those serve. */
-const tolerated = new Map<string, readonly string[]>();
-
-export function textOf({ file, line, message }: FailedFile): string {
+export function failureText({ file, line, message }: FailedFile): string {
   return `${String(file)}${typeof line === 'number' ? `:${line}` : ''}: ${String(message)}`;
 }
 
-/** What is wrong now, and was not in the worker that serves. */
-export function worseThanBefore(served: string, failed: readonly FailedFile[]): string[] {
-  const before = tolerated.get(served);
-  return before === undefined ? [] : failed.filter(({ file }) => !before.includes(String(file))).map(textOf);
-}
+/** What the workers of one gateway are compared with. Another gateway on the same folder has its own. */
+export class RegressionGuard {
+  /** The files that the serving workers could not load, by what they serve. */
+  readonly #accepted = new Map<string, readonly string[]>();
 
-/** This is the one to compare the next with, for as long as it runs. */
-export function setGood(served: string, failed: readonly FailedFile[], ended: Promise<void>): void {
-  const files = failed.map(({ file }) => String(file));
-  tolerated.set(served, files);
-  void ended.then(() => {
-    if (tolerated.get(served) === files) tolerated.delete(served);
-  });
+  /** What fails now and did not fail in the serving worker. Nothing is worse than no worker. */
+  regressions(served: string, failed: readonly FailedFile[]): string[] {
+    const before = this.#accepted.get(served);
+    return before === undefined ? [] : failed.filter(({ file }) => !before.includes(String(file))).map(failureText);
+  }
+
+  /** The next worker is compared with this one, for as long as it runs. */
+  accept(served: string, failed: readonly FailedFile[], ended: Promise<void>): void {
+    const files = failed.map(({ file }) => String(file));
+    this.#accepted.set(served, files);
+    void ended.then(() => {
+      if (this.#accepted.get(served) === files) this.#accepted.delete(served);
+    });
+  }
 }

@@ -11,6 +11,7 @@ import type { LogLevel } from '../protocol/levels.ts';
 import type { Tool } from '../workers/host/tool.ts';
 import { type ServerStatus, serverStatus } from './fleet.ts';
 import { createInlineSource } from './inline.ts';
+import { RegressionGuard } from './regression-guard.ts';
 import type { Source, SourceContext } from './source.ts';
 import { createSource } from './upstream.ts';
 
@@ -82,6 +83,7 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
   const idOf = new WeakMap<Source, number>();
   const sets = new Map<string, Held>();
   const leaving = new Set<Source>();
+  const guard = new RegressionGuard();
   let nextId = FIRST_ID;
   let version = 0;
   let logLevel: LogLevel | null = null;
@@ -122,7 +124,7 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
       const id = nextId--;
       const source =
         tools === undefined
-          ? createSource(config, { ...context, changed: () => changed(id) })
+          ? createSource(config, { ...context, guard, changed: () => changed(id) })
           : createInlineSource(config.key, config.namespace || config.key, tools, inline);
       if (logLevel !== null) source.setLogLevel(logLevel);
       slots.set(id, { id, source, config, sets: new Set() });

@@ -10,6 +10,7 @@ import type { EraStore } from '../store/eras.ts';
 import type { OfferStore } from '../store/offers.ts';
 import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
+import type { RegressionGuard } from './regression-guard.ts';
 import type { Report } from './state.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { Vault } from './vault.ts';
@@ -75,4 +76,9 @@ export interface SourceContext {
   updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A server of the revision before tells of a task, or of its progress. */
   taskChanged(source: Source, message: Message): void;
+}
+
+/** The same, with what the servers of one fleet share. */
+export interface ServerContext extends SourceContext {
+  readonly guard: RegressionGuard;
 }

@@ -7,7 +7,6 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import { EMPTY_OFFER, KINDS, type Kind, type Offer, reuseItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
-import { createBackoff } from './backoff.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './connect.ts';
 import type { Connection } from './connection.ts';
 import { deferRequest } from './deferred-request.ts';
@@ -22,8 +21,9 @@ import { listOffer, relisted } from './listing.ts';
 import { passNews, passUpdate } from './news.ts';
 import { createPrivates } from './private.ts';
 import { createRelisting } from './relisting.ts';
+import { RestartTimer } from './restart-timer.ts';
 import { createRefusedRetries } from './retry-refused.ts';
-import type { Source, SourceContext } from './source.ts';
+import type { ServerContext, Source } from './source.ts';
 import { createStateHistory } from './state.ts';
 import { createStderrTail } from './stderr-tail.ts';
 import { SecretMissing } from './vault.ts';
@@ -31,7 +31,7 @@ import { SecretMissing } from './vault.ts';
 /** A server that forgets this often in a row gets pauses too. */
 const MAX_FORGETS = 5;
 
-export function createSource(initial: ServerConfig, context: SourceContext): Source {
+export function createSource(initial: ServerConfig, context: ServerContext): Source {
   const { events, redact, offers, eras } = context;
   let config = initial;
   /** Whether each caller has a connection to itself. A server with another answer is another one. */
@@ -49,7 +49,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
   const states = createStateHistory(context, () => config.key, stderr);
   const { moved } = states;
   const isClosed = () => states.state === 'closed';
-  const retry = createBackoff(() => start().catch(() => {}), initial.launch.kind === 'folder');
+  const retry = new RestartTimer(() => start().catch(() => {}), initial.launch.kind === 'folder');
   const relisting = createRelisting(() => connection === null && starting !== null, refresh);
   const freshness = createFreshness();
   const draining = createDraining();
@@ -111,7 +111,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
       if (died && error.early && config.launch.kind === 'stdio') mayProbe = !mayProbe;
       const why = messageOf(error);
       if (error instanceof SecretMissing && !isClosed()) moved('locked', why);
-      else if (!isClosed()) moved(...retry.later(why));
+      else if (!isClosed()) moved(...retry.schedule(why));
       throw unavailable(why);
     } finally {
       opening = null;
@@ -181,7 +181,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     if (connection !== which || isClosed()) return;
     retire(which);
     restarts++;
-    moved(...retry.later(reason));
+    moved(...retry.schedule(reason));
   }
 
   /** The server wants to be greeted anew. That is soon done, so its items stay, and calls wait for it as for a sleeping one. */
@@ -189,7 +189,7 @@ export function createSource(initial: ServerConfig, context: SourceContext): Sou
     for (const others of [privates, leases]) others.forgotten(which);
     if (connection === which) {
       retire(connection);
-      if (retry.failures > MAX_FORGETS) moved(...retry.later(FORGOTTEN));
+      if (retry.failures > MAX_FORGETS) moved(...retry.schedule(FORGOTTEN));
       else {
         moved('asleep', `${FORGOTTEN}; a new one is being opened`);
         start().catch(() => {});

@@ -18,7 +18,7 @@ import { notificationMessage } from '../protocol/rpc.ts';
 import type { Clean } from '../secrets/clean.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { createPending, failing } from './pending.ts';
-import { type FailedFile, setGood, textOf, worseThanBefore } from './regression-guard.ts';
+import { type FailedFile, failureText, type RegressionGuard } from './regression-guard.ts';
 import { type ProcessLaunch, startWorkerProcess, tooMuch } from './worker-process.ts';
 import { makeOwn, tryConnect } from './worker-socket.ts';
 import { errorResult, found, guessId, printRequest, readAnswer, readLong } from './worker-wire.ts';
@@ -41,6 +41,8 @@ export interface WorkerOptions {
   readonly startTimeout: number;
   readonly redact: (text: string) => string;
   readonly clean: Clean | null;
+  /** Compares it with the worker that serves the same now. */
+  readonly guard: RegressionGuard;
   /** Whether it is no longer wanted. */
   isClosed(): boolean;
   /** What the worker, and the tools in it, write to their standard output and error. */
@@ -307,13 +309,13 @@ export async function openWorker(
 
   await connect();
   const { failed } = ready!;
-  const worse = worseThanBefore(launch.served, failed);
+  const worse = options.guard.regressions(launch.served, failed);
   if (worse.length > 0) {
     await close();
     throw new GatewayError('source_unavailable', `keeps its last good version, because ${worse.join('; ')}`);
   }
-  setGood(launch.served, failed, ended);
-  for (const one of failed) events.note(textOf(one));
+  options.guard.accept(launch.served, failed, ended);
+  for (const one of failed) events.note(failureText(one));
 
   return {
     pid: child.pid,

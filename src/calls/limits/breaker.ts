@@ -2,9 +2,10 @@
  * Whether a server is worth asking. One that fails time after time is not asked for a while, and its callers are answered at
  * once; then one call tries it, and the pauses grow for as long as that fails too.
  */
+
+import { backoffDelay } from '../../base/backoff.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { CANCELLED, FAILED, TIMEOUT } from '../../observe/metrics.ts';
-import { backoffDelay } from '../../sources/backoff.ts';
 
 /** How often in a row it may fail. */
 const MOST = 5;

@@ -1,0 +1,56 @@
+/** Two gateways in one process that serve the same folder of tools: neither decides for the other what a worker is compared with. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { configFromValue, type Gateway, openGateway } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
+import { waitFor } from '../support/processes.ts';
+import { tempFolder } from '../support/temp.ts';
+
+const tool = (name: string) => `export const ${name} = {
+  description: 'Tool ${name}',
+  inputSchema: { type: 'object' },
+  execute: () => '${name}',
+};
+`;
+const BROKEN = 'export const = 3;\n';
+
+const names = (gateway: Gateway) => [...gateway.catalog.entries.tool.keys()];
+
+async function open(cwd: string): Promise<{ gateway: Gateway; notes: string[] }> {
+  const gateway = await openGateway(configFromValue({ controls: [] }, { cwd, env: {} }));
+  atEnd(() => gateway.close());
+  const notes: string[] = [];
+  gateway.events.listen((name, event) => {
+    if (name === 'note' || name === 'source') notes.push(JSON.stringify(event));
+  });
+  return { gateway, notes };
+}
+
+it('the second gateway serves what works, though the first one has seen a better version of the folder', async () => {
+  const cwd = tempFolder({ '.toolgate/tools/a/one.ts': tool('one'), '.toolgate/tools/a/two.ts': tool('two') });
+  const first = await open(cwd);
+  await waitFor(() => names(first.gateway).includes('a_two') || null, 20_000);
+
+  writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), BROKEN);
+  await waitFor(() => first.notes.join().includes('keeps its last good version') || null, 20_000);
+  expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
+
+  const second = await open(cwd);
+  await second.gateway.tried();
+  await waitFor(() => names(second.gateway).includes('a_one') || null, 20_000);
+  expect(names(second.gateway)).toEqual(['a_one']);
+  expect(second.notes.join()).toContain('two.ts');
+
+  // The version that the second accepted is not what the first is compared with.
+  writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), `${BROKEN}\n`);
+  const before = first.notes.length;
+  await waitFor(() => first.notes.slice(before).join().includes('keeps its last good version') || null, 20_000);
+  expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
+
+  // The end of the first gateway does not make the second forget what it compares with.
+  await first.gateway.close();
+  writeFileSync(join(cwd, '.toolgate/tools/a/one.ts'), BROKEN);
+  await waitFor(() => second.notes.join().includes('keeps its last good version') || null, 20_000);
+  expect(names(second.gateway)).toEqual(['a_one']);
+});
