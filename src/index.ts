@@ -29,8 +29,7 @@ export { type ExpressMiddleware, expressMiddleware } from './doors/http/mount/ex
 export { type FastifyPlugin, fastifyPlugin } from './doors/http/mount/fastify.ts';
 export { type FetchHandler, fetchHandler } from './doors/http/mount/fetch.ts';
 export { type HonoMiddleware, honoMiddleware } from './doors/http/mount/hono.ts';
-export { createHttpDoor, openHttpDoor } from './doors/http/open.ts';
-export type { ListeningDoor, ListenOptions } from './doors/http/server.ts';
+export { createHttpDoor, type ListeningDoor, type ListenOptions, openHttpDoor } from './doors/http/server.ts';
 export { openLocalDoor } from './doors/local.ts';
 export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
 export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';

@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
-import { pathOf } from '../doors/http/address.ts';
 import type { Visitor } from '../doors/http/auth/visitor.ts';
 import { createGuard } from '../doors/http/guard.ts';
+import { pathOf } from '../doors/http/scope.ts';
 import { createHttpDoor } from '../doors/http/server.ts';
 import type { AdmittedClient } from './admission.ts';
 import { readJson } from './body.ts';

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
-import { createBackpressure } from '../../src/doors/http/mcp/backpressure.ts';
 import { createSessions } from '../../src/doors/http/mcp/sessions.ts';
+import { createBackpressure } from '../../src/doors/http/wire/backpressure.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';

@@ -1,7 +1,7 @@
 /** Two people who come as one agent share its policy and nothing else: what one has opened is not there for the other. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
-import { createModernPeers } from '../../src/doors/http/mcp/modern-peers.ts';
+import { createModernPeers } from '../../src/doors/http/mcp/stateless.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { type Events, openEvents, type SseEvent } from '../http/events.ts';
 import { PING, type RawSession, startSession } from '../http/raw.ts';

@@ -8,24 +8,22 @@ import { requireProfile } from '../../plans/plan.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
-import { type Address, pathOf, readAddress } from './address.ts';
 import { type Authenticator, type Identify, openAuthenticator, programAuthenticator } from './auth/authenticator.ts';
-import { Refusal } from './auth/challenge.ts';
-import { METADATA_PATH, metadataUrl } from './auth/resource.ts';
+import { METADATA_PATH, metadataUrl, Refusal } from './auth/challenge.ts';
 import type { Visitor } from './auth/visitor.ts';
 import { createGuard } from './guard.ts';
-import { createBackpressure } from './mcp/backpressure.ts';
-import { sendReply } from './mcp/exchange.ts';
 import { createMcpHandler } from './mcp/mcp.ts';
-import type { Memory } from './mcp/sessionless.ts';
 import { createSessions, KEEPALIVE } from './mcp/sessions.ts';
 import { createSseDoor } from './mcp/sse.ts';
 import { createStateless, isModernHeader } from './mcp/stateless.ts';
-import { findNamespace } from './namespace.ts';
 import { ownFailure, sendFailure } from './rest/failure.ts';
 import { requestId, withOwnId } from './rest/request-id.ts';
 import { createRest } from './rest/rest.ts';
 import { allowed, findRoute, type Parts, preflight, type Route } from './routes.ts';
+import { type Address, findNamespace, pathOf, readAddress } from './scope.ts';
+import type { Memory } from './sessionless.ts';
+import { createBackpressure } from './wire/backpressure.ts';
+import { sendReply } from './wire/reply.ts';
 
 /** Where the door is, and for whom. */
 export interface HttpDoorOptions {

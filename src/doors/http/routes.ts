@@ -4,17 +4,17 @@ import type { HttpConfig } from '../../config/config.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { isParamHeader } from '../../protocol/param-headers.ts';
-import { pathOf } from './address.ts';
 import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals.ts';
 import { sendMetrics } from './admin/metrics.ts';
 import { reload } from './admin/reload.ts';
-import { METADATA_PATH, resourceMetadata } from './auth/resource.ts';
+import { METADATA_PATH, resourceMetadata } from './auth/challenge.ts';
 import type { Visitor } from './auth/visitor.ts';
-import { sendJson, sendReply } from './mcp/exchange.ts';
 import type { McpHandler } from './mcp/mcp.ts';
 import type { SseDoor } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import type { Rest, RestHandler } from './rest/rest.ts';
+import { pathOf } from './scope.ts';
+import { sendJson, sendReply } from './wire/reply.ts';
 
 /** The parts of the door that routes lead to. */
 export interface Parts {

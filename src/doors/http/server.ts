@@ -1,9 +1,14 @@
-/** The HTTP door with a server of its own, or without one. */
+/**
+ * The HTTP door with a server that listens, or for a server that a program has. The door itself is loaded when it is
+ * opened, because a gateway on stdio should start without it.
+ */
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { GatewayError } from '../../base/errors.ts';
+import { isLoopback } from '../../base/loopback.ts';
+import type { HttpConfig } from '../../config/config.ts';
 import type { Gateway } from '../../gateway/types.ts';
-import { type HttpDoor, type HttpDoorOptions, makeDoor } from './door.ts';
-import { listen, refusalToListen, refusalToMount } from './listening.ts';
+import type { HttpDoor, HttpDoorOptions } from './door.ts';
 
 /** Where to listen, and for whom. */
 export interface ListenOptions extends HttpDoorOptions {
@@ -18,20 +23,19 @@ export interface ListeningDoor extends HttpDoor {
   readonly port: number;
 }
 
-/** Which server leads to it, and where that listens, is somebody else's matter. */
-export function createHttpDoor(gateway: Gateway, options: HttpDoorOptions = {}): Promise<HttpDoor> {
-  const { identify } = options;
-  return makeDoor(gateway, options, {
-    host: null,
-    origin: () => 'http://localhost',
-    refusal: () => (identify === undefined ? refusalToMount(gateway.config.http) : null),
-  });
-}
-
+/**
+ * Serves a gateway over HTTP: `/mcp`, REST, probes and figures, as `toolgate serve` does. Rejects where it must not listen: on other addresses than loopback without a credential.
+ *
+ * @example
+ * const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 8808 });
+ * console.log(http.url);
+ * await http.close();
+ */
 export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Promise<ListeningDoor> {
   const { host, port, identify } = options;
+  const { makeDoor } = await import('./door.ts');
   let bound = port;
-  const origin = () => `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
+  const origin = () => originOf(host, bound);
   const door = await makeDoor(gateway, options, {
     host,
     origin,
@@ -67,7 +71,26 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
   };
 }
 
-/** A server that listens, with the limits that one in the open needs. */
+/**
+ * The same without a port: for a server that you have.
+ *
+ * @example
+ * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
+ * const server = createServer((request, response) => {
+ *   if (door.serves(request.url!)) door.handle(request, response);
+ *   else response.end('the rest of your site');
+ * });
+ */
+export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions = {}): Promise<HttpDoor> {
+  const { makeDoor } = await import('./door.ts');
+  return makeDoor(gateway, options, {
+    host: null,
+    origin: () => 'http://localhost',
+    refusal: () => (options.identify === undefined ? refusalToMount(gateway.config.http) : null),
+  });
+}
+
+/** A server that listens, with the limits that a server on a network needs. */
 export async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
   // Loaded here, so that a gateway on stdio starts without it.
   const { createServer } = await import('node:http');
@@ -76,10 +99,49 @@ export async function openServer(handle: RequestListener, port: number, host: st
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
-    // A second Host or Authorization would be dropped unseen; joined to the first it is refused.
+    // Node drops a second Host or Authorization header. Joined to the first one it is refused.
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
   await listen(server, port, host);
   return server;
+}
+
+export function originOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why =
+        error.code === 'EADDRINUSE'
+          ? `port ${port} on ${host} is in use; choose another with --port`
+          : error.code === 'EACCES'
+            ? `port ${port} needs more rights; choose one above 1023 with --port`
+            : error.message;
+      reject(new GatewayError('listen_refused', `Toolgate cannot listen: ${why}.`));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+/** Why the door may not listen there; null where it may. */
+function refusalToListen(
+  host: string,
+  { trustAgentHeader, jwt, publicUrl }: HttpConfig,
+  hasCredentials: boolean,
+): string | null {
+  if (isLoopback(host)) return null;
+  if (!hasCredentials && !trustAgentHeader)
+    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; where the network itself is trusted, http.trust_agent_header = true.`;
+  if (jwt !== null && publicUrl === null)
+    return `Toolgate cannot take JWTs on ${host} without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
+  return null;
+}
+
+/** The same for the server of a program, where the authenticator checks which requests come from this machine. */
+function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
+  if (jwt === null || publicUrl !== null) return null;
+  return 'Toolgate cannot take JWTs in the server of another program without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';
 }

@@ -4,7 +4,7 @@ import { GatewayError } from '../../../base/errors.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import type { Verdict } from '../../../store/approval-board.ts';
-import { sendReply } from '../mcp/exchange.ts';
+import { sendReply } from '../wire/reply.ts';
 
 export const APPROVALS_PATH = '/admin/approvals';
 const MOST_BODY = 16_384;

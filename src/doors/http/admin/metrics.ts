@@ -4,7 +4,7 @@ import { VERSION } from '../../../base/version.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import type { Family, Labels } from '../../../observe/families.ts';
 import { toBytes } from '../../../protocol/json.ts';
-import { sendReply } from '../mcp/exchange.ts';
+import { sendReply } from '../wire/reply.ts';
 
 export function sendMetrics(
   gateway: Gateway,

@@ -8,7 +8,7 @@ import type { HttpConfig } from '../../../config/config.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { DEPENDENCIES_READY } from '../../../workers/environment.ts';
-import { sendReply } from '../mcp/exchange.ts';
+import { sendReply } from '../wire/reply.ts';
 
 const stamp = randomBytes(32);
 

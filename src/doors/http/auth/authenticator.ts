@@ -9,9 +9,8 @@ import type { JwtConfig } from '../../../config/config.ts';
 import { AGENT_NAME } from '../../../config/identity-schema.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { type Credential, isInvalid, requireNotRevoked } from '../../credential.ts';
-import { Refusal } from './challenge.ts';
+import { metadataUrl, Refusal } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
-import { metadataUrl } from './resource.ts';
 import { openTokens } from './tokens.ts';
 import type { Visitor } from './visitor.ts';
 

@@ -3,11 +3,12 @@
  * before it. The choice is made late, because plain JSON is the cheaper and by far the commoner case.
  */
 import type { ServerResponse } from 'node:http';
-import { toBytes } from '../../../protocol/json.ts';
-import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
+import { join } from '../../../protocol/parts.ts';
+import type { Reply } from '../../../protocol/rpc.ts';
 import type { Exchange } from '../../answer.ts';
 import type { Credential } from '../../credential.ts';
-import type { Backpressure } from './backpressure.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
+import { sendReply } from '../wire/reply.ts';
 import { EventStream, type StreamLog, startStream } from './stream.ts';
 
 export class HttpExchange implements Exchange {
@@ -95,28 +96,41 @@ export class HttpExchange implements Exchange {
   }
 }
 
-/** A reply in plain JSON, whole. */
-export function sendReply(
+/**
+ * The reply to a client that reads plain JSON only, as 2025-03-26 allows: one answer, or all answers of a batch in an array.
+ * What comes before the answer goes to the stream that the client may have open in its session.
+ */
+export function createPlainExchange(
   response: ServerResponse,
-  status: number,
-  reply: Reply,
   headers: readonly string[],
-  unread: Backpressure | null = null,
-): void {
-  if (response.headersSent || response.destroyed) return;
-  const length = String(replyLength(reply));
-  response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
-  const text = replyText(reply);
-  // node joins the headers and a text into one write.
-  if (text !== null) {
-    response.end(text, 'latin1');
-    return;
-  }
-  writeReply(response, reply);
-  response.end();
-  unread?.written(response);
+  unread: Backpressure,
+  session: { say(message: Buffer): void },
+  batch: number | null,
+): Exchange {
+  const answers: Reply[] = [];
+  let expected = batch ?? 1;
+  const end = () => {
+    if (--expected > 0) return;
+    if (answers.length === 0) response.writeHead(202, [...headers, 'content-length', '0']).end();
+    else sendReply(response, 200, batch === null ? answers[0]! : inArray(answers), headers, unread);
+  };
+  return {
+    send: (message) => session.say(message),
+    finish(answer) {
+      answers.push(answer);
+      end();
+    },
+    abandon: end,
+    keepAlive() {},
+    isFull: false,
+    get isGone() {
+      return response.destroyed;
+    },
+    whenDrained: (goOn) => goOn(),
+  };
 }
 
-export function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  sendReply(response, status, { head: '', body: toBytes(value), tail: '' }, []);
+function inArray(answers: readonly Reply[]): Reply {
+  const texts = answers.map(({ head, body, tail }) => head + join(body).toString('latin1') + tail);
+  return { head: '[', body: Buffer.from(texts.join(','), 'latin1'), tail: ']' };
 }

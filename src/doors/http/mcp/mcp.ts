@@ -9,11 +9,10 @@ import { readOverHttp } from '../../../protocol/trace.ts';
 import { requireNotRevoked } from '../../credential.ts';
 import { deliver } from '../../peer.ts';
 import type { Visitor } from '../auth/visitor.ts';
-import type { Backpressure } from './backpressure.ts';
-import { createBodyReader, Post } from './body.ts';
-import { HttpExchange } from './exchange.ts';
-import { createPlainExchange } from './plain.ts';
-import { mayStream, requireJson, requireStreamReader, requireVersion } from './rules.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
+import { createBodyReader, Post } from '../wire/body.ts';
+import { mayStream, requireJson, requireStreamReader, requireVersion } from '../wire/content-types.ts';
+import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Session, Sessions } from './sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 

@@ -6,8 +6,8 @@ import type { Gateway } from '../../../gateway/types.ts';
 import { isInvalid as isPassOver, outlives } from '../../credential.ts';
 import { Peer } from '../../peer.ts';
 import type { Visitor } from '../auth/visitor.ts';
-import { requireNamespace, requireSame } from '../namespace.ts';
-import type { Backpressure } from './backpressure.ts';
+import { requireNamespace, requireSame } from '../scope.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 
 export const KEEPALIVE = 15_000;

@@ -14,10 +14,10 @@ import type { Exchange } from '../../answer.ts';
 import { isInvalid, outlives, requireNotRevoked } from '../../credential.ts';
 import { deliver, Peer } from '../../peer.ts';
 import type { Visitor } from '../auth/visitor.ts';
-import { requireNamespace, requireSame } from '../namespace.ts';
-import type { Backpressure } from './backpressure.ts';
-import { createBodyReader, Post } from './body.ts';
-import { requireJson, requireStreamReader } from './rules.ts';
+import { requireNamespace, requireSame } from '../scope.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
+import { createBodyReader, Post } from '../wire/body.ts';
+import { requireJson, requireStreamReader } from '../wire/content-types.ts';
 import { EventStream } from './stream.ts';
 
 type Handler = (

@@ -14,13 +14,14 @@ import { claimsRevision, idText, isRequest, isResponse, type Message } from '../
 import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../../../protocol/param-headers.ts';
 import { isModern, MODERN_REVISION } from '../../../protocol/revisions.ts';
 import { errorReply } from '../../../protocol/rpc.ts';
+import { ModernPeer } from '../../modern.ts';
 import type { Visitor } from '../auth/visitor.ts';
-import { requireNamespace } from '../namespace.ts';
-import type { Backpressure } from './backpressure.ts';
-import { cancelOnClose } from './cancel-on-close.ts';
-import { HttpExchange, sendReply } from './exchange.ts';
-import { createModernPeers } from './modern-peers.ts';
-import type { Memory } from './sessionless.ts';
+import { requireNamespace } from '../scope.ts';
+import { createSessionlessClients, type Memory, type SessionlessClients } from '../sessionless.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
+import { cancelOnClose } from '../wire/cancel-on-close.ts';
+import { sendReply } from '../wire/reply.ts';
+import { HttpExchange } from './exchange.ts';
 
 export interface Stateless {
   receive(
@@ -48,6 +49,14 @@ export function isModernHeader(headers: Headers): boolean {
 export function isStateless(message: Message, headers: Headers): boolean {
   if (!claimsRevision(message)) return isModernHeader(headers);
   return message.method !== 'initialize' || isModernHeader(headers);
+}
+
+/** The clients of this revision, one for each principal and each toolset, namespace or task that an address names. */
+export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
+  return createSessionlessClients(({ agent, principal, toolset, namespace, task }) => {
+    const shown = { toolset, namespace, task };
+    return new ModernPeer(gateway, { agent, principal, door: 'http', selection: 'own', ...shown, alone: false });
+  }, memory);
 }
 
 export function createStateless(gateway: Gateway, unread: Backpressure, memory?: Memory): Stateless {

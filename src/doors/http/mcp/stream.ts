@@ -9,7 +9,7 @@ import { partsOnOneLine } from '../../../protocol/parts.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import { SSE_DATA, SSE_END, SSE_KEEPALIVE } from '../../../protocol/sse.ts';
 import { SLOW } from '../../answer.ts';
-import type { Backpressure } from './backpressure.ts';
+import type { Backpressure } from '../wire/backpressure.ts';
 
 /** How long events are kept. */
 const KEPT = 5 * 60_000;

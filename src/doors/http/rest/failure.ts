@@ -4,7 +4,7 @@ import { GatewayError, statusOfCode } from '../../../base/errors.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { join } from '../../../protocol/parts.ts';
-import { sendReply } from '../mcp/exchange.ts';
+import { sendReply } from '../wire/reply.ts';
 
 export interface Failure {
   readonly status: number;

@@ -1,0 +1,49 @@
+/** Replies that are not streams: headers and body in one go. */
+import type { ServerResponse } from 'node:http';
+import { toBytes } from '../../../protocol/json.ts';
+import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
+import type { Backpressure } from './backpressure.ts';
+
+/** A reply in plain JSON, whole. */
+export function sendReply(
+  response: ServerResponse,
+  status: number,
+  reply: Reply,
+  headers: readonly string[],
+  unread: Backpressure | null = null,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const length = String(replyLength(reply));
+  response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
+  const text = replyText(reply);
+  // node joins the headers and a text into one write.
+  if (text !== null) {
+    response.end(text, 'latin1');
+    return;
+  }
+  writeReply(response, reply);
+  response.end();
+  unread?.written(response);
+}
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  headers: readonly string[] = [],
+): void {
+  sendReply(response, status, { head: '', body: toBytes(value), tail: '' }, headers);
+}
+
+/** Anything but JSON. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  text: string | Buffer,
+  headers: readonly string[],
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const length = String(Buffer.byteLength(text));
+  response.writeHead(status, [...headers, 'content-type', type, 'content-length', length]).end(text);
+}
