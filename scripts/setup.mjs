@@ -65,7 +65,16 @@ export async function build() {
 }
 
 /** What the bundle takes in; everything else in node_modules is installed with the package. */
-const bundled = ['zod', 'smol-toml', 'ajv', 'fast-deep-equal', 'fast-uri', 'json-schema-traverse'];
+const bundled = [
+  'zod',
+  'smol-toml',
+  'toml-eslint-parser',
+  'eslint-visitor-keys',
+  'ajv',
+  'fast-deep-equal',
+  'fast-uri',
+  'json-schema-traverse',
+];
 
 /**
  * A few files instead of a hundred, without what is not used: that is most of the time a start takes.

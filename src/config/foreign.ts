@@ -5,8 +5,7 @@
 
 import { basename } from 'node:path';
 import { isMap } from './fields.ts';
-import { forbiddenKeys, type Issue, issueText, schemaIssues } from './issues.ts';
-import type { Path } from './path.ts';
+import { forbiddenKeys, type Issue, issueText, type Path, schemaIssues } from './issues.ts';
 import { policyShape } from './policy-schema.ts';
 import { type Entry, type Settings, settingsSchema } from './schema.ts';
 import { keysWithout, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
@@ -62,7 +61,8 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
       const part = { [key]: value };
       const { error } = settingsSchema.safeParse(part);
       if (!error) settings[key] = value;
-      else for (const issue of schemaIssues(error, part)) notice(issue.path, `ignored: ${issue.message}`);
+      else
+        for (const issue of schemaIssues(settingsSchema, error, part)) notice(issue.path, `ignored: ${issue.message}`);
     }
   }
   if (!('mcpServers' in root) && !('servers' in root)) notice([], 'has no "mcpServers" and no "servers"');
@@ -89,7 +89,7 @@ function readRules(
     }
   }
   const { error: left } = settingsSchema.safeParse(part);
-  if (left) issues.push(...schemaIssues(left, part));
+  if (left) issues.push(...schemaIssues(settingsSchema, left, part));
   return part[key];
 }
 
@@ -124,7 +124,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;
   const { data: server, error } = serverSchema.safeParse(draft);
-  if (error) return leaveOut(schemaIssues(error, draft).map(issueText).join(' '));
+  if (error) return leaveOut(schemaIssues(serverSchema, error, draft).map(issueText).join(' '));
   if (server.namespace !== name && !('namespace' in rest)) notice(`its namespace is "${server.namespace}"`);
   return { server, written: draft };
 }

@@ -5,8 +5,7 @@ import { isLoopback } from '../base/loopback.ts';
 import type { AgentConfig, HttpConfig, JwtConfig } from './config.ts';
 import { variablesIn } from './expand.ts';
 import { AGENT_NAME, type agentsSchema, type jwtSchema, WRONG_NAME } from './identity-schema.ts';
-import type { Issue } from './issues.ts';
-import type { Path } from './path.ts';
+import type { Issue, Path } from './issues.ts';
 
 const SHORTEST_TOKEN = 16;
 

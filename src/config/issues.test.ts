@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configInvalid, forbiddenKeys, issueText, pathText } from './issues.ts';
+import { forbiddenKeys, InvalidConfig, issueText, type Path, pathText } from './issues.ts';
 
 it('writes paths as they would be typed', () => {
   expect(pathText(['servers', 1, 'env', 'API_KEY'])).toBe('servers[1].env.API_KEY');
@@ -16,12 +16,12 @@ it('lists all issues in one error, in the order of the file', () => {
     ['b', 2],
     ['a', 7],
   ]);
-  const origin = { name: 'tools.toml', lineOf: ([key]: readonly (string | number)[]) => lines.get(String(key)) };
-  const error = configInvalid(origin, [
+  const issues = [
     { path: ['a'], message: 'is wrong' },
     { path: ['b'], message: 'is wrong too' },
     { path: ['c'], message: 'is nowhere' },
-  ]);
+  ];
+  const error = new InvalidConfig({ name: 'tools.toml' }, issues, ([key]: Path) => lines.get(String(key)));
   expect(error.code).toBe('config_invalid');
   expect(error.message.split('\n')).toEqual([
     'tools.toml: c: is nowhere.',

@@ -1,35 +1,43 @@
-/** What is wrong in a configuration, and where: the findings of zod and of the resolver in the user's own words. */
+/** What is wrong in a configuration, and where: the findings of zod and of the resolvers, in the user's words. */
 
 import type * as z from 'zod';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
-import type { Path } from './path.ts';
-import { valueAt } from './raw-config.ts';
-import { knownKeys } from './schema.ts';
+
+/** The keys and positions that lead to a value. */
+export type Path = readonly (string | number)[];
+
+/** The 1-based line of the value at a path, or of the nearest value around it that has one. */
+export type LineOf = (path: Path) => number | undefined;
 
 export interface Issue {
   readonly path: Path;
   readonly message: string;
 }
 
-/** Where a configuration came from, for messages. */
-export interface Origin {
+const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
+const MAX_QUOTED = 40;
+
+/** Where issues were found. */
+export interface ConfigDocument {
   /** The file as the user would name it. */
   readonly name: string;
-  /** The 1-based line of a value or of the nearest thing around it. */
-  lineOf(path: Path): number | undefined;
 }
 
-const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
-const SHOWN = 40;
+/** One error that lists every issue of a document, one per line, in the order of the document. */
+export class InvalidConfig extends GatewayError {
+  readonly document: ConfigDocument;
+  readonly issues: readonly Issue[];
 
-/** One error that lists every issue, a line each, in the order of the file. */
-export function configInvalid(origin: Origin, issues: readonly Issue[]): GatewayError {
-  const lines = issues
-    .map((issue) => ({ line: origin.lineOf(issue.path) ?? 0, text: issueText(issue) }))
-    .sort((a, b) => a.line - b.line)
-    .map(({ line, text }) => `${origin.name}${line > 0 ? `:${line}` : ''}: ${text}`);
-  return new GatewayError('config_invalid', lines.join('\n'));
+  constructor(document: ConfigDocument, issues: readonly Issue[], lineOf: LineOf = () => undefined) {
+    const texts = issues
+      .map((issue) => ({ line: lineOf(issue.path) ?? 0, text: issueText(issue) }))
+      .sort((a, b) => a.line - b.line)
+      .map(({ line, text }) => `${document.name}${line > 0 ? `:${line}` : ''}: ${text}`);
+    super('config_invalid', texts.join('\n'));
+    this.document = document;
+    this.issues = issues;
+  }
 }
 
 /** `servers[1].comand: unknown key.` */
@@ -49,33 +57,66 @@ export function pathText(path: Path): string {
   return text;
 }
 
-/** What the schema found in `value`. */
-export function schemaIssues(error: z.ZodError, value: unknown): Issue[] {
-  return error.issues.flatMap((issue) => fromZod(issue, [], value));
+/** The value at a path; undefined where the path leads nowhere. */
+export function valueAt(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const part of path) value = (value as Record<string | number, unknown> | undefined)?.[part];
+  return value;
 }
 
-function fromZod(issue: z.core.$ZodIssue, parent: Path, root: unknown): Issue[] {
-  const path: Path = [...parent, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: [...path, key],
-      message: `unknown key.${suggestion(key, knownKeys(path))}`,
-    }));
-  }
-  if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }));
-  if (issue.code === 'invalid_union') {
-    // The form the user meant is the one whose outermost type fits; what is wrong inside it is the news.
-    const meant = issue.errors.find((branch) =>
-      branch.every((one) => one.code !== 'invalid_type' || one.path.length > 0),
-    );
-    if (meant) return meant.flatMap((one) => fromZod(one, path, root));
-  }
-  const found = issue.message.startsWith('expected') ? `, found ${describe(valueAt(root, path), issue.code)}` : '';
-  return [{ path, message: issue.message + found }];
+/** What `schema` found wrong in `value`. */
+export function schemaIssues(schema: z.core.$ZodType, error: z.ZodError, value: unknown): Issue[] {
+  const read = (issue: z.core.$ZodIssue, parent: Path): Issue[] => {
+    const path: Path = [...parent, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
+    switch (issue.code) {
+      case 'unrecognized_keys': {
+        const known = knownKeys(schema, path);
+        return issue.keys.map((key) => ({ path: [...path, key], message: `unknown key.${suggestion(key, known)}` }));
+      }
+      case 'invalid_key':
+        return issue.issues.map(({ message }) => ({ path, message }));
+      case 'invalid_union': {
+        // The user meant the form whose outermost type fits; what is wrong inside that form is what to report.
+        const meant = issue.errors.find((branch) =>
+          branch.every((one) => one.code !== 'invalid_type' || one.path.length > 0),
+        );
+        if (meant) return meant.flatMap((one) => read(one, path));
+      }
+    }
+    const found = issue.message.startsWith('expected') ? `, found ${describe(valueAt(value, path), issue.code)}` : '';
+    return [{ path, message: issue.message + found }];
+  };
+  return error.issues.flatMap((issue) => read(issue, []));
 }
 
-function suggestion(key: string, known: string[]): string {
+function suggestion(key: string, known: readonly string[]): string {
   return didYouMean(key, known) || ` Known keys: ${known.join(', ')}.`;
+}
+
+/** The keys that `schema` allows in the map at `path`; none where there is no such map. */
+export function knownKeys(schema: z.core.$ZodType, path: Path): string[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  const [part, ...rest] = path;
+  switch (def.type) {
+    case 'pipe':
+      return knownKeys(def.in, path);
+    case 'optional':
+    case 'prefault':
+      return knownKeys(def.innerType, path);
+    case 'union':
+      return def.options.map((option) => knownKeys(option, path)).find((keys) => keys.length > 0) ?? [];
+    case 'array':
+      return typeof part === 'number' ? knownKeys(def.element, rest) : [];
+    case 'record':
+      return typeof part === 'string' ? knownKeys(def.valueType, rest) : [];
+    case 'object': {
+      if (part === undefined) return Object.keys(def.shape);
+      const inner = def.shape[part];
+      return inner === undefined ? [] : knownKeys(inner, rest);
+    }
+    default:
+      return [];
+  }
 }
 
 function describe(value: unknown, code: z.core.$ZodIssue['code']): string {
@@ -95,14 +136,14 @@ function describe(value: unknown, code: z.core.$ZodIssue['code']): string {
 }
 
 function quote(text: string): string {
-  // A long one is no misspelt word. It may be a secret, and the beginning of it too much.
-  return text.length > SHOWN ? `a text of ${text.length} characters` : JSON.stringify(text);
+  // A long text is not a misspelt word. It may be a secret, and even the beginning of one must not be shown.
+  return text.length > MAX_QUOTED ? `a text of ${text.length} characters` : JSON.stringify(text);
 }
 
-/** Keys that reach into the prototypes of objects: refused wherever they stand. */
+/** Keys that reach into the prototypes of objects: refused at every depth. */
 export function forbiddenKeys(value: unknown): Issue[] {
   const issues: Issue[] = [];
-  // Aliases of YAML can tie a value into a ring, and a file may be nested deeper than the stack is.
+  // YAML aliases can make a value contain itself, and a file may be nested deeper than the stack allows.
   const seen = new Set<unknown>();
   const open: { value: unknown; path: Path }[] = [{ value, path: [] }];
   for (let next = open.pop(); next; next = open.pop()) {

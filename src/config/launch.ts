@@ -6,8 +6,7 @@ import { messageOf } from '../base/errors.ts';
 import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import type { Launch } from './config.ts';
 import { type Environment, expand } from './expand.ts';
-import type { Issue } from './issues.ts';
-import type { Path } from './path.ts';
+import type { Issue, Path } from './issues.ts';
 import type { Entry } from './schema.ts';
 import { parseCommandLine } from './shell.ts';
 

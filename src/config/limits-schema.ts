@@ -97,7 +97,3 @@ export function limitsByTool<Schema extends z.ZodType>(schema: Schema) {
       issue.code === 'invalid_type' ? 'expected a map from names or patterns of tools to limits' : undefined,
   });
 }
-
-/** The keys that may stand there. */
-export const limitKeys: readonly string[] = Object.keys(limitShape);
-export const toolLimitKeys: readonly string[] = [...limitKeys, 'cache'];

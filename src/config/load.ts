@@ -9,11 +9,9 @@ import type { Config } from './config.ts';
 import type { Environment } from './expand.ts';
 import { isMap } from './fields.ts';
 import { isForeign, isPolicyFile, readForeign } from './foreign.ts';
-import { configInvalid, forbiddenKeys, type Origin, pathText, schemaIssues } from './issues.ts';
-import { parseConfig } from './parse.ts';
+import { type ConfigDocument, forbiddenKeys, InvalidConfig, pathText, schemaIssues, valueAt } from './issues.ts';
+import { type ParsedText, parseConfig, readConfigText, withLines } from './parse.ts';
 import { isPersona, readPersona } from './persona.ts';
-import { valueAt } from './raw-config.ts';
-import { readConfigText } from './read.ts';
 import { resolveConfig } from './resolve.ts';
 import { type ConfigFile, type Entry, entriesOf, fileSchema, type Settings } from './schema.ts';
 import { isPlain, loadTaskRules, type TasksConfig, taskRulesOf } from './task-rules.ts';
@@ -88,22 +86,30 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
 }
 
 async function readConfig(options: LoadOptions): Promise<Config> {
-  const { cwd, env } = options;
   const { file, others } = findConfig(options);
-  const name = displayName(file, cwd);
-  const { value, lineOf } = await parseConfig(await readConfigText(file, name), name);
-  const origin = { name, lineOf };
+  const name = displayName(file, options.cwd);
+  const document = await parseConfig(await readConfigText(file, name), name);
   const notices = others.length > 0 ? [passedOver(name, others)] : [];
-  if (isPersona(file)) return loadPersona(file, name, value, options);
+  if (isPersona(file)) return loadPersona(file, name, document.value, options);
+  return withLines(document, () => readDocument(document, file, notices, options));
+}
+
+async function readDocument(
+  document: ParsedText,
+  file: string,
+  notices: readonly string[],
+  { cwd, env }: LoadOptions,
+): Promise<Config> {
+  const { name, value } = document;
   const isPolicy = isPolicyFile(file, value);
   if (isPolicy || isForeign(file)) {
-    if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "mcpServers"' }]);
+    if (!isMap(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
-    if (foreign.issues.length > 0) throw configInvalid(origin, foreign.issues);
+    if (foreign.issues.length > 0) throw new InvalidConfig(document, foreign.issues);
     const found = isPolicy ? POLICY : FOREIGN;
-    const tasks = await tasksOf(foreign.settings, origin, file);
+    const tasks = await tasksOf(foreign.settings, document, file);
     const source = {
-      ...origin,
+      document,
       ...found,
       file,
       cwd,
@@ -115,11 +121,11 @@ async function readConfig(options: LoadOptions): Promise<Config> {
     return resolveConfig(foreign.settings, foreign.entries, source);
   }
   const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
-  const written = validate(value, origin);
-  const tasks = await tasksOf(written, origin, file);
+  const written = validate(value, document);
+  const tasks = await tasksOf(written, document, file);
   const own = { lenient: false, defaultControls, defaultNames: 'join' } as const;
   return resolveConfig(written, writtenEntries(written, value), {
-    ...origin,
+    document,
     ...own,
     file,
     cwd,
@@ -135,24 +141,24 @@ function writtenEntries(file: ConfigFile, value: unknown): Entry[] {
 }
 
 /** Most configurations have no rules of their own: then none are read before they are wanted. */
-async function tasksOf(settings: Settings, origin: Origin, file: string): Promise<TasksConfig> {
+async function tasksOf(settings: Settings, origin: ConfigDocument, file: string): Promise<TasksConfig> {
   return isPlain(settings) ? taskRulesOf(settings, origin) : loadTaskRules(settings, origin, file);
 }
 
 /** The servers of a persona package, and its toolsets. */
 async function loadPersona(file: string, name: string, value: unknown, { cwd, env }: LoadOptions): Promise<Config> {
-  const origin: Origin = { name, lineOf: () => undefined };
-  if (!isMap(value)) throw configInvalid(origin, [{ path: [], message: 'expected a map with "toolsets"' }]);
+  const document: ConfigDocument = { name };
+  if (!isMap(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "toolsets"' }]);
   const { toolsets, equipped, problems } = readPersona(value);
   const beside = resolve(dirname(file), 'mcp.json');
   const servers = displayName(beside, cwd);
   const { value: root } = await parseConfig(await readConfigText(beside, servers), servers);
   const foreign = readForeign(isMap(root) ? root : {}, servers);
-  if (foreign.issues.length > 0) throw configInvalid({ name: servers, lineOf: () => undefined }, foreign.issues);
+  if (foreign.issues.length > 0) throw new InvalidConfig({ name: servers }, foreign.issues);
   const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
-  const tasks = taskRulesOf(settings, origin);
-  const source = { ...origin, ...FOREIGN, file, cwd, env, tasks, written: foreign.written, notices };
+  const tasks = taskRulesOf(settings, document);
+  const source = { document, ...FOREIGN, file, cwd, env, tasks, written: foreign.written, notices };
   return { ...resolveConfig(settings, foreign.entries, source), equipped };
 }
 
@@ -166,30 +172,32 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
  * );
  */
 export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
-  const origin: Origin = { name: 'configuration', lineOf: () => undefined };
-  const written = validate(value, origin);
+  const document: ConfigDocument = { name: 'configuration' };
+  const written = validate(value, document);
   const source = {
-    ...origin,
+    document,
     file: null,
     cwd,
     env,
     lenient: false,
     defaultControls: [],
     defaultNames: 'join',
-    tasks: taskRulesOf(written, origin),
+    tasks: taskRulesOf(written, document),
     written: value as Record<string, unknown>,
     notices: [],
   } as const;
   return resolveConfig(written, writtenEntries(written, value), source);
 }
 
-function validate(value: unknown, origin: Origin): ConfigFile {
+function validate(value: unknown, document: ConfigDocument): ConfigFile {
   const forbidden = forbiddenKeys(value);
   // It is read once: making code for that takes longer than doing without.
   const { data, error } = fileSchema.safeParse(value, { jitless: true });
   const places = new Set(forbidden.map((issue) => pathText(issue.path)));
-  const others = error ? schemaIssues(error, value).filter((issue) => !places.has(pathText(issue.path))) : [];
-  if (error || forbidden.length > 0) throw configInvalid(origin, [...forbidden, ...others]);
+  const others = error
+    ? schemaIssues(fileSchema, error, value).filter((issue) => !places.has(pathText(issue.path)))
+    : [];
+  if (error || forbidden.length > 0) throw new InvalidConfig(document, [...forbidden, ...others]);
   return data;
 }
 

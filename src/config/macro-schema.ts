@@ -53,9 +53,3 @@ export const macroShape = {
 const shape = z.object(macroShape);
 
 export type MacrosFile = z.output<typeof shape>;
-
-/** The keys that may stand in the map at `path`; null where it is not about macros. */
-export function macroKeys(path: readonly (string | number)[]): string[] | null {
-  if (path[0] !== 'macros') return null;
-  return Object.keys(path[2] === 'steps' ? stepSchema.shape : macroSchema.shape);
-}

@@ -4,7 +4,7 @@
  * inside of other text it is written out. `${input.x:-none}` has something to say where there is nothing; `$${` is `${`.
  */
 import { isMap } from './fields.ts';
-import type { Path } from './path.ts';
+import type { Path } from './issues.ts';
 
 export interface Reference {
   /** As it is written, without `${` and `}`. */

@@ -3,10 +3,9 @@ import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { isMap } from './fields.ts';
-import type { Issue } from './issues.ts';
+import type { Issue, Path } from './issues.ts';
 import type { MacrosFile } from './macro-schema.ts';
 import { readTemplate, referencesIn, type Template } from './macro-values.ts';
-import type { Path } from './path.ts';
 
 /** The key that macros go by where tools are told apart by servers. */
 export const MACROS = 'macros';

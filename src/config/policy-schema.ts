@@ -1,7 +1,7 @@
 /** Who may use what, as users write it. */
 import * as z from 'zod';
 import { flag, strictMap, text, textList, toolList } from './fields.ts';
-import { limitKeys, limitsByTool, limitsSchema } from './limits-schema.ts';
+import { limitsByTool, limitsSchema } from './limits-schema.ts';
 
 const EVERYTHING = 'By the name of the server (or a pattern): its own names, or patterns over them.';
 const TOOLS =
@@ -133,16 +133,3 @@ const shape = z.object(policyShape);
 export type PolicyFile = z.output<typeof shape>;
 export type AgentPolicyFile = z.output<typeof agentPolicySchema>;
 export type ConditionFile = z.output<typeof conditionSchema>;
-
-/** The keys that may stand in the map at `path`; null where it is not about policies. */
-export function policyKeys(path: readonly (string | number)[]): string[] | null {
-  const isCondition = path.at(-2) === 'conditions' || path.at(-3) === 'conditions';
-  if (isCondition) {
-    const { shape } = conditionSchema;
-    return Object.keys(path.at(-1) === 'annotations' ? shape.annotations.unwrap().shape : shape);
-  }
-  const part = path[0] === 'agent_policies' ? path[2] : path[0] === 'default_policy' ? path[1] : null;
-  if (part === 'limits' || part === 'tool_limits') return [...limitKeys];
-  if (path[0] === 'agent_policies') return Object.keys(agentPolicySchema.shape);
-  return path[0] === 'default_policy' ? Object.keys(defaultPolicySchema.shape) : null;
-}

@@ -1,7 +1,7 @@
 /** A configuration as it is written, so that another can be made of parts of it: nothing is expanded in it. */
 import { headerSecrets, looksSecret, urlSecrets } from '../secrets/known.ts';
 import { isMap } from './fields.ts';
-import type { Path } from './path.ts';
+import type { Path } from './issues.ts';
 
 type Written = Readonly<Record<string, unknown>>;
 
@@ -16,13 +16,6 @@ export interface RawConfig {
   readonly settings: Written;
   /** By their keys. */
   readonly servers: ReadonlyMap<string, RawServer>;
-}
-
-/** The value at a place in another; undefined where there is none. */
-export function valueAt(root: unknown, path: Path): unknown {
-  let value = root;
-  for (const part of path) value = (value as Record<string | number, unknown> | undefined)?.[part];
-  return value;
 }
 
 export interface Veiled {

@@ -6,8 +6,7 @@ import { entriesOf, fileSchema } from './schema.ts';
 function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as string | null } = {}) {
   const written = fileSchema.parse(value);
   return resolveConfig(written, entriesOf(written), {
-    name: 'tools.toml',
-    lineOf: () => undefined,
+    document: { name: 'tools.toml' },
     file,
     cwd: '/here',
     env,

@@ -10,11 +10,10 @@ import { type Environment, expand } from './expand.ts';
 import { isMap } from './fields.ts';
 import { resolveFolder, resolveFolders, toFolder } from './folders.ts';
 import { resolveIdentity, tokenVariables } from './identity.ts';
-import { configInvalid, type Issue, issueText, type Origin, pathText } from './issues.ts';
+import { type ConfigDocument, InvalidConfig, type Issue, issueText, type Path, pathText } from './issues.ts';
 import { launchHash, resolveLaunch } from './launch.ts';
 import { resolveLimits, resolveToolLimits } from './limits.ts';
 import { resolveMacros } from './macros.ts';
-import type { Path } from './path.ts';
 import { resolvePolicy } from './policy.ts';
 import type { RawServer } from './raw-config.ts';
 import type { Entry, Settings } from './schema.ts';
@@ -34,7 +33,8 @@ const CONCURRENCY = 256;
 const MANAGER_NETWORKS = ['172.30.0.10/32', '127.0.0.1/32'];
 
 /** Where a configuration came from, and what of it is decided by that. */
-export interface Source extends Origin {
+export interface Source {
+  readonly document: ConfigDocument;
   /** The absolute path; null for a configuration given in code. */
   readonly file: string | null;
   readonly cwd: string;
@@ -141,14 +141,14 @@ export function resolveConfig(settings: Settings, entries: readonly Entry[], sou
     written: () => ({ settings: source.written ?? {}, servers: written }),
     notices: [...source.notices, ...notices],
   };
-  if (issues.length > 0) throw configInvalid(source, issues);
+  if (issues.length > 0) throw new InvalidConfig(source.document, issues);
   return deepFreeze(config);
 }
 
 function resolveServers(
   entries: readonly Entry[],
   folder: string,
-  { name, env, lenient }: Source,
+  { document: { name }, env, lenient }: Source,
   settings: Settings,
   folders: Omit<FoldersConfig, 'named'>,
 ) {

@@ -4,7 +4,7 @@ import { entriesOf, fileSchema } from './schema.ts';
 
 function problems(value: unknown): string[] {
   const { error } = fileSchema.safeParse(value);
-  return error ? schemaIssues(error, value).map(issueText) : [];
+  return error ? schemaIssues(fileSchema, error, value).map(issueText) : [];
 }
 
 const DURATION = 'expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds';
@@ -64,6 +64,16 @@ describe('what the schema says of', () => {
       [
         'default_policy.tool_limits["a.*"].cache: unknown key. Known keys: timeout, total_timeout, concurrency, queue, rate, calls_per_day, max_arguments, max_result.',
       ],
+    ],
+    [
+      'a mistyped key of a toolset',
+      { toolsets: { dev: { tool: [], tools: [] } } },
+      ['toolsets.dev.tool: unknown key. Did you mean "tools"?'],
+    ],
+    [
+      'a key of a toolset like no other',
+      { toolsets: { dev: { zzzzzzz: 1, tools: [] } } },
+      ['toolsets.dev.zzzzzzz: unknown key. Known keys: description, tools.'],
     ],
     [
       'several mistyped keys of a server',

@@ -8,15 +8,14 @@ import { ALL_REVISIONS } from '../protocol/revisions.ts';
 import { auditSchema } from './audit-schema.ts';
 import { count, duration, flag, size, strictMap, text, textList, toolList } from './fields.ts';
 import { foldersSchema } from './folders-schema.ts';
-import { agentSchema, agentsSchema, identityShape, jwtSchema } from './identity-schema.ts';
-import { toolLimitKeys } from './limits-schema.ts';
-import { macroKeys, macroShape } from './macro-schema.ts';
-import type { Path } from './path.ts';
-import { policyKeys, policyShape } from './policy-schema.ts';
+import { agentsSchema, identityShape } from './identity-schema.ts';
+import type { Path } from './issues.ts';
+import { macroShape } from './macro-schema.ts';
+import { policyShape } from './policy-schema.ts';
 import { vaultSchema } from './secrets-key-schema.ts';
-import { securityKeys, securitySchema } from './security-schema.ts';
-import { type ServerFile, serverMap, serverSchema, serverShape } from './server-schema.ts';
-import { taskKeys, taskShape } from './task-schema.ts';
+import { securitySchema } from './security-schema.ts';
+import { type ServerFile, serverMap, serverSchema } from './server-schema.ts';
+import { taskShape } from './task-schema.ts';
 
 const httpSchema = strictMap({
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),
@@ -194,34 +193,4 @@ export function entriesOf({ servers = [], mcpServers = {} }: ConfigFile): Entry[
     shellLine: false,
   }));
   return [...listed, ...clientStyle];
-}
-
-/** The keys that may stand in the map at `path`. */
-export function knownKeys(path: Path): string[] {
-  const ofPolicy = policyKeys(path);
-  if (ofPolicy !== null) return ofPolicy;
-  const ofTasks = taskKeys(path) ?? macroKeys(path);
-  if (ofTasks !== null) return ofTasks;
-  switch (path[0]) {
-    case undefined:
-      return Object.keys(fileSchema.shape);
-    case 'agents':
-      return Object.keys(agentSchema.shape);
-    case 'http':
-      if (path[1] === 'jwt') return Object.keys(jwtSchema.shape);
-      return Object.keys(httpSchema.shape);
-    case 'security':
-      return securityKeys(path);
-    case 'folders':
-      return Object.keys(foldersSchema.shape);
-    case 'limits':
-      return Object.keys(limitsSchema.shape);
-    case 'secrets':
-      return Object.keys(vaultSchema.shape);
-    case 'audit':
-      return Object.keys(auditSchema.shape);
-    default:
-      // `servers`, its name or number, `tools`, the name of one.
-      return path[2] === 'tools' ? [...toolLimitKeys] : Object.keys(serverShape);
-  }
 }

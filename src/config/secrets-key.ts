@@ -3,8 +3,7 @@ import { resolve } from 'node:path';
 import type * as z from 'zod';
 import type { VaultConfig } from './config.ts';
 import type { Environment } from './expand.ts';
-import type { Issue } from './issues.ts';
-import type { Path } from './path.ts';
+import type { Issue, Path } from './issues.ts';
 import type { vaultSchema } from './secrets-key-schema.ts';
 
 export interface VaultSource {

@@ -62,14 +62,3 @@ export const securitySchema = strictMap({
 });
 
 export type SecurityFile = z.output<typeof securitySchema>;
-
-/** The keys that may stand in the map at `path`. */
-export function securityKeys(path: readonly (string | number)[]): string[] {
-  const part = { confirm: confirmSchema, grants: grantSchema, prompts: promptSchema }[path[1] as string];
-  if (part !== undefined && path.length > 2) {
-    const { shape } = part;
-    if (path[3] === 'annotations') return Object.keys(conditionSchema.shape.annotations.unwrap().shape);
-    return Object.keys(shape);
-  }
-  return Object.keys(securitySchema.shape);
-}

@@ -3,10 +3,9 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { ownFile } from '../base/own-files.ts';
-import { configInvalid, forbiddenKeys, type Issue, type Origin, schemaIssues } from './issues.ts';
-import { parseConfig } from './parse.ts';
+import { type ConfigDocument, forbiddenKeys, InvalidConfig, type Issue, schemaIssues } from './issues.ts';
+import { parseConfig, readConfigText, withLines } from './parse.ts';
 import type { ServerLists } from './policy.ts';
-import { readConfigText } from './read.ts';
 import { type RuleFile, ruleFileSchema, type TaskSettings } from './task-schema.ts';
 
 /** A named choice of tools for a kind of work. */
@@ -50,7 +49,11 @@ const DEFAULT = 'default';
 export const DEFAULT_RULES = 'rules/tasks.toml';
 
 /** Throws where a file, or the configuration itself, has a mistake. */
-export async function loadTaskRules(settings: TaskSettings, origin: Origin, file: string): Promise<TasksConfig> {
+export async function loadTaskRules(
+  settings: TaskSettings,
+  origin: ConfigDocument,
+  file: string,
+): Promise<TasksConfig> {
   const files: string[] = [];
   const parts: TaskRules[] = [];
   for (const written of settings.task_rule_files) {
@@ -60,18 +63,18 @@ export async function loadTaskRules(settings: TaskSettings, origin: Origin, file
     }
     const path = resolve(dirname(file), written);
     files.push(path);
-    const { value, lineOf } = await parseConfig(await readConfigText(path, written), written);
-    parts.push(checkFile(value, { name: written, lineOf }));
+    const document = await parseConfig(await readConfigText(path, written), written);
+    parts.push(await withLines(document, () => checkFile(document.value, document)));
   }
   return combine(settings, parts, files, origin);
 }
 
 /** The same for a configuration in code, which names no files of its own. */
-export function taskRulesOf(settings: TaskSettings, origin: Origin): TasksConfig {
+export function taskRulesOf(settings: TaskSettings, origin: ConfigDocument): TasksConfig {
   const own = settings.task_rule_files.findIndex((name) => name !== DEFAULT);
   if (own >= 0) {
     const message = 'only "default" can be named in code. Put the rules into task_rules, or use loadConfig';
-    throw configInvalid(origin, [{ path: ['task_rule_files', own], message }]);
+    throw new InvalidConfig(origin, [{ path: ['task_rule_files', own], message }]);
   }
   if (isPlain(settings)) return { rules: defaultRules, files: [] };
   return combine(
@@ -97,13 +100,13 @@ export function defaultRules(): TaskRules {
   return known;
 }
 
-function checkFile(value: unknown, origin: Origin): TaskRules {
+function checkFile(value: unknown, origin: ConfigDocument): TaskRules {
   const { data, error } = ruleFileSchema.safeParse(value);
   const forbidden = forbiddenKeys(value);
   if (error || forbidden.length > 0)
-    throw configInvalid(origin, [...forbidden, ...(error ? schemaIssues(error, value) : [])]);
+    throw new InvalidConfig(origin, [...forbidden, ...(error ? schemaIssues(ruleFileSchema, error, value) : [])]);
   const issues = issuesOf(data);
-  if (issues.length > 0) throw configInvalid(origin, issues);
+  if (issues.length > 0) throw new InvalidConfig(origin, issues);
   return toRules(data, false);
 }
 
@@ -111,7 +114,7 @@ function combine(
   settings: TaskSettings,
   parts: readonly TaskRules[],
   files: readonly string[],
-  origin: Origin,
+  origin: ConfigDocument,
 ): TasksConfig {
   const issues = issuesOf(settings);
   const merged = [...parts, toRules(settings, false)].reduce(merge, { profiles: [], rules: [] });
@@ -120,10 +123,10 @@ function combine(
     for (const [k, name] of profiles.entries())
       if (!names.has(name))
         issues.push({ path: ['task_rules', i, 'profiles', k], message: `there is no profile "${name}"` });
-  if (issues.length > 0) throw configInvalid(origin, issues);
+  if (issues.length > 0) throw new InvalidConfig(origin, issues);
   const strays = merged.rules.flatMap((rule) => rule.profiles.filter((name) => !names.has(name)));
   if (strays.length > 0)
-    throw configInvalid(origin, [
+    throw new InvalidConfig(origin, [
       { path: ['task_rule_files'], message: `their rules name a profile "${strays[0]}", and there is none` },
     ]);
   return { rules: () => merged, files };

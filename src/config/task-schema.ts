@@ -53,9 +53,3 @@ const settings = z.object(taskShape);
 
 export type TaskSettings = z.output<typeof settings>;
 export type RuleFile = z.output<typeof ruleFileSchema>;
-
-/** The keys that may stand in the map at `path`; null where it is not about tasks. */
-export function taskKeys(path: readonly (string | number)[]): string[] | null {
-  if (path[0] === 'task_rules') return Object.keys(ruleSchema.shape);
-  return path[0] === 'task_profiles' ? Object.keys(profileSchema.shape) : null;
-}

@@ -3,8 +3,7 @@ import { basename, extname, resolve } from 'node:path';
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { isMap } from './fields.ts';
-import { parseConfig } from './parse.ts';
-import { readConfigText } from './read.ts';
+import { parseConfig, readConfigText } from './parse.ts';
 
 /** What somebody is going to work on; what is not said is empty. */
 export interface Task {

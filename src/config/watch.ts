@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { type FSWatcher, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
 import { basename, join, parse, resolve, sep } from 'node:path';
-import { MAX_FILE_BYTES } from './read.ts';
+import { MAX_FILE_BYTES } from './parse.ts';
 
 const DEBOUNCE_MS = 100;
 const POLL_MS = 2000;

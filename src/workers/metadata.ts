@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { text } from '../config/fields.ts';
+import type { LineOf } from '../config/issues.ts';
 import { parseConfig } from '../config/parse.ts';
 import { OURS } from '../secrets/names.ts';
 import { METADATA_FILE } from './tool-files.ts';
@@ -48,9 +49,11 @@ export interface ReadMetadata {
 
 export async function readMetadata(bytes: string): Promise<ReadMetadata> {
   let value: unknown;
-  let lineOf: (path: (string | number)[]) => number | undefined;
+  let lineOf: LineOf;
   try {
-    ({ value, lineOf } = await parseConfig(bytes, METADATA_FILE));
+    const parsed = await parseConfig(bytes, METADATA_FILE);
+    value = parsed.value;
+    lineOf = await parsed.lines();
   } catch (error) {
     return { metadata: NO_METADATA, problems: [messageOf(error)] };
   }

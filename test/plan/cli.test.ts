@@ -140,4 +140,24 @@ describe('rules with mistakes', () => {
       /more.toml:3: task_rules\[0\].tols: unknown key. Did you mean "tools"\?/,
     );
   });
+
+  it('suggests the keys of a file of rules, not those of a configuration', async () => {
+    const cwd = tempFolder({
+      'tools.toml': 'task_rule_files = ["more.toml"]\n',
+      'more.toml': '[[servers]]\ncommand = "x"\n',
+    });
+    await expect(loadConfig({ cwd, env: {} })).rejects.toThrow(
+      'more.toml:1: servers: unknown key. Known keys: task_rules, task_profiles.',
+    );
+  });
+
+  it('gives lines of the file that has the mistake, where two files are called the same', async () => {
+    const cwd = tempFolder({
+      'sub/tools.toml': '\n\n\ntask_rule_files = ["sub/tools.toml"]\n',
+      'sub/sub/tools.toml': '\ntask_rule_files = []\n',
+    });
+    await expect(loadConfig({ cwd, env: {}, path: 'sub/tools.toml' })).rejects.toThrow(
+      'sub/tools.toml:2: task_rule_files: unknown key.',
+    );
+  });
 });

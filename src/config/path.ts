@@ -1,2 +1,0 @@
-/** The keys and positions that lead to a value. */
-export type Path = readonly (string | number)[];
