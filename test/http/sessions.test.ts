@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
-import { createSessions } from '../../src/doors/http/mcp/sessions.ts';
+import { createSessions, Session } from '../../src/doors/http/mcp/sessions.ts';
+import { StreamableSession } from '../../src/doors/http/mcp/streamable-session.ts';
 import { createBackpressure } from '../../src/doors/http/wire/backpressure.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
@@ -150,12 +151,10 @@ describe('the table of sessions', () => {
   it('gives another agent’s session the same answer as one that never was', () => {
     const config = configFromValue({}, { cwd: tempFolder(), env: {} });
     const gateway = createGateway(config);
-    const sessions = createSessions(
-      gateway,
-      createBackpressure(
-        () => gateway.config.limits,
-        () => {},
-      ),
+    const sessions = createSessions(gateway);
+    const backpressure = createBackpressure(
+      () => gateway.config.limits,
+      () => {},
     );
     atEnd(async () => {
       sessions.close();
@@ -171,10 +170,11 @@ describe('the table of sessions', () => {
       namespace: null,
       task: null,
     });
-    const session = sessions.open(visitor('alice'));
+    const alice = visitor('alice');
+    const session = sessions.open(alice, () => new StreamableSession(gateway, alice, backpressure, { used: 0 }));
     const answer = (id: string, principal: string) => {
       try {
-        return sessions.find(id, visitor(principal));
+        return sessions.find(StreamableSession, id, visitor(principal));
       } catch (error) {
         return error;
       }
@@ -182,6 +182,14 @@ describe('the table of sessions', () => {
     expect(answer(session.id, 'alice')).toBe(session);
     expect(answer(session.id, 'bob')).toEqual(answer('never-was', 'bob'));
     expect(answer(session.id, '')).toEqual(answer('never-was', ''));
+    class OtherTransport extends Session {
+      static readonly beginning = 'GET /other';
+      readonly isDeaf = true;
+      notify(): void {}
+    }
+    expect(() => sessions.find(OtherTransport, session.id, visitor('alice'))).toThrow(
+      'Start a new one with GET /other.',
+    );
     expect(sessions.size).toBe(1);
   });
 });

@@ -156,6 +156,18 @@ describe('the door', () => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(0);
   });
 
+  it('counts its sessions and those of /mcp together', async () => {
+    const small = await startHttp({ config: 'controls = []\n[http]\nmax_sessions = 1\n' });
+    const session = await startSession(small);
+    const stream = await openEvents(small, '/sse', {});
+    expect(stream.status).toBe(200);
+    // The session without a stream made room for it; one with a stream is in use.
+    expect((await session.post(PING)).status).toBe(404);
+    expect((await small.post(initialize())).status).toBe(503);
+    stream.drop();
+    await waitFor(async () => (await small.post(initialize())).status === 200);
+  });
+
   it.each([
     ['http.sse = false', { config: `controls = []\n[http]\nsse = false\n` }],
     ['ENABLE_LEGACY_MCP=false', { config: 'controls = []\n', env: { ENABLE_LEGACY_MCP: 'false' } }],

@@ -13,8 +13,8 @@ import { METADATA_PATH, metadataUrl, Refusal } from './auth/challenge.ts';
 import type { Visitor } from './auth/visitor.ts';
 import { createGuard } from './guard.ts';
 import { createMcpHandler } from './mcp/mcp.ts';
-import { createSessions, KEEPALIVE } from './mcp/sessions.ts';
-import { createSseDoor } from './mcp/sse.ts';
+import { createSessions } from './mcp/sessions.ts';
+import { createSseHandlers } from './mcp/sse.ts';
 import { createStateless, isModernHeader } from './mcp/stateless.ts';
 import { ownFailure, sendFailure } from './rest/failure.ts';
 import { requestId, withOwnId } from './rest/request-id.ts';
@@ -72,16 +72,16 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
   const base = readBase(options.basePath);
   const resource = () => gateway.config.http.publicUrl ?? `${place.origin()}${base}/mcp`;
   const guard = createGuard(() => gateway.config.http, place.host, allowedHosts);
-  const unread = createBackpressure(
+  const backpressure = createBackpressure(
     () => gateway.config.limits,
     (bytes) => gateway.events.emit('cut', { bytes }),
   );
-  const sessions = createSessions(gateway, unread);
-  const stateless = createStateless(gateway, unread, options.forget);
-  const sse = createSseDoor(gateway, unread, base, fail);
-  const mcp = createMcpHandler(gateway, sessions, stateless, unread, fail);
+  const sessions = createSessions(gateway);
+  const stateless = createStateless(gateway, backpressure, options.forget);
+  const sse = createSseHandlers(gateway, sessions, backpressure, base, fail);
+  const mcp = createMcpHandler(gateway, sessions, stateless, backpressure, fail);
   const rest = createRest(gateway, {
-    unread,
+    backpressure,
     fail,
     base: () => gateway.config.http.publicUrl?.replace(/\/mcp\/?$|\/$/, '') ?? base,
     needsToken: () => !authenticator.isOpen,
@@ -107,10 +107,9 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
 
   /** Some that were let in no longer are. */
   function turnOut(): void {
-    sessions.turnOut();
-    sse.turnOut();
-    stateless.turnOut();
-    rest.turnOut();
+    sessions.endRevoked();
+    stateless.endRevoked();
+    rest.endRevoked();
   }
 
   function fail(response: ServerResponse, error: unknown, admitted: readonly string[]): void {
@@ -265,18 +264,18 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     sessions.close();
     stateless.close();
     rest.close();
-    sse.close();
-    unread.close();
+    backpressure.close();
   }
 
   const ticking = setInterval(() => {
-    stateless.keepAlive();
-    sse.keepAlive();
+    const now = Date.now();
+    sessions.keepAlive(now);
+    stateless.keepAlive(now);
   }, KEEPALIVE);
   ticking.unref();
 
   const forget = gateway.metrics.add(() => [
-    gauge('toolgate_http_streams', 'Event streams that clients hold open.', unread.streams),
+    gauge('toolgate_http_streams', 'Event streams that clients hold open.', backpressure.streams),
   ]);
 
   return {
@@ -287,7 +286,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
       return authenticator.isOpen;
     },
     get sessions() {
-      return sessions.size + sse.size;
+      return sessions.size;
     },
     turnOut(visitor) {
       visitor.credential.revocation.isRevoked = true;
@@ -296,7 +295,7 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     async drain(ms = gateway.config.http.drain) {
       isDraining = true;
       const end = Date.now() + ms;
-      while (sessions.awaited + stateless.awaited + rest.awaited + sse.awaited > 0 && Date.now() < end) await pause();
+      while (sessions.awaited + stateless.awaited + rest.awaited > 0 && Date.now() < end) await pause();
     },
     async close() {
       isDraining = true;
@@ -309,6 +308,9 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
 }
 
 const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, 20));
+
+/** How often streams are kept alive and sessions are looked through. */
+const KEEPALIVE = 15_000;
 
 /** How long a refused body may be to be read to its end. */
 const READ_OFF = 64 * 1024 * 1024;

@@ -10,7 +10,7 @@ import { reload } from './admin/reload.ts';
 import { METADATA_PATH, resourceMetadata } from './auth/challenge.ts';
 import type { Visitor } from './auth/visitor.ts';
 import type { McpHandler } from './mcp/mcp.ts';
-import type { SseDoor } from './mcp/sse.ts';
+import type { SseHandlers } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
 import type { Rest, RestHandler } from './rest/rest.ts';
 import { pathOf } from './scope.ts';
@@ -19,7 +19,7 @@ import { sendJson, sendReply } from './wire/reply.ts';
 /** The parts of the door that routes lead to. */
 export interface Parts {
   readonly gateway: Gateway;
-  readonly sse: SseDoor;
+  readonly sse: SseHandlers;
   readonly mcp: McpHandler;
   readonly rest: Rest;
   /** Answers with an error. */

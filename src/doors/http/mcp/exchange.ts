@@ -15,7 +15,7 @@ export class HttpExchange implements Exchange {
   // Plain fields: this object is made for every call, and private ones cost time.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
-  readonly unread: Backpressure;
+  readonly backpressure: Backpressure;
   /** Where its stream is kept for a client that comes back; null where clients cannot. */
   readonly log: StreamLog | null;
   /** What its request was let in by, where no session knows that. */
@@ -29,14 +29,14 @@ export class HttpExchange implements Exchange {
   constructor(
     response: ServerResponse,
     headers: readonly string[],
-    unread: Backpressure,
+    backpressure: Backpressure,
     log: StreamLog | null,
     pass: Credential | null = null,
     expected = 1,
   ) {
     this.response = response;
     this.headers = headers;
-    this.unread = unread;
+    this.backpressure = backpressure;
     this.log = log;
     this.pass = pass;
     this.expected = expected;
@@ -53,7 +53,7 @@ export class HttpExchange implements Exchange {
 
   finish(reply: Reply, status = 200): void {
     this.expected--;
-    if (this.stream === null) sendReply(this.response, status, reply, this.headers, this.unread);
+    if (this.stream === null) sendReply(this.response, status, reply, this.headers, this.backpressure);
     else if (this.expected === 0) this.stream.finish(reply);
     else this.stream.answer(reply);
   }
@@ -85,10 +85,10 @@ export class HttpExchange implements Exchange {
 
   startStreaming(): EventStream {
     if (this.stream === null) {
-      const { response, headers, unread, log } = this;
+      const { response, headers, backpressure, log } = this;
       if (log !== null) this.stream = log.open(response, headers, 'answer');
       else {
-        this.stream = new EventStream(unread, 'answer', null);
+        this.stream = new EventStream(backpressure, 'answer', null);
         this.stream.attach(response, headers);
       }
     }
@@ -103,8 +103,8 @@ export class HttpExchange implements Exchange {
 export function createPlainExchange(
   response: ServerResponse,
   headers: readonly string[],
-  unread: Backpressure,
-  session: { say(message: Buffer): void },
+  backpressure: Backpressure,
+  session: { notify(message: Buffer): void },
   batch: number | null,
 ): Exchange {
   const answers: Reply[] = [];
@@ -112,10 +112,10 @@ export function createPlainExchange(
   const end = () => {
     if (--expected > 0) return;
     if (answers.length === 0) response.writeHead(202, [...headers, 'content-length', '0']).end();
-    else sendReply(response, 200, batch === null ? answers[0]! : inArray(answers), headers, unread);
+    else sendReply(response, 200, batch === null ? answers[0]! : inArray(answers), headers, backpressure);
   };
   return {
-    send: (message) => session.say(message),
+    send: (message) => session.notify(message),
     finish(answer) {
       answers.push(answer);
       end();

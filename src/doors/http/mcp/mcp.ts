@@ -13,8 +13,10 @@ import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post } from '../wire/body.ts';
 import { mayStream, requireJson, requireStreamReader, requireVersion } from '../wire/content-types.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
-import type { Session, Sessions } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
+import type { Budget } from './stream.ts';
+import { StreamableSession } from './streamable-session.ts';
 
 /** Answers one POST, GET or DELETE to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
 export type McpHandler = (
@@ -28,9 +30,10 @@ export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
   stateless: Stateless,
-  unread: Backpressure,
+  backpressure: Backpressure,
   fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
 ): McpHandler {
+  const budget: Budget = { used: 0 };
   const readBody = createBodyReader(
     () => gateway.config.limits.body,
     (post, body) => {
@@ -66,7 +69,7 @@ export function createMcpHandler(
   }
 
   function receiveOne(
-    session: Session,
+    session: StreamableSession,
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
@@ -79,8 +82,8 @@ export function createMcpHandler(
       return;
     }
     const exchange = streams
-      ? new HttpExchange(response, headers, unread, session.log)
-      : createPlainExchange(response, headers, unread, session, null);
+      ? new HttpExchange(response, headers, backpressure, session.log)
+      : createPlainExchange(response, headers, backpressure, session, null);
     if (session.peer.isInitialized || message.method === 'ping') {
       session.peer.request(message, exchange);
       return;
@@ -102,9 +105,12 @@ export function createMcpHandler(
     const { revisions } = gateway.config;
     requireVersion(request.headers, null, revisions);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
-    const session = sessions.open(visitor);
+    const session = sessions.open(visitor, () => new StreamableSession(gateway, visitor, backpressure, budget));
     // The answer is there at once: it is never a stream.
-    session.peer.request(message, new HttpExchange(response, ['mcp-session-id', session.id, ...headers], unread, null));
+    session.peer.request(
+      message,
+      new HttpExchange(response, ['mcp-session-id', session.id, ...headers], backpressure, null),
+    );
     const { revision } = session.peer;
     // Refused: nobody will come back for it.
     if (revision === null) sessions.end(session);
@@ -112,7 +118,7 @@ export function createMcpHandler(
   }
 
   function receiveBatch(
-    session: Session,
+    session: StreamableSession,
     messages: readonly Message[],
     request: IncomingMessage,
     response: ServerResponse,
@@ -129,8 +135,8 @@ export function createMcpHandler(
     }
     const goOn = () => {
       const exchange = streams
-        ? new HttpExchange(response, headers, unread, log, null, expected)
-        : createPlainExchange(response, headers, unread, session, expected);
+        ? new HttpExchange(response, headers, backpressure, log, null, expected)
+        : createPlainExchange(response, headers, backpressure, session, expected);
       for (const message of messages) deliver(peer, message, () => exchange);
     };
     const first = messages.find((message) => isRequest(message) && message.method !== 'ping');
@@ -138,7 +144,7 @@ export function createMcpHandler(
     else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
   }
 
-  function findSession({ headers }: IncomingMessage, visitor: Visitor): Session {
+  function findSession({ headers }: IncomingMessage, visitor: Visitor): StreamableSession {
     const id = headers['mcp-session-id'];
     if (typeof id !== 'string') {
       throw new GatewayError(
@@ -146,7 +152,7 @@ export function createMcpHandler(
         'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
       );
     }
-    const session = sessions.find(id, visitor);
+    const session = sessions.find(StreamableSession, id, visitor);
     requireVersion(headers, session.peer.revision, gateway.config.revisions);
     return session;
   }

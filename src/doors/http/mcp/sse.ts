@@ -1,8 +1,7 @@
 /**
- * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we say, for as
- * long as the session lasts; the client sends its messages one by one to the address that the stream begins with.
+ * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we send, for as
+ * long as the session lasts. The client sends its messages one by one to the address that the stream begins with.
  */
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Gateway } from '../../../gateway/types.ts';
@@ -11,13 +10,13 @@ import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';
 import { readOverHttp } from '../../../protocol/trace.ts';
 import type { Exchange } from '../../answer.ts';
-import { isInvalid, outlives, requireNotRevoked } from '../../credential.ts';
-import { deliver, Peer } from '../../peer.ts';
+import { requireNotRevoked } from '../../credential.ts';
+import { deliver } from '../../peer.ts';
 import type { Visitor } from '../auth/visitor.ts';
-import { requireNamespace, requireSame } from '../scope.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post } from '../wire/body.ts';
 import { requireJson, requireStreamReader } from '../wire/content-types.ts';
+import { Session, type Sessions } from './sessions.ts';
 import { EventStream } from './stream.ts';
 
 type Handler = (
@@ -27,35 +26,51 @@ type Handler = (
   headers: readonly string[],
 ) => void;
 
-export interface SseDoor {
-  readonly size: number;
-  /** Requests whose clients wait for the answers. */
-  readonly awaited: number;
+export interface SseHandlers {
+  /** `GET /sse` */
   readonly open: Handler;
+  /** `POST /messages` */
   readonly post: Handler;
-  keepAlive(): void;
-  /** Ends those whose credentials were taken back. */
-  turnOut(): void;
-  close(): void;
 }
 
-interface SseSession {
-  readonly peer: Peer;
+class SseSession extends Session {
+  static readonly beginning = 'GET /sse';
   readonly stream: EventStream;
   readonly exchange: Exchange;
-  /** As it came with the credential that is good for longest. */
-  visitor: Visitor;
-  readonly namespace: string | null;
+
+  constructor(gateway: Gateway, visitor: Visitor, stream: EventStream) {
+    super(gateway, visitor, 'sse');
+    this.stream = stream;
+    this.exchange = exchangeOn(stream);
+  }
+
+  override get isDeaf(): boolean {
+    return !this.stream.isOpen;
+  }
+
+  override notify(message: Buffer): void {
+    this.stream.send(message);
+  }
+
+  override keepAlive(now: number, isValid: boolean): void {
+    super.keepAlive(now, isValid);
+    if (isValid) this.stream.keepAlive();
+    else this.stream.detach();
+  }
+
+  override close(): void {
+    super.close();
+    this.stream.end();
+  }
 }
 
-export function createSseDoor(
+export function createSseHandlers(
   gateway: Gateway,
-  unread: Backpressure,
+  sessions: Sessions,
+  backpressure: Backpressure,
   base: string,
   fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
-): SseDoor {
-  const sessions = new Map<string, SseSession>();
-
+): SseHandlers {
   const readBody = createBodyReader(
     () => gateway.config.limits.body,
     (post, body) => {
@@ -64,8 +79,8 @@ export function createSseDoor(
         requireNotRevoked(post.visitor.credential);
         receive(find(post.request, post.visitor), body, post.request);
         post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
-      } catch (failure) {
-        fail(post.response, failure, post.headers);
+      } catch (error) {
+        fail(post.response, error, post.headers);
       }
     },
   );
@@ -87,90 +102,26 @@ export function createSseDoor(
         'session_missing',
         'The session_id is missing: use the address that GET /sse begins with.',
       );
-    const session = sessions.get(id);
-    if (session === undefined || session.peer.principal !== visitor.principal)
-      throw new GatewayError('session_unknown', 'The session is unknown or over. Start a new one with GET /sse.');
-    requireSame(session.namespace, visitor);
-    if (outlives(visitor.credential, session.visitor.credential)) session.visitor = visitor;
-    return session;
+    return sessions.find(SseSession, id, visitor);
   }
 
   return {
-    get size() {
-      return sessions.size;
-    },
-    get awaited() {
-      let sum = 0;
-      for (const { peer } of sessions.values()) sum += peer.awaited;
-      return sum;
-    },
     open(request, response, visitor, headers) {
       requireStreamReader(request.headers);
-      requireNamespace(gateway, visitor);
-      if (sessions.size >= gateway.config.http.maxSessions)
-        throw new GatewayError(
-          'sessions_full',
-          'All sessions are in use. Try again later, or raise http.max_sessions.',
-        );
-      const stream = new EventStream(unread, 'standing', null);
+      const stream = new EventStream(backpressure, 'standing', null);
+      const session = sessions.open(visitor, () => new SseSession(gateway, visitor, stream));
       stream.attach(response, headers);
-      const { namespace } = visitor;
-      const peer = joinPeer(gateway, visitor, stream);
-      const session: SseSession = { peer, stream, exchange: exchangeOn(stream), visitor, namespace };
-      const id = randomBytes(18).toString('base64url');
-      sessions.set(id, session);
-      response.on('close', () => {
-        sessions.delete(id);
-        session.peer.close();
-      });
-      // Beside the stream, so that what leads to the one leads to the other.
-      const beside = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
-      response.write(`event: endpoint\ndata: ${beside}?session_id=${id}\n\n`);
+      response.on('close', () => sessions.end(session));
+      // Next to the stream: a proxy that leads to the one leads to the other.
+      const address = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
+      response.write(`event: endpoint\ndata: ${address}?session_id=${session.id}\n\n`);
     },
     post(request, response, visitor, headers) {
       requireJson(request.headers);
       find(request, visitor);
       readBody(new Post(request, response, visitor, headers));
     },
-    keepAlive() {
-      const now = Date.now();
-      for (const { stream, visitor } of sessions.values()) {
-        if (isInvalid(visitor.credential, now)) stream.detach();
-        else stream.keepAlive();
-      }
-    },
-    turnOut() {
-      for (const { stream, visitor, peer } of sessions.values()) {
-        if (!visitor.credential.revocation.isRevoked) continue;
-        peer.close(true);
-        stream.detach();
-      }
-    },
-    close() {
-      for (const { stream, peer } of sessions.values()) {
-        peer.close();
-        stream.end();
-      }
-      sessions.clear();
-    },
   };
-}
-
-function joinPeer(
-  gateway: Gateway,
-  { agent, principal, toolset, namespace, task }: Visitor,
-  stream: EventStream,
-): Peer {
-  return new Peer(gateway, {
-    agent,
-    principal,
-    door: 'sse',
-    selection: 'own',
-    toolset,
-    namespace,
-    task,
-    notify: (message) => stream.send(message),
-  });
 }
 
 function exchangeOn(stream: EventStream): Exchange {

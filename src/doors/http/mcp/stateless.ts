@@ -33,9 +33,9 @@ export interface Stateless {
   ): void;
   /** Requests whose clients wait for the answers. */
   readonly awaited: number;
-  keepAlive(): void;
-  /** Ends what is under way for those whose credentials were taken back. */
-  turnOut(): void;
+  keepAlive(now: number): void;
+  /** Ends the requests whose credentials were revoked. */
+  endRevoked(): void;
   close(): void;
 }
 
@@ -59,7 +59,7 @@ export function createModernPeers(gateway: Gateway, memory?: Memory): Sessionles
   }, memory);
 }
 
-export function createStateless(gateway: Gateway, unread: Backpressure, memory?: Memory): Stateless {
+export function createStateless(gateway: Gateway, backpressure: Backpressure, memory?: Memory): Stateless {
   const peers = createModernPeers(gateway, memory);
 
   return {
@@ -88,19 +88,18 @@ export function createStateless(gateway: Gateway, unread: Backpressure, memory?:
         .request(
           message,
           audience,
-          new HttpExchange(response, headers, unread, null, visitor.credential),
+          new HttpExchange(response, headers, backpressure, null, visitor.credential),
           request.headers,
         );
       // Over already: nothing to cancel.
       if (answer.place < 0) return;
       cancelOnClose(response, answer);
     },
-    keepAlive() {
-      const now = Date.now();
+    keepAlive(now) {
       peers.sweep(now);
       for (const peer of peers.all) peer.keepAlive(now);
     },
-    turnOut() {
+    endRevoked() {
       for (const peer of peers.all) peer.turnOut();
     },
     close() {

@@ -21,7 +21,7 @@ const LETTERS: Readonly<Record<StreamKind, string>> = { answer: 'a', standing: '
 export class EventStream {
   /** Null while the client is away. */
   response: ServerResponse | null = null;
-  readonly unread: Backpressure;
+  readonly backpressure: Backpressure;
   /** What its events are known by; null where nobody can come back for them. */
   readonly name: string | null;
   readonly kind: StreamKind;
@@ -31,8 +31,8 @@ export class EventStream {
   kept = 0;
   isOver = false;
 
-  constructor(unread: Backpressure, kind: StreamKind, log: StreamLog | null) {
-    this.unread = unread;
+  constructor(backpressure: Backpressure, kind: StreamKind, log: StreamLog | null) {
+    this.backpressure = backpressure;
     this.kind = kind;
     this.log = log;
     this.name = log === null ? null : `${LETTERS[kind]}${++log.last}`;
@@ -67,7 +67,7 @@ export class EventStream {
     const before = this.response;
     this.response = response.destroyed ? null : response;
     before?.end();
-    if (!response.destroyed) this.unread.opened(response);
+    if (!response.destroyed) this.backpressure.opened(response);
     startStream(response, headers);
     response.on('close', () => {
       if (this.response === response) this.response = null;
@@ -114,10 +114,10 @@ export class EventStream {
     this.log?.keep(this, this.count, event);
     const { response } = this;
     if (response === null) return;
-    if (this.unread.isTooMuch(response)) this.response = null;
+    if (this.backpressure.isTooMuch(response)) this.response = null;
     else {
       writeReply(response, event);
-      this.unread.written(response);
+      this.backpressure.written(response);
     }
   }
 }
@@ -143,7 +143,7 @@ const FULL_SESSIONS = 64;
 
 /** The streams of one session and the events that are kept of them. */
 export class StreamLog {
-  readonly unread: Backpressure;
+  readonly backpressure: Backpressure;
   readonly limit: () => number;
   readonly budget: Budget;
   /** Whether clients understand an event without a message, which only names the stream. */
@@ -154,14 +154,14 @@ export class StreamLog {
   size = 0;
   last = 0;
 
-  constructor(unread: Backpressure, limit: () => number, budget: Budget) {
-    this.unread = unread;
+  constructor(backpressure: Backpressure, limit: () => number, budget: Budget) {
+    this.backpressure = backpressure;
     this.limit = limit;
     this.budget = budget;
   }
 
   open(response: ServerResponse, headers: readonly string[], kind: StreamKind): EventStream {
-    const stream = new EventStream(this.unread, kind, this);
+    const stream = new EventStream(this.backpressure, kind, this);
     this.streams.push(stream);
     stream.attach(response, headers);
     if (this.primes) stream.prime();
@@ -222,7 +222,7 @@ export class StreamLog {
       else writeReply(response, kept.event);
     }
     if (stream.isOver) response.end();
-    this.unread.written(response);
+    this.backpressure.written(response);
     return stream;
   }
 }

@@ -23,7 +23,7 @@ export class RestCall implements Sink, UnderWay {
   readonly headers: readonly string[];
   /** As JSON. */
   readonly id: string;
-  readonly unread: Backpressure;
+  readonly backpressure: Backpressure;
   readonly pass: Credential;
   /** Whether errors are as mcpo writes them. */
   readonly detailed: boolean;
@@ -37,7 +37,7 @@ export class RestCall implements Sink, UnderWay {
     response: ServerResponse,
     headers: readonly string[],
     id: string,
-    unread: Backpressure,
+    backpressure: Backpressure,
     pass: Credential,
     detailed: boolean,
     running: RestCall[],
@@ -45,7 +45,7 @@ export class RestCall implements Sink, UnderWay {
     this.response = response;
     this.headers = headers;
     this.id = id;
-    this.unread = unread;
+    this.backpressure = backpressure;
     this.pass = pass;
     this.detailed = detailed;
     this.running = running;
@@ -102,7 +102,7 @@ export class RestCall implements Sink, UnderWay {
       const bare = bareResult(result, this.item !== null && unwraps(this.item));
       if (bare === ASKS) this.#send(ownFailure(ASKED_BACK));
       else if (bare.isError) this.#send(toolFailure(bare.value));
-      else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.unread);
+      else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.backpressure);
     } catch (error) {
       // Long results are not looked into on their way here.
       if (!(error instanceof JsonError || error instanceof SyntaxError)) throw error;

@@ -45,13 +45,13 @@ export interface Rest {
   readonly shortOpenApi: RestHandler;
   /** Calls whose clients wait for the answers. */
   readonly awaited: number;
-  /** Ends what is under way for those whose credentials were taken back. */
-  turnOut(): void;
+  /** Ends the calls whose credentials were revoked. */
+  endRevoked(): void;
   close(): void;
 }
 
 export interface RestOptions {
-  readonly unread: Backpressure;
+  readonly backpressure: Backpressure;
   readonly fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
   /** The address that clients know us by, without a path; empty where that is the one they use. */
   base(): string;
@@ -87,7 +87,7 @@ class RestRegular implements SessionlessClient {
   }
 }
 
-export function createRest(gateway: Gateway, { unread, fail, base, needsToken }: RestOptions): Rest {
+export function createRest(gateway: Gateway, { backpressure, fail, base, needsToken }: RestOptions): Rest {
   const sessionless = createSessionlessClients((visitor) => new RestRegular(gateway, visitor));
 
   const readBody = createBodyReader(
@@ -122,7 +122,15 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
     const made = toolCall(id, namedAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
     const { caller, running } = sessionless.of(visitor);
-    const asked = new RestCall(response, withOwnId(headers, id), id, unread, visitor.credential, isShort, running);
+    const asked = new RestCall(
+      response,
+      withOwnId(headers, id),
+      id,
+      backpressure,
+      visitor.credential,
+      isShort,
+      running,
+    );
     asked.ticket = caller.call(message, asked);
     // Over already: nothing to cancel.
     if (asked.place >= 0) cancelOnClose(response, asked);
@@ -219,7 +227,7 @@ export function createRest(gateway: Gateway, { unread, fail, base, needsToken }:
       for (const { running } of sessionless.all) sum += running.filter(({ response }) => !response.destroyed).length;
       return sum;
     },
-    turnOut() {
+    endRevoked() {
       for (const { running } of sessionless.all) for (const call of [...running]) call.turnOut();
     },
     close() {

@@ -10,7 +10,7 @@ export function sendReply(
   status: number,
   reply: Reply,
   headers: readonly string[],
-  unread: Backpressure | null = null,
+  backpressure: Backpressure | null = null,
 ): void {
   if (response.headersSent || response.destroyed) return;
   const length = String(replyLength(reply));
@@ -23,7 +23,7 @@ export function sendReply(
   }
   writeReply(response, reply);
   response.end();
-  unread?.written(response);
+  backpressure?.written(response);
 }
 
 export function sendJson(
