@@ -3,14 +3,14 @@
 export { confirmationsFor } from './access/confirm.ts';
 export { findTool } from './access/find.ts';
 export { idleRules } from './access/idle-rules.ts';
-export type { ListKind } from './access/lists.ts';
-export { canonicalName, isMeant } from './access/toolset.ts';
-export type { View } from './access/view.ts';
+export { isMeant } from './access/toolset.ts';
+export type { ListKind, View } from './access/view.ts';
 export { messageOf } from './base/errors.ts';
 export { didYouMean } from './base/similar.ts';
 export type { Caller, CallerOptions } from './calls/caller.ts';
 export { DRY_RUN } from './calls/macros/run.ts';
 export { EMPTY_CATALOG } from './catalog/catalog.ts';
+export { canonicalName } from './catalog/entry.ts';
 export { secretsInArguments } from './config/launch.ts';
 export { toLifetime } from './config/units.ts';
 export { refIdOf } from './controls/equip.ts';

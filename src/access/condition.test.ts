@@ -6,7 +6,7 @@ import type { PolicyConfig } from '../config/policy.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { hintsOf } from './condition.ts';
-import { hasTimes, permissionAt, permitted, requireArguments } from './permission.ts';
+import { hasTimes, narrowToPermission, permissionAt, requireArguments } from './permission.ts';
 import { explain, isAllowed, rulesFor } from './policy.ts';
 
 const tool = (name: string, annotations?: object) => ({ name, ...(annotations && { annotations }) });
@@ -83,7 +83,9 @@ describe('a time of day', () => {
     expect(at('2026-11-16T09:00:30.500Z').freshUntil).toBe(Date.parse('2026-11-16T09:01:00Z'));
     expect(at('2026-11-16T09:00:00Z').key).toBe(at('2026-11-16T17:59:00Z').key);
     expect(at('2026-11-16T09:00:00Z').key).not.toBe(at('2026-11-16T18:00:00Z').key);
-    expect(permitted(catalog, at('2026-11-16T09:00:00Z'))).toBe(permitted(catalog, at('2026-11-16T10:00:00Z')));
+    expect(narrowToPermission(catalog, at('2026-11-16T09:00:00Z'))).toBe(
+      narrowToPermission(catalog, at('2026-11-16T10:00:00Z')),
+    );
     expect(hasTimes(day)).toBe(true);
     const timeless = policyOf({ annotations: { readOnlyHint: true } });
     expect(hasTimes(timeless)).toBe(false);
@@ -112,7 +114,10 @@ describe('annotations', () => {
   });
 
   it('decide about tools, and about nothing else', () => {
-    const view = permitted(catalog, permissionAt(policyOf({ annotations: { destructiveHint: false } }), 'a', 0));
+    const view = narrowToPermission(
+      catalog,
+      permissionAt(policyOf({ annotations: { destructiveHint: false } }), 'a', 0),
+    );
     expect([...view.entries.tool.keys()]).toEqual(['fs_read', 'fs_write']);
     expect(view.entries.resource.size + view.entries.prompt.size).toBe(2);
   });

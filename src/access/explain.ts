@@ -3,12 +3,11 @@
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { KINDS } from '../catalog/item.ts';
 import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
 import { type Decision, explain, rulesFor } from './policy.ts';
-import { canonicalName } from './toolset.ts';
 
 /** One item, and what the policy says of it. */
 export interface EntryDecision extends Decision {

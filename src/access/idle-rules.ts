@@ -4,10 +4,9 @@ import { matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory } from '../catalog/category.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { type Entry, matchesServer } from '../catalog/entry.ts';
 import { MACROS } from '../config/macros.ts';
 import type { ByKind, PolicyConfig, ServerLists } from '../config/policy.ts';
-import { isServer } from './policy.ts';
 
 interface Server {
   readonly key: string;
@@ -28,7 +27,7 @@ export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: reado
       if (
         pattern === 'toolgate' ||
         isMacros(pattern) ||
-        servers.some((server) => isServer(pattern, server.key, server.namespace))
+        servers.some((server) => matchesServer(pattern, server.key, server.namespace))
       )
         continue;
       found.push(`${place} names "${pattern}", and there is no such server.${didYouMean(pattern, names)}`);
@@ -38,11 +37,11 @@ export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: reado
   function checkLists(place: string, lists: ServerLists, kinds: readonly (keyof Catalog['entries'])[]): void {
     checkServers(place, Object.keys(lists));
     for (const [server, patterns] of Object.entries(lists)) {
-      const meant = servers.filter(({ key, namespace }) => isServer(server, key, namespace));
+      const meant = servers.filter(({ key, namespace }) => matchesServer(server, key, namespace));
       if (meant.length === 0 || meant.some(({ present }) => !present)) continue;
       const own = kinds
         .flatMap((kind) => [...catalog.entries[kind].values()])
-        .filter((entry: Entry) => isServer(server, entry.sourceKey, entry.namespace))
+        .filter((entry: Entry) => matchesServer(server, entry.sourceKey, entry.namespace))
         .map(({ item }) => item.name);
       for (const pattern of patterns) {
         // A category holds for tools to come, too.

@@ -1,25 +1,24 @@
-/** What the policy lets one agent use now, and the catalog as it looks through that. */
-
+/** What the policy lets one agent use now, and the catalog narrowed to that. */
 import { GatewayError } from '../base/errors.ts';
-import type { Catalog, Claims } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
-import { KINDS, type Kind } from '../catalog/item.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { canonicalName, type Entry } from '../catalog/entry.ts';
+import { KINDS } from '../catalog/item.ts';
+import { narrow, rememberNarrowed } from '../catalog/narrow.ts';
 import type { Condition, PolicyConfig } from '../config/policy.ts';
 import type { Message } from '../protocol/message.ts';
 import { isAbout, isTime, isTimed, misfit } from './condition.ts';
 import { deniesName, isAllowed, isBarred, type Rules, rulesFor } from './policy.ts';
-import { canonicalName } from './toolset.ts';
 
 export interface Permission {
   readonly rules: Rules;
   readonly now: Date;
-  /** Equal for agents who may use the same. */
+  /** Equal for agents that may use the same. */
   readonly key: string;
-  /** When the time of day may have changed it, in milliseconds since 1970. */
+  /** When it may change with the time of day, in milliseconds since 1970. */
   readonly freshUntil: number;
-  /** What it may use for a while all the same, as `server.tool`. */
+  /** Tools that were granted for a while, as `server.tool`. */
   readonly granted: readonly string[];
-  /** Those that look at the arguments of a call. */
+  /** Conditions on the arguments of a call. */
   readonly onArguments: readonly Condition[];
 }
 
@@ -33,7 +32,7 @@ export interface Grant {
   readonly until: number;
 }
 
-/** Null where there is no policy. */
+/** Null if there is no policy. */
 export function permissionAt(
   policy: PolicyConfig | null,
   agent: string,
@@ -59,7 +58,7 @@ export function permissionAt(
   };
 }
 
-/** Conditions on the time of day change with it. */
+/** Conditions on the time of day may change at every full minute. */
 export function nextMinute(now: number): number {
   return (Math.floor(now / MINUTE) + 1) * MINUTE;
 }
@@ -78,64 +77,46 @@ function isGranted(granted: readonly string[], entry: Entry): boolean {
   return entry.kind === 'tool' && granted.includes(canonicalName(entry));
 }
 
-/** Throws where the policy wants other arguments. The tool itself may be known: the caller sees it. */
+/** Throws if the policy wants other arguments. The message may name the item, because the caller sees it. */
 export function requireArguments({ onArguments }: Permission, entry: Entry, message: Message): void {
   for (const condition of onArguments) {
     if (!isAbout(condition, entry) || (entry.kind !== 'tool' && entry.kind !== 'prompt')) continue;
-    const wrong = misfit(condition, message);
-    if (wrong === null) continue;
-    const text = `The policy does not allow this call of "${entry.name}": ${wrong}.`;
+    const problem = misfit(condition, message);
+    if (problem === null) continue;
+    const text = `The policy does not allow this call of "${entry.name}": ${problem}.`;
     throw new GatewayError('arguments_denied', text);
   }
 }
 
-// Callers with the same permission look at the same catalog, so that what hangs on it is made once for all of them.
-const made = new WeakMap<Catalog, WeakMap<PolicyConfig, Map<string, Catalog>>>();
+const permitted = rememberNarrowed<PolicyConfig>();
 
-/** The catalog without what the policy forbids: as if that were not there at all. */
-export function permitted(catalog: Catalog, permission: Permission | null): Catalog {
+/** The catalog without what the policy forbids. */
+export function narrowToPermission(catalog: Catalog, permission: Permission | null): Catalog {
   if (permission === null) return catalog;
-  const { key, rules } = permission;
-  const byPolicy = made.get(catalog) ?? new WeakMap<PolicyConfig, Map<string, Catalog>>();
-  const known = byPolicy.get(rules.policy) ?? new Map<string, Catalog>();
-  const narrowed = known.get(key) ?? narrow(catalog, permission);
-  made.set(catalog, byPolicy.set(rules.policy, known.set(key, narrowed)));
-  return narrowed;
-}
-
-function narrow(catalog: Catalog, permission: Permission): Catalog {
-  const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
-  const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
-  const sources = new Set<string>();
-  for (const kind of KINDS) {
-    const left = [...catalog.claims[kind]].filter(([, entry]) => entry === null || permits(permission, entry));
-    claims[kind] = new Map(kind === 'tool' ? whole(left) : left);
-    entries[kind] = new Map([...catalog.entries[kind]].filter(([name]) => claims[kind].has(name)));
-    for (const entry of claims[kind].values()) if (entry !== null) sources.add(entry.sourceKey).add(entry.namespace);
-  }
-  sources.delete('');
-  const hidden = hiddenResources(catalog.claims, claims);
-  return Object.freeze({
-    ...catalog,
-    entries: Object.freeze(entries),
-    claims: Object.freeze(claims),
-    sources,
-    isClosed: (template: Entry, uri: string) =>
-      hidden.has(`${template.sourceId} ${uri}`) || deniesName(permission.rules, template, uri),
+  return permitted(catalog, permission.rules.policy, permission.key, () => {
+    const forbidden = forbiddenEntries(catalog, permission);
+    // A resource that is forbidden by its own name must not be readable through a template.
+    const resources = [...forbidden].filter(({ kind }) => kind === 'resource');
+    const hidden = new Set(resources.map((entry) => resourceKey(entry, entry.item.name)));
+    return narrow(catalog, {
+      keep: (entry) => !forbidden.has(entry),
+      isClosed: (template, uri) =>
+        hidden.has(resourceKey(template, uri)) || deniesName(permission.rules, template, uri),
+    });
   });
 }
 
-/** Without tools that are made of others, where one of those is missing. */
-function whole(tools: readonly (readonly [string, Entry | null])[]): readonly (readonly [string, Entry | null])[] {
-  if (!tools.some(([, entry]) => entry?.item.uses !== undefined)) return tools;
-  const names = new Set(tools.map(([, entry]) => (entry === null ? '' : canonicalName(entry))));
-  return tools.filter(([, entry]) => entry?.item.uses?.every((name) => names.has(name)) !== false);
+function forbiddenEntries({ claims }: Catalog, permission: Permission): Set<Entry> {
+  const all = KINDS.flatMap((kind) => [...claims[kind].values()]).filter((entry) => entry !== null);
+  const forbidden = new Set(all.filter((entry) => !permits(permission, entry)));
+  // A tool that is made of other tools needs all of them.
+  const macros = all.filter((entry) => entry.item.uses !== undefined);
+  if (macros.length === 0) return forbidden;
+  const allowed = new Set(all.filter((entry) => entry.kind === 'tool' && !forbidden.has(entry)).map(canonicalName));
+  for (const macro of macros) if (macro.item.uses?.every((name) => allowed.has(name)) === false) forbidden.add(macro);
+  return forbidden;
 }
 
-/** What is hidden by its own name is not to be had through a template either. */
-function hiddenResources(all: Claims, left: Claims): Set<string> {
-  const hidden = new Set<string>();
-  for (const [name, entry] of all.resource)
-    if (entry !== null && !left.resource.has(name)) hidden.add(`${entry.sourceId} ${entry.item.name}`);
-  return hidden;
+function resourceKey({ sourceId }: Entry, uri: string): string {
+  return `${sourceId} ${uri}`;
 }

@@ -6,7 +6,9 @@
 
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
-import { BUILT_IN, type Entry } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
+import { type AgentLimits, resolveLimits, resolveToolLimits } from '../config/limits.ts';
+import type { LimitsFile } from '../config/limits-schema.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isAbout, lacks } from './condition.ts';
 
@@ -249,15 +251,34 @@ function listFor(lists: ServerLists, entry: Entry): readonly string[] | null {
 function namesServer(servers: readonly string[], { sourceId, sourceKey, namespace }: Entry): boolean {
   // Toolgate itself is none of the servers, and has to be named.
   if (sourceId === BUILT_IN) return servers.includes(sourceKey);
-  return servers.some((server) => isServer(server, sourceKey, namespace));
-}
-
-/** Servers go by their key, or by their namespace. */
-export function isServer(pattern: string, key: string, namespace: string): boolean {
-  return matchesPattern(pattern, key) || (namespace !== '' && matchesPattern(pattern, namespace));
+  return servers.some((server) => matchesServer(server, sourceKey, namespace));
 }
 
 /** Whether something in a template's reach is denied by its own name. */
 export function deniesName(rules: Rules, template: Entry, uri: string): boolean {
   return serverRules(rules, template).denied.some((one) => listsName(one, uri));
+}
+
+/** How much an agent may use: by its own policy, then by those that it extends, key by key; else by the default. Null for no limits. */
+export function agentLimits(policy: PolicyConfig | null, agent: string): AgentLimits | null {
+  if (policy === null) return null;
+  const { lineage } = rulesFor(policy, agent);
+  const { defaultLimits } = policy;
+  const limits = merged(lineage.map((one) => one.limits)) ?? defaultLimits.limits;
+  const toolLimits = mergedByTool(lineage.map((one) => one.toolLimits)) ?? defaultLimits.toolLimits;
+  if (limits === null && toolLimits === null) return null;
+  return { all: limits === null ? null : resolveLimits(limits), tools: resolveToolLimits(toolLimits ?? {}) };
+}
+
+/** Earlier ones win. */
+function merged(all: readonly (LimitsFile | null)[]): LimitsFile | null {
+  const given = all.filter((one) => one !== null);
+  return given.length === 0 ? null : Object.assign({}, ...given.reverse());
+}
+
+function mergedByTool(all: readonly (Readonly<Record<string, LimitsFile>> | null)[]) {
+  const given = all.filter((one) => one !== null);
+  if (given.length === 0) return null;
+  const tools = new Set(given.flatMap((one) => Object.keys(one)));
+  return Object.fromEntries([...tools].map((tool) => [tool, merged(given.map((one) => one[tool] ?? null))!]));
 }

@@ -3,7 +3,7 @@
 import { matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isOfCategory } from '../catalog/category.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { canonicalName, type Entry } from '../catalog/entry.ts';
 
 /** A tool of a toolset. */
 export interface ToolReference {
@@ -27,11 +27,6 @@ export interface Toolset {
   readonly toolNotes: readonly ToolNotes[];
 }
 
-/** What a tool is called wherever servers are told apart: stable, whatever name it is exposed under. */
-export function canonicalName({ sourceKey, item }: Entry): string {
-  return `${sourceKey}.${item.name}`;
-}
-
 /** A tool is meant by its canonical name, by a pattern over that or the exposed one, or by its category. */
 export function includesTool(toolset: Toolset, entry: Entry): boolean {
   const canonical = canonicalName(entry);
@@ -41,12 +36,6 @@ export function includesTool(toolset: Toolset, entry: Entry): boolean {
 export function isMeant(reference: string, entry: Entry, canonical = canonicalName(entry)): boolean {
   if (reference === canonical || matchesPattern(reference, canonical)) return true;
   return matchesPattern(reference, entry.name) || isOfCategory(reference, entry);
-}
-
-/** The server that a reference names, of those there are: the longest, because keys may have dots. */
-export function serverOf(reference: string, keys: readonly string[]): string | null {
-  const named = keys.filter((key) => reference.startsWith(`${key}.`));
-  return named.sort((a, b) => b.length - a.length)[0] ?? null;
 }
 
 /** What of a toolset somebody may know of who sees this catalog: tools that are there, or will be when their server returns. */

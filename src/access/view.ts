@@ -1,14 +1,16 @@
 /**
  * What one caller sees: the catalog narrowed to its selection. Listing prints these maps and calling looks in them, so
- * that nothing hidden can be called and nothing listed cannot.
+ * nothing hidden can be called, and everything listed can.
  */
 import { createHash } from 'node:crypto';
+import { GatewayError } from '../base/errors.ts';
+import { getOrMake } from '../base/memo.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
-import { KINDS, type Kind, kindWords } from '../catalog/item.ts';
+import { canonicalName, definitionOf, type Entry, hashOf } from '../catalog/entry.ts';
+import { hashBytes, type Item, KINDS, type Kind, kindWords } from '../catalog/item.ts';
 import { NO_TRAITS } from '../protocol/definition.ts';
+import { findMember, splice, toBytes } from '../protocol/json.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { annotate } from './notes.ts';
 import { type Permission, permits } from './permission.ts';
 import { isActive, type Selection } from './selection.ts';
 
@@ -18,27 +20,27 @@ export interface View {
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
   readonly controls: ViewControls;
   readonly permission: Permission | null;
-  /** The result of the kind's list method for clients of an era: made at the first question, the same bytes ever after. */
+  /** The result of the kind's list method for clients of an era. Printed once; later calls return the same bytes. */
   list(kind: Kind, era: Era): Buffer;
-  /** One page of it: `size` items after the one that the cursor names. Null where there is none of that name. */
+  /** One page of it: `size` items after the one that the cursor names. Null if nothing has that name. */
   page(kind: Kind, era: Era, size: number, cursor: string | null): Buffer | null;
   /** Changes exactly when the list does. */
   fingerprint(kind: Kind): string;
 }
 
-/** Toolgate's own words in a view. */
+/** Toolgate's own tools and advice in a view. */
 export interface ViewControls {
-  /** Its own tools: they depend on what is visible, and come first in the list. */
+  /** The tools: they depend on what is visible, and come first in the list. */
   entries(catalog: Catalog, selection: Selection): readonly Entry[];
-  /** What else one of them is called; undefined for any other name. */
+  /** The tool with this other name; undefined if there is none. */
   alias(name: string): Entry | undefined;
-  /** What to do to use an item that is there but not active. */
+  /** What to do to use an item that is not active. */
   advice(kind: Kind, name: string): string;
-  /** What to do about a name that nothing has; empty for nothing. */
+  /** What to do about a name that no item has; empty for no advice. */
   hint?(kind: Kind, name: string): string;
 }
 
-/** `permission` is null where there are no policies; otherwise the catalog holds nothing that it forbids. */
+/** The catalog is already narrowed to `permission`, which is null if there are no policies. */
 export function buildView(
   catalog: Catalog,
   selection: Selection,
@@ -56,7 +58,7 @@ export function buildView(
   const lists = { legacy: new Map<Kind, Buffer>(), modern: new Map<Kind, Buffer>() };
   const fingerprints = new Map<Kind, string>();
   let varies: boolean | null = null;
-  /** One list does for both eras unless something in it differs. */
+  /** One list serves both eras unless a definition in it differs. */
   const formOf = (kind: Kind, era: Era): Era => {
     if (kind !== 'tool') return 'legacy';
     varies ??= [...entries.tool.values()].some(({ item }) => item.traits !== NO_TRAITS);
@@ -69,7 +71,7 @@ export function buildView(
     controls,
     permission,
     list: (kind: Kind, era: Era) =>
-      remember(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind], era, null)),
+      getOrMake(lists[formOf(kind, era)], kind, () => printList(kind, entries[kind], era, null)),
     page(kind: Kind, era: Era, size: number, cursor: string | null) {
       const names = [...entries[kind].keys()];
       const start = cursor === null ? 0 : names.indexOf(Buffer.from(cursor, 'base64url').toString()) + 1;
@@ -83,22 +85,17 @@ export function buildView(
         last,
       );
     },
-    fingerprint: (kind: Kind) => remember(fingerprints, kind, () => hashEntries(entries[kind])),
+    fingerprint: (kind: Kind) => getOrMake(fingerprints, kind, () => hashEntries(entries[kind])),
   });
 }
 
-/** Under the names that the caller knows. */
-type Named = Iterable<readonly [string, Entry]>;
-
-function remember<T>(made: Map<Kind, T>, kind: Kind, make: () => T): T {
-  const known = made.get(kind);
-  if (known !== undefined) return known;
-  const value = make();
-  made.set(kind, value);
-  return value;
-}
-
-function printList(kind: Kind, entries: Named, era: Era, nextCursor: string | null): Buffer {
+/** `entries` are under the names that the caller knows. */
+function printList(
+  kind: Kind,
+  entries: Iterable<readonly [string, Entry]>,
+  era: Era,
+  nextCursor: string | null,
+): Buffer {
   const parts: Buffer[] = [Buffer.from(`{"${kindWords[kind].list}":[`)];
   let first = true;
   for (const [name, { item }] of entries) {
@@ -113,8 +110,66 @@ function printList(kind: Kind, entries: Named, era: Era, nextCursor: string | nu
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']}');
 
-function hashEntries(entries: Named): string {
+function hashEntries(entries: Iterable<readonly [string, Entry]>): string {
   const hash = createHash('sha1');
   for (const [name, { item }] of entries) hash.update(hashOf({ name, item }));
   return hash.digest('base64');
+}
+
+/** The notes of the equipped toolset on a tool, shown where models look: at the end of its description. */
+function annotate(entry: Entry, { toolset }: Selection): Entry {
+  if (toolset === null || toolset.toolNotes.length === 0 || entry.kind !== 'tool') return entry;
+  const canonical = canonicalName(entry);
+  const notes = toolset.toolNotes
+    .filter(({ toolRef }) => toolRef.namespacedName === canonical)
+    .flatMap((one) => one.notes);
+  if (notes.length === 0) return entry;
+  const lines = notes.map(({ name, note }) => `- ${name}: ${note}`);
+  return {
+    ...entry,
+    item: withDescription(entry.item, [entry.item.description, '', 'Notes:', ...lines].join('\n').trim()),
+  };
+}
+
+function withDescription(item: Item, description: string): Item {
+  const text = toBytes(description);
+  const member = findMember(item.bytes, 'description');
+  const bytes =
+    member === null
+      ? Buffer.concat([item.bytes.subarray(0, -1), Buffer.from(',"description":'), text, Buffer.from('}')])
+      : splice(item.bytes, member, text);
+  const nameMember = findMember(bytes, 'name')!;
+  return { ...item, description, bytes, hash: hashBytes(bytes), nameSpan: nameMember };
+}
+
+/** The lists that clients are notified of. Resources and their templates change as one. */
+export type ListKind = 'tools' | 'resources' | 'prompts';
+
+export const LIST_KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts'];
+
+export function listOf(kind: Kind): ListKind {
+  if (kind === 'tool') return 'tools';
+  return kind === 'prompt' ? 'prompts' : 'resources';
+}
+
+/** Changes exactly when the list does. */
+export function fingerprint(view: View, kind: ListKind): string {
+  switch (kind) {
+    case 'tools':
+      return view.fingerprint('tool');
+    case 'prompts':
+      return view.fingerprint('prompt');
+    case 'resources':
+      return view.fingerprint('resource') + view.fingerprint('template');
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** A page of the list, or all of it if pages have no size. */
+export function pageOf(view: View, kind: Kind, era: Era, size: number | null, cursor: string | null): Buffer {
+  if (size === null && cursor === null) return view.list(kind, era);
+  const page = size === null ? null : view.page(kind, era, size, cursor);
+  if (page !== null) return page;
+  throw new GatewayError('params_invalid', 'The cursor is unknown: the list may have changed. List from the start.');
 }

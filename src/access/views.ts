@@ -1,42 +1,106 @@
-/** Views of one catalog, made once for all callers with the same permission and the same selection, in the same namespace, with the same task. */
+/** Builds the views of all callers. Callers that see the same share one view, and with it the printed lists. */
+import { BoundedMap } from '../base/bounded-map.ts';
+import { getOrMake, memo } from '../base/memo.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Owner } from '../catalog/entry.ts';
+import { hasNamespace, narrowToNamespace } from '../catalog/narrow.ts';
+import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
-import type { Permission } from './permission.ts';
-import { taskKey } from './planned.ts';
+import { narrowToTask, taskKey } from '../plans/narrow-to-task.ts';
+import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
-import type { View } from './view.ts';
+import { buildView, type View, type ViewControls } from './view.ts';
 
-const MOST = 500;
-
-export interface Views {
-  /**
-   * `namespace` is null for all of them, and there may be no `tasks`; `plain` leaves out Toolgate's own tools, which a namespace
-   * or a task does not have anyway.
-   */
-  of(
-    permission: Permission | null,
-    selection: Selection,
-    namespace: string | null,
-    tasks: readonly Task[],
-    plain?: boolean,
-  ): View;
-  /** Another catalog is in force, or other controls. */
-  forget(): void;
+/** What a gateway has at the moment. Each part is replaced now and then. */
+export interface ViewContext {
+  catalog(): Catalog;
+  config(): Config;
+  controls(): ViewControls;
+  /** What an agent may use now; null for everything. */
+  permissionOf(agent: string): Permission | null;
 }
 
-export function createViews(build: Views['of']): Views {
-  const made = new Map<string, View>();
+/** Where a caller looks from. */
+export interface Viewpoint {
+  /** Sources of its own; null for those that all callers share. */
+  readonly sources: { catalog(): Catalog } | null;
+  readonly namespace: string | null;
+  /** It sees what all of them need. */
+  readonly tasks: readonly Task[];
+}
+
+export interface ViewRequest extends Viewpoint {
+  readonly permission: Permission | null;
+  readonly selection: Selection;
+  /** Whether it has Toolgate's own tools. Inside a namespace or a task there are none in any case. */
+  readonly controls: boolean;
+}
+
+export interface Views {
+  of(request: ViewRequest): View;
+  /** Another catalog, configuration or set of controls is in force. */
+  forget(): void;
+  /** Whether a caller may know of the server: one of its items is visible from there. */
+  sees(from: Viewpoint, permission: Permission | null, server: Pick<Owner, 'key' | 'namespace'>): boolean;
+  /** All that a permission covers, in every task and selection. */
+  allowed(permission: Permission | null): Catalog;
+  /** Whether the agent may know that the namespace exists. */
+  knows(agent: string, namespace: string): boolean;
+}
+
+/** There is nothing to switch inside a namespace or a task. */
+const NO_CONTROLS: ViewControls = {
+  entries: () => [],
+  alias: () => undefined,
+  advice: () => 'It is not in the toolset that the address names.',
+};
+
+/** Clients make up tasks, and with them views. */
+const MOST = 500;
+
+export function createViews({ catalog, config, controls, permissionOf }: ViewContext): Views {
+  const newMemory = () => memo((_: Catalog) => new BoundedMap<string, View>(MOST));
+  let known = newMemory();
+
+  const catalogOf = ({ sources }: Viewpoint) => sources?.catalog() ?? catalog();
+
+  function narrowed(all: Catalog, permission: Permission | null, tasks: readonly Task[]): Catalog {
+    const { rules } = config().tasks;
+    return tasks.reduce((inside, task) => narrowToTask(inside, task, rules()), narrowToPermission(all, permission));
+  }
+
+  function build(all: Catalog, request: ViewRequest): View {
+    const { permission, selection, namespace, tasks } = request;
+    const visible = narrowed(all, permission, tasks);
+    const inside = namespace === null ? visible : narrowToNamespace(visible, namespace, config());
+    const own = request.controls && namespace === null && tasks.length === 0 ? controls() : NO_CONTROLS;
+    return buildView(inside, selection, own, permission);
+  }
+
   return {
-    of(permission, selection, namespace, tasks, plain = false) {
-      const chosen = permission === null ? selection.key : `${permission.key} ${selection.key}`;
-      const inside = namespace !== null ? `${namespace} ${chosen}` : plain ? `\n${chosen}` : chosen;
-      const key = tasks.length === 0 ? inside : `${tasks.map(taskKey).join(' ')} ${inside}`;
-      const known = made.get(key);
-      if (known !== undefined) return known;
-      if (made.size >= MOST) made.delete(made.keys().next().value!);
-      const view = build(permission, selection, namespace, tasks, plain);
-      made.set(key, view);
-      return view;
+    of(request) {
+      const all = catalogOf(request);
+      return getOrMake(known(all), keyOf(request), () => build(all, request));
     },
-    forget: () => made.clear(),
+    forget() {
+      known = newMemory();
+    },
+    sees(from, permission, { key, namespace }) {
+      if (from.namespace !== null && from.namespace !== namespace) return false;
+      if (permission === null && from.tasks.length === 0) return true;
+      return narrowed(catalogOf(from), permission, from.tasks).sources.has(key);
+    },
+    allowed: (permission) => narrowToPermission(catalog(), permission),
+    knows(agent, namespace) {
+      const permission = permissionOf(agent);
+      return permission === null || hasNamespace(narrowToPermission(catalog(), permission), namespace);
+    },
   };
+}
+
+/** None of the parts contains a line break. */
+function keyOf({ permission, selection, namespace, tasks, controls }: ViewRequest): string {
+  const inside = namespace === null ? '' : `in ${namespace}`;
+  const key = `${controls}\n${inside}\n${permission?.key ?? ''}\n${selection.key}`;
+  return tasks.length === 0 ? key : `${tasks.map(taskKey).join(' ')}\n${key}`;
 }

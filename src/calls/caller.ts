@@ -1,8 +1,7 @@
 /** Who lists and calls, as doors and the gateway know each other. */
 
-import type { ListKind } from '../access/lists.ts';
 import type { Toolset } from '../access/toolset.ts';
-import type { View } from '../access/view.ts';
+import type { ListKind, View } from '../access/view.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
 import type { Usage } from '../observe/metrics.ts';

@@ -1,9 +1,9 @@
 /** A caller as the gateway keeps it: who it is, what it has switched on, and what it was last told. */
 
-import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf } from '../access/lists.ts';
 import type { Permission } from '../access/permission.ts';
 import { type Base, fixedSelection, rebase, type Selection, startSelection } from '../access/selection.ts';
-import type { View } from '../access/view.ts';
+import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
+import type { ViewRequest } from '../access/views.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Task } from '../config/task.ts';
 import type { MetricsRegistry, Usage } from '../observe/metrics.ts';
@@ -30,14 +30,7 @@ export interface Home {
   readonly metrics: MetricsRegistry;
   /** What the policy lets the caller use now. */
   permissionOf(member: Member): Permission | null;
-  viewOf(
-    sources: SourceSet | null,
-    permission: Permission | null,
-    selection: Selection,
-    namespace: string | null,
-    tasks: readonly Task[],
-    plain: boolean,
-  ): View;
+  viewOf(request: ViewRequest): View;
   introduce(member: Member): string;
   freshen(member: Member, kind: Kind): void;
   /** Those that callers have for themselves. */
@@ -101,8 +94,9 @@ export class Member implements Caller {
     if (this.current === null || isStale) {
       const permission = this.home.permissionOf(this);
       this.freshUntil = permission?.freshUntil ?? Number.POSITIVE_INFINITY;
-      const isPlain = this.options.controls === false;
-      this.current = this.home.viewOf(this.sources, permission, this.chosen, this.namespace, this.tasks, isPlain);
+      const { sources, namespace, tasks, chosen: selection } = this;
+      const controls = this.options.controls !== false;
+      this.current = this.home.viewOf({ sources, namespace, tasks, permission, selection, controls });
     }
     return this.current;
   }

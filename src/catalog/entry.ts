@@ -1,4 +1,5 @@
 /** One thing a caller can see: an item under the name that the gateway gives it. */
+import { matchesPattern } from '../base/pattern.ts';
 import { definitionFor, NO_TRAITS } from '../protocol/definition.ts';
 import { splice, toBytes } from '../protocol/json.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -27,6 +28,22 @@ export function definitionOf({ name, item }: Pick<Entry, 'name' | 'item'>, era: 
 /** Equal for equal definitions under the same name: tells whether a list really changed. */
 export function hashOf({ name, item }: Pick<Entry, 'name' | 'item'>): string {
   return `${item.hash} ${JSON.stringify(name)}`;
+}
+
+/** `server.tool`: what a tool is called wherever servers are told apart, under whatever name it is exposed. */
+export function canonicalName({ sourceKey, item }: Entry): string {
+  return `${sourceKey}.${item.name}`;
+}
+
+/** The server that a canonical name begins with: the longest of these keys that fits, because keys may contain dots. */
+export function serverOf(reference: string, keys: readonly string[]): string | null {
+  const named = keys.filter((key) => reference.startsWith(`${key}.`));
+  return named.sort((a, b) => b.length - a.length)[0] ?? null;
+}
+
+/** Whether a pattern means this server, by its key or its namespace. */
+export function matchesServer(pattern: string, key: string, namespace: string): boolean {
+  return matchesPattern(pattern, key) || (namespace !== '' && matchesPattern(pattern, namespace));
 }
 
 export const BUILT_IN = 0;

@@ -1,6 +1,7 @@
 /** Tools by which a model, or the client around it, asks a person: for access to a tool, and whether to go on. */
+
 import { concerns } from '../access/confirm.ts';
-import { canonicalName, isMeant } from '../access/toolset.ts';
+import { isMeant } from '../access/toolset.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { matchesPattern } from '../base/pattern.ts';
@@ -9,7 +10,7 @@ import type { Grants } from '../calls/approvals/grants.ts';
 import type { Call } from '../calls/call.ts';
 import type { Member } from '../calls/member.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { builtInEntry, type Entry } from '../catalog/entry.ts';
+import { builtInEntry, canonicalName, type Entry } from '../catalog/entry.ts';
 import type { Control } from '../config/config.ts';
 import type { SecurityConfig } from '../config/security.ts';
 import { toBytes } from '../protocol/json.ts';

@@ -1,10 +1,11 @@
 /** What the tools for toolsets do. Each checks everything first; a mistake throws, and nothing is changed. */
+
 import { createHash } from 'node:crypto';
 import { equip } from '../access/selection.ts';
-import { canonicalName, isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
+import { isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
-import type { Entry } from '../catalog/entry.ts';
+import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
   invalid,

@@ -1,7 +1,8 @@
 /** What of a toolset is there at the moment, what is not, and why. */
-import { canonicalName, isMeant, serverOf, type Toolset } from '../access/toolset.ts';
+
+import { isMeant, type Toolset } from '../access/toolset.ts';
 import { similarNames } from '../base/similar.ts';
-import { definitionOf, type Entry } from '../catalog/entry.ts';
+import { canonicalName, definitionOf, type Entry, serverOf } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
 
 export interface ToolsetReport {

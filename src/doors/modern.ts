@@ -3,7 +3,7 @@
  * the agent's selection, what is under way, and who listens for changes.
  */
 
-import type { ListKind } from '../access/lists.ts';
+import type { ListKind } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
 import { asFirst } from '../calls/parked.ts';

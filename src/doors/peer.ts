@@ -3,7 +3,7 @@
  * The door hands in messages and an exchange for each; the peer answers through it.
  */
 
-import type { ListKind } from '../access/lists.ts';
+import type { ListKind } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';

@@ -1,12 +1,11 @@
 /** The gateway: the one mutable root. Holds configuration, servers, catalog and callers, and replaces each whole.
  * Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed. */
 
-import { agentLimits } from '../access/agent-limits.ts';
 import { isHidden } from '../access/find.ts';
 import { hasTimes, type Permission, permissionAt } from '../access/permission.ts';
-import { isBarred, rulesFor } from '../access/policy.ts';
+import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { basePatterns } from '../access/selection.ts';
-import { createSight } from '../access/sight.ts';
+import { createViews } from '../access/views.ts';
 import { createEvents } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
 import { createApproving } from '../calls/approvals/approving.ts';
@@ -62,7 +61,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   let controls = createControls(config.controls, host?.control);
   let catalog: Catalog = EMPTY_CATALOG;
   let namespaces: ReadonlySet<string> = new Set();
-  const { views, sees, knows, allowed } = createSight({
+  const views = createViews({
     catalog: () => catalog,
     config: () => config,
     controls: () => controls,
@@ -100,7 +99,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const sets = host === null ? null : createSourceSets(context, { naming: host.naming, builtIn: () => controls.names });
   const idOf = (source: Source) => fleet.idOf(source) ?? sets?.idOf(source);
   const macros = createMacroPlace(() => config.macros, {
-    allowed: (by) => allowed(by.view().permission),
+    allowed: (by) => views.allowed(by.view().permission),
     call: (by, entry, args, id, sink) => routing.step(by as Member, entry, args, id, sink),
   });
   const serverOf = (id: number) => (id < MACROS_ID ? sets?.find(id) : fleet.find(id));
@@ -133,7 +132,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       catalog: () => catalog,
       isGrantable: (agent, entry) => config.policy !== null && !isBarred(rulesFor(config.policy, agent), entry),
     },
-    servers: (member) => statuses().filter((status) => sees(member, status)),
+    servers: (member) => statuses().filter((status) => views.sees(member, member.view().permission, status)),
   });
 
   const routing = createRouting({
@@ -192,7 +191,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     viewOf: views.of,
     introduce(member) {
       const all = member.sources === null ? fleet.contributions() : sets!.contributions(member.sources.ids);
-      const seen = all.filter((one) => sees(member, one));
+      const seen = all.filter((one) => views.sees(member, member.view().permission, one));
       const said = introduce(seen, member.sources === null ? config : host!.naming, member.namespace);
       return host === null || host.instructions === '' ? said : `${host.instructions}\n\n${said}`.trimEnd();
     },
@@ -318,7 +317,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     },
     identity: host?.identity ?? IDENTITY,
     sets,
-    knows: (agent, namespace) => namespaces.has(namespace) && knows(agent, namespace),
+    knows: (agent, namespace) => namespaces.has(namespace) && views.knows(agent, namespace),
     parked,
     tasks,
     approvals,

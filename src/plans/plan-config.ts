@@ -3,10 +3,9 @@
  * tools. What the policies of the whole one say is kept, so nobody may use more than before.
  */
 
-import { isServer } from '../access/policy.ts';
-import { serverOf } from '../access/toolset.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
+import { matchesServer, serverOf } from '../catalog/entry.ts';
 import type { Config } from '../config/config.ts';
 import { isMap } from '../config/fields.ts';
 import { MACROS } from '../config/macros.ts';
@@ -125,7 +124,7 @@ function isExposed(config: Config, tool: PlannedTool): boolean {
 /** Whether a list has the tool; null where there is none about its server. */
 function listed(lists: ServerLists, config: Config, { server, tool, entry }: PlannedTool): boolean | null {
   const namespace = config.servers.find(({ key }) => key === server)?.namespace ?? server;
-  const names = Object.entries(lists).filter(([pattern]) => isServer(pattern, server, namespace));
+  const names = Object.entries(lists).filter(([pattern]) => matchesServer(pattern, server, namespace));
   if (names.length === 0) return null;
   const isMeant = (name: string) => matchesPattern(name, tool) || (entry !== null && isOfCategory(name, entry));
   return names.some(([, listed]) => listed.some(isMeant));

@@ -3,14 +3,12 @@
  * profile, and every rule that fits adds to it.
  */
 
-import { isServer } from '../access/policy.ts';
 import { GatewayError } from '../base/errors.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
-import type { Entry } from '../catalog/entry.ts';
-import { BUILT_IN } from '../catalog/entry.ts';
+import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
 import type { ServerLists } from '../config/policy.ts';
 import type { Task } from '../config/task.ts';
 import type { TaskProfile, TaskRule, TaskRules } from '../config/task-rules.ts';
@@ -158,7 +156,7 @@ function known(grants: readonly Grant[], { claims }: Catalog): PlannedTool[] {
 function lists(tools: ServerLists, entry: Entry): boolean {
   return Object.entries(tools).some(
     ([server, names]) =>
-      isServer(server, entry.sourceKey, entry.namespace) &&
+      matchesServer(server, entry.sourceKey, entry.namespace) &&
       names.some((name) => matchesPattern(name, entry.item.name) || isOfCategory(name, entry)),
   );
 }
@@ -172,7 +170,7 @@ function unchecked(grants: readonly Grant[], { claims }: Catalog, servers: reado
       const found = new Map<string, string[]>();
       for (const { tools, reason } of grants)
         for (const [server, names] of Object.entries(tools)) {
-          if (!isServer(server, key, namespace)) continue;
+          if (!matchesServer(server, key, namespace)) continue;
           for (const name of names.filter((one) => !isPattern(one) && !isCategory(one)))
             found.set(name, [...new Set([...(found.get(name) ?? []), reason])]);
         }
@@ -186,10 +184,10 @@ function missing(grants: readonly Grant[], { claims }: Catalog, servers: readonl
   for (const { tools, reason, isShipped } of grants) {
     if (isShipped) continue;
     for (const [server, names] of Object.entries(tools)) {
-      const meant = servers.filter(({ key, namespace }) => isServer(server, key, namespace));
+      const meant = servers.filter(({ key, namespace }) => matchesServer(server, key, namespace));
       if (meant.length === 0 || meant.some(({ present }) => !present)) continue;
       const own = entries
-        .filter(({ sourceKey, namespace }) => isServer(server, sourceKey, namespace))
+        .filter(({ sourceKey, namespace }) => matchesServer(server, sourceKey, namespace))
         .map(({ item }) => item.name);
       for (const name of names)
         if (!isCategory(name) && !own.some((one) => matchesPattern(name, one)))

@@ -1,9 +1,8 @@
 /** A macro at work: one step after the other, each a call of the same caller, until one fails or all are done. */
 
-import { canonicalName } from '../../access/toolset.ts';
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
-import type { Entry } from '../../catalog/entry.ts';
+import { canonicalName, type Entry } from '../../catalog/entry.ts';
 import { fill, follow, type Reference, referencesIn, type Template } from '../../config/macro-values.ts';
 import type { MacroConfig, MacroStep } from '../../config/macros.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';

@@ -1,6 +1,6 @@
 /** Who comes without a session: known again by who it is, and by the toolset, namespace or task that its address names. */
-import { taskKey } from '../../access/planned.ts';
 import type { Toolset } from '../../access/toolset.ts';
+import { taskKey } from '../../plans/narrow-to-task.ts';
 import type { Visitor } from './auth/visitor.ts';
 
 /** Something that is kept for such a visitor. */

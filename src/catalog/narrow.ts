@@ -1,0 +1,90 @@
+/** A smaller catalog made from another. What was left out is as if it did not exist, for listing and for calling. */
+import { BoundedMap } from '../base/bounded-map.ts';
+import { getOrMake, memo } from '../base/memo.ts';
+import type { Catalog } from './catalog.ts';
+import type { Entry } from './entry.ts';
+import { KINDS, type Kind } from './item.ts';
+import { exposedName, type Naming } from './names.ts';
+
+export interface Narrowing {
+  keep(entry: Entry): boolean;
+  /**
+   * What an entry is called in the new catalog. Such a catalog has no names of Toolgate's own, and no names with a server in
+   * front, which are made of exposed names.
+   */
+  rename?(entry: Entry, isTaken: (name: string) => boolean): string;
+  /** See `Catalog.isClosed`; as in the given catalog if it is left out. */
+  readonly isClosed?: Catalog['isClosed'];
+}
+
+/** Entries themselves stay the same, so policies, limits, metrics and the audit do not notice. */
+export function narrow(catalog: Catalog, { keep, rename, isClosed = catalog.isClosed }: Narrowing): Catalog {
+  const entries = {} as Record<Kind, ReadonlyMap<string, Entry>>;
+  const claims = {} as Record<Kind, ReadonlyMap<string, Entry | null>>;
+  const sources = new Set<string>();
+  const names = new Map<Entry, string>();
+  for (const kind of KINDS) {
+    const claimed = new Map<string, Entry | null>();
+    const present = new Map<string, Entry>();
+    for (const [before, entry] of catalog.claims[kind]) {
+      if (entry === null) {
+        if (rename === undefined) claimed.set(before, null);
+        continue;
+      }
+      if (!keep(entry)) continue;
+      const name = rename?.(entry, (one) => claimed.has(one)) ?? before;
+      claimed.set(name, entry);
+      if (catalog.entries[kind].has(before)) present.set(name, entry);
+      if (rename === undefined) sources.add(entry.sourceKey).add(entry.namespace);
+      else names.set(entry, name);
+    }
+    claims[kind] = claimed;
+    entries[kind] = present;
+  }
+  sources.delete('');
+  return Object.freeze({
+    ...catalog,
+    entries: Object.freeze(entries),
+    claims: Object.freeze(claims),
+    sources,
+    isClosed,
+    nameOf: rename === undefined ? catalog.nameOf : (entry: Entry) => names.get(entry),
+  });
+}
+
+const MOST = 200;
+
+/**
+ * Narrowed catalogs by the catalog that they were made from, the rules they were narrowed by, and a key. Callers that see
+ * the same share one catalog, and with it the views, lists and indexes made from it.
+ */
+export function rememberNarrowed<Rules extends object>(): (
+  catalog: Catalog,
+  rules: Rules,
+  key: string,
+  make: () => Catalog,
+) => Catalog {
+  const known = memo((_: Catalog) => memo((__: Rules) => new BoundedMap<string, Catalog>(MOST)));
+  return (catalog, rules, key, make) => getOrMake(known(catalog)(rules), key, make);
+}
+
+const namespaces = rememberNarrowed<Naming>();
+
+/** The catalog as seen from inside one namespace: only its entries, without the prefix. */
+export function narrowToNamespace(catalog: Catalog, namespace: string, naming: Naming): Catalog {
+  return namespaces(catalog, naming, namespace, () =>
+    narrow(catalog, {
+      keep: (entry) => entry.namespace === namespace,
+      rename(entry, isTaken) {
+        const bare = exposedName(entry.kind, '', entry.item.name, naming);
+        // Two servers of one namespace may use the same name. The first keeps it.
+        return isTaken(bare) ? entry.name : bare;
+      },
+    }),
+  );
+}
+
+/** Whether anything is in the namespace, even if its servers are away. */
+export function hasNamespace({ claims }: Catalog, namespace: string): boolean {
+  return KINDS.some((kind) => [...claims[kind].values()].some((entry) => entry?.namespace === namespace));
+}
