@@ -73,7 +73,7 @@ export {
   type ToolDefinition,
   type ToolLog,
   type ToolResult,
-} from './workers/define-tool.ts';
+} from './tools/define-tool.ts';
 
 // Toolsets in your own server
 

@@ -1,8 +1,8 @@
 /** Endpoints that a program has beside MCP: what comes in and what goes out is checked by its schemas. */
 import { randomUUID } from 'node:crypto';
-import type { StandardIssue, StandardSchema } from '../workers/define-tool.ts';
-import { type Check, jsonSchemaCheck } from '../workers/host/json-schema.ts';
-import { isZod3, validateZod3 } from '../workers/host/zod3.ts';
+import type { StandardIssue, StandardSchema } from '../tools/define-tool.ts';
+import { type Check, jsonSchemaCheck } from '../tools/json-schema-check.ts';
+import { isZod3, validateZod3 } from '../tools/zod3.ts';
 import { wrongOptions } from './errors.ts';
 import type { MaybePromise } from './types.ts';
 

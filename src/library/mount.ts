@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Gateway } from '../gateway/types.ts';
-import type { Json } from '../workers/host/schema.ts';
+import type { Json } from '../tools/schema.ts';
 import { wrongOptions } from './errors.ts';
 import { combine, type MountedConnection } from './mounted-connection.ts';
 

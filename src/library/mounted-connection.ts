@@ -14,7 +14,7 @@ import { idText, type Message } from '../protocol/message.ts';
 import { PROTOCOL_VERSION } from '../protocol/meta.ts';
 import { join } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { isObject, type Json } from '../workers/host/schema.ts';
+import { isObject, type Json } from '../tools/schema.ts';
 
 /** The server, and the client behind its transport. */
 export interface SdkEnds {

@@ -1,11 +1,11 @@
 /** Tools that a program gives as objects, made ready to be called. */
-import { textOf } from '../workers/host/fault.ts';
-import { isObject, type Json } from '../workers/host/schema.ts';
-import { nameOf, readTool, type Tool } from '../workers/host/tool.ts';
+import { textOf } from '../tools/fault.ts';
+import { isObject, type Json } from '../tools/schema.ts';
+import { nameOf, readTool, type RunnableTool } from '../tools/read-tool.ts';
 
 /** All of them, or an error that says what is wrong with which. */
-export async function readTools(given: readonly unknown[]): Promise<Tool[]> {
-  const tools: Tool[] = [];
+export async function readTools(given: readonly unknown[]): Promise<RunnableTool[]> {
+  const tools: RunnableTool[] = [];
   for (const [index, one] of given.entries()) {
     if (!isObject(one)) throw new Error(`its tool ${index + 1} is no object`);
     const name = nameOf(one, '');
@@ -15,7 +15,7 @@ export async function readTools(given: readonly unknown[]): Promise<Tool[]> {
   return tools;
 }
 
-async function readOne(given: Json, name: string): Promise<Tool> {
+async function readOne(given: Json, name: string): Promise<RunnableTool> {
   try {
     return await readTool(given, name, '');
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import { IDENTITY } from '../base/version.ts';
 import type { ServerIdentity } from '../gateway/types.ts';
-import { isObject, type Json } from '../workers/host/schema.ts';
+import { isObject, type Json } from '../tools/schema.ts';
 
 /** Who a server says it is. */
 export interface ServerInfo extends ServerIdentity {

@@ -2,7 +2,7 @@
 import type { Config, ServerConfig } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
 import { scanFolders } from '../gateway/folders.ts';
-import { isObject } from '../workers/host/schema.ts';
+import { isObject } from '../tools/schema.ts';
 import type { ToolSource } from './types.ts';
 
 /** A server as a configuration of Toolgate has it: a program or an address, and what else may stand beside. */

@@ -1,5 +1,5 @@
 /** What a program says of its toolsets, and of whom they are for. */
-import type { McpToolDefinition, ToolDefinition } from '../workers/define-tool.ts';
+import type { McpToolDefinition, ToolDefinition } from '../tools/define-tool.ts';
 
 /** A tool of a toolset: with `execute`, or with `handler`. */
 // biome-ignore lint/suspicious/noExplicitAny: any of them

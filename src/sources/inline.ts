@@ -10,10 +10,10 @@ import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
 import { wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
-import { fault } from '../workers/host/fault.ts';
-import { type Line, Running } from '../workers/host/running.ts';
-import { isObject, type Json } from '../workers/host/schema.ts';
-import type { Tool } from '../workers/host/tool.ts';
+import { fault } from '../tools/fault.ts';
+import { type RunSink, ToolRun } from '../tools/tool-run.ts';
+import { isObject, type Json } from '../tools/schema.ts';
+import type { RunnableTool } from '../tools/read-tool.ts';
 import { NO_TASKS } from './handshake.ts';
 import { createPending, failing, type Pending } from './pending.ts';
 import type { Source } from './source.ts';
@@ -55,7 +55,7 @@ export function inlineConfig(key: string, namespace: string, description: string
 export function createInlineSource(
   key: string,
   namespace: string,
-  tools: readonly Tool[],
+  tools: readonly RunnableTool[],
   context: InlineContext,
 ): Source {
   const { events, redact } = context;
@@ -73,7 +73,7 @@ export function createInlineSource(
       refused: () => null,
     }));
 
-  const line: Line = {
+  const line: RunSink = {
     namespace,
     folder: process.cwd(),
     get maxLine() {
@@ -109,7 +109,7 @@ export function createInlineSource(
         errorResult(fault('invalid_arguments', 'The arguments of a tool are a JSON object.')),
       );
     else {
-      const running = new Running(line, entry.id, tool, request.token !== null, tool.timeoutMs, request.agent ?? null);
+      const running = new ToolRun(line, entry.id, tool, request.token !== null, tool.timeoutMs, request.agent ?? null);
       entry.carrier = running;
       void running.execute(given);
     }

@@ -8,7 +8,7 @@ import type { Naming } from '../catalog/names.ts';
 import type { ServerConfig } from '../config/config.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
-import type { Tool } from '../workers/host/tool.ts';
+import type { RunnableTool } from '../tools/read-tool.ts';
 import { type ServerStatus, serverStatus } from './fleet.ts';
 import { createInlineSource } from './inline.ts';
 import { RegressionGuard } from './regression-guard.ts';
@@ -35,7 +35,7 @@ export interface Place {
 
 export interface SourceSets {
   /** Starts a server, or takes functions, that nobody sees yet; gives its id. */
-  open(config: ServerConfig, tools?: readonly Tool[]): number;
+  open(config: ServerConfig, tools?: readonly RunnableTool[]): number;
   /** Nobody has it any more: it finishes its calls and ends. */
   release(id: number): void;
   find(id: number): Place | undefined;

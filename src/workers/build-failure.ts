@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../base/errors.ts';
 import { shown } from './build-plugin.ts';
-import type { BuildFailure } from './manifest.ts';
+import type { BuildFailure } from '../tools/build-manifest.ts';
 
 interface BundlerError {
   readonly message: string;

@@ -8,7 +8,7 @@ import { isAbsolute, join, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Plugin } from 'rolldown';
 import { replaceImportMeta } from './import-meta.ts';
-import type { BuildFailure } from './manifest.ts';
+import type { BuildFailure } from '../tools/build-manifest.ts';
 import { ownFile } from './own-files.ts';
 
 /** What every tool file may import without installing it. */

@@ -11,7 +11,7 @@ import { replaceFile } from '../base/files.ts';
 import { buildFailures } from './build-failure.ts';
 import { type BuildPlaces, isBelow, toolPlugin } from './build-plugin.ts';
 import { EnvironmentError } from './environment.ts';
-import { type BuildFailure, type BuildManifest, MANIFEST } from './manifest.ts';
+import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
 import { pruneFolders } from './prune.ts';
 import { toolLanguage } from './tool-files.ts';
 

@@ -2,14 +2,14 @@
  * Whatever a tool gives as its schema, as JSON Schema to list and as a check of values. By shape, never by class: a tool's
  * zod is another copy than ours.
  */
-import type { StandardIssue, StandardSchema } from '../define-tool.ts';
+import type { StandardIssue, StandardSchema } from './define-tool.ts';
 import { textOf } from './fault.ts';
-import { type Check, jsonSchemaCheck } from './json-schema.ts';
-import { isZod3, validateZod3, type Zod3, zod3Json } from './zod3.ts';
+import { type Check, jsonSchemaCheck } from './json-schema-check.ts';
+import { isZod3, validateZod3, type Zod3Schema, zod3Json } from './zod3.ts';
 
 export type Json = Record<string, unknown>;
 
-export interface Schema {
+export interface CheckedSchema {
   readonly json: Json;
   readonly check: Check;
 }
@@ -17,22 +17,22 @@ export interface Schema {
 type Direction = 'input' | 'output';
 
 /** Throws an error that says what is wrong with the schema. */
-export async function readSchema(given: unknown, direction: Direction): Promise<Schema> {
+export async function readSchema(given: unknown, direction: Direction): Promise<CheckedSchema> {
   // The AI SDK takes a function that gives the schema.
   if (typeof given === 'function' && !('~standard' in given)) return readSchema(await given(), direction);
   if (typeof given === 'function' || isObject(given)) {
     if (isZod3(given)) return { json: zod3Json(given), check: (value) => validateZod3(given, value) };
     if ('~standard' in given) return readStandard(given as unknown as StandardSchema, direction);
     // What `jsonSchema()` of the AI SDK gives.
-    if ('jsonSchema' in given) return readWrapped(given as unknown as Wrapped);
-    if (looksLikeShape(given as Json)) return readShape(given as Shape, direction);
+    if ('jsonSchema' in given) return readWrapped(given as unknown as WrappedSchema);
+    if (looksLikeShape(given as Json)) return readShape(given as SchemaShape, direction);
     const json = given as Json;
     return { json, check: await jsonSchemaCheck(json) };
   }
   throw new Error('is neither a schema (zod, arktype, valibot, …) nor a JSON Schema object');
 }
 
-async function readStandard(schema: StandardSchema, direction: Direction): Promise<Schema> {
+async function readStandard(schema: StandardSchema, direction: Direction): Promise<CheckedSchema> {
   const standard = schema['~standard'];
   return { json: await standardJson(schema, direction), check: (value) => standard.validate(value) };
 }
@@ -46,7 +46,7 @@ async function standardJson(schema: StandardSchema, direction: Direction): Promi
       return standard.jsonSchema[direction]({ target: 'draft-2020-12' });
     // Older zod 4, and zod/mini.
     if ('_zod' in schema) {
-      const { toJSONSchema } = await import('../provided/zod.ts');
+      const { toJSONSchema } = await import('../../host/provided/zod.ts');
       return toJSONSchema(schema as never, { io: direction }) as Json;
     }
   } catch (error) {
@@ -58,10 +58,10 @@ async function standardJson(schema: StandardSchema, direction: Direction): Promi
   throw new Error(`is of ${JSON.stringify(vendor)}, which gives no JSON Schema; use one that does, or JSON Schema`);
 }
 
-type Shape = Readonly<Record<string, StandardSchema | Zod3>>;
+type SchemaShape = Readonly<Record<string, StandardSchema | Zod3Schema>>;
 
 /** What stands between the braces of `z.object({ … })`: a schema for each argument. */
-async function readShape(shape: Shape, direction: Direction): Promise<Schema> {
+async function readShape(shape: SchemaShape, direction: Direction): Promise<CheckedSchema> {
   const parts = await Promise.all(
     Object.entries(shape).map(async ([key, given]) => {
       const schema = await readSchema(given, direction);
@@ -89,12 +89,12 @@ async function readShape(shape: Shape, direction: Direction): Promise<Schema> {
   };
 }
 
-interface Wrapped {
+interface WrappedSchema {
   readonly jsonSchema: unknown;
   readonly validate?: (value: unknown) => unknown;
 }
 
-async function readWrapped(given: Wrapped): Promise<Schema> {
+async function readWrapped(given: WrappedSchema): Promise<CheckedSchema> {
   const json = (await given.jsonSchema) as Json;
   if (!isObject(json)) throw new Error('has no JSON Schema in it');
   const { validate } = given;

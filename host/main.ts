@@ -7,10 +7,10 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { type BuildManifest, MANIFEST } from '../manifest.ts';
-import { textOf } from './fault.ts';
+import { type BuildManifest, MANIFEST } from '../src/tools/build-manifest.ts';
+import { textOf } from '../src/tools/fault.ts';
 import { loadTools } from './load.ts';
-import { failCurrent } from './running.ts';
+import { failCurrent } from '../src/tools/tool-run.ts';
 import { type Serving, serve } from './serve.ts';
 
 const MAX_LINE = 64 * 1024 * 1024;

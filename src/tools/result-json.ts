@@ -1,7 +1,7 @@
 /** What a tool returned, as the JSON of a result. Printed once and by hand: a large object is not walked twice. */
-import { isObject, issuesText, type Json, type Schema } from './schema.ts';
+import { isObject, issuesText, type Json, type CheckedSchema } from './schema.ts';
 
-export interface OutputShape extends Schema {
+export interface OutputShape extends CheckedSchema {
   /** Not an object: it stands in a member of one. */
   readonly isWrapped: boolean;
 }
@@ -24,7 +24,7 @@ export function resultJson(value: unknown, output: OutputShape | null): string |
   return checked instanceof Promise ? checked.then((done) => fitting(done, output)) : fitting(checked, output);
 }
 
-function fitting(checked: Awaited<ReturnType<Schema['check']>>, { isWrapped }: OutputShape): string {
+function fitting(checked: Awaited<ReturnType<CheckedSchema['check']>>, { isWrapped }: OutputShape): string {
   if (checked.issues !== undefined)
     throw new TypeError(`The result does not fit the tool's outputSchema: ${issuesText(checked.issues)}`);
   const { value } = checked;

@@ -3,7 +3,7 @@
 type Json = Record<string, unknown>;
 
 /** A schema of zod 3, by its shape. */
-export interface Zod3 {
+export interface Zod3Schema {
   readonly _def: Definition;
   readonly description?: string;
   safeParse(value: unknown): Parsed;
@@ -18,13 +18,13 @@ interface Parsed {
 
 type Definition = Readonly<Record<string, unknown>> & { readonly typeName: string };
 
-export function isZod3(given: object): given is Zod3 {
-  const { _def, safeParse } = given as Partial<Zod3>;
+export function isZod3(given: object): given is Zod3Schema {
+  const { _def, safeParse } = given as Partial<Zod3Schema>;
   return typeof safeParse === 'function' && typeof _def?.typeName === 'string' && _def.typeName.startsWith('Zod');
 }
 
 /** What a Standard Schema of it would say; older ones of zod 3 are none. */
-export function validateZod3(schema: Zod3, value: unknown) {
+export function validateZod3(schema: Zod3Schema, value: unknown) {
   try {
     return verdict(schema.safeParse(value));
   } catch {
@@ -37,12 +37,12 @@ function verdict({ success, data, error }: Parsed) {
   return success ? { value: data } : { issues: error?.issues ?? [{ message: 'is not valid' }] };
 }
 
-export function zod3Json(schema: Zod3): Json {
+export function zod3Json(schema: Zod3Schema): Json {
   const json = read(schema._def);
   return schema.description === undefined ? json : { ...json, description: schema.description };
 }
 
-const inner = (schema: unknown): Json => zod3Json(schema as Zod3);
+const inner = (schema: unknown): Json => zod3Json(schema as Zod3Schema);
 
 function read(def: Definition): Json {
   switch (def.typeName) {
@@ -152,9 +152,9 @@ function readArray(def: Definition): Json {
 }
 
 function readObject(def: Definition): Json {
-  const shape = (def.shape as () => Readonly<Record<string, Zod3>>)();
+  const shape = (def.shape as () => Readonly<Record<string, Zod3Schema>>)();
   const required = Object.keys(shape).filter((key) => !isOptional(shape[key]!._def));
-  const rest = def.catchall as Zod3 | undefined;
+  const rest = def.catchall as Zod3Schema | undefined;
   const isOpen =
     rest === undefined || rest._def.typeName === 'ZodNever' ? def.unknownKeys !== 'strict' : zod3Json(rest);
   return {
@@ -169,7 +169,7 @@ const WRAPPERS: Readonly<Record<string, string>> = { ZodEffects: 'schema', ZodBr
 
 function isOptional(def: Definition): boolean {
   if (['ZodOptional', 'ZodDefault', 'ZodCatch', 'ZodAny', 'ZodUnknown'].includes(def.typeName)) return true;
-  const wrapped = def[WRAPPERS[def.typeName] ?? 'innerType'] as Zod3 | undefined;
+  const wrapped = def[WRAPPERS[def.typeName] ?? 'innerType'] as Zod3Schema | undefined;
   return wrapped !== undefined && def.typeName !== 'ZodArray' && isOptional(wrapped._def);
 }
 

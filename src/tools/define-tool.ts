@@ -1,7 +1,10 @@
-/** What a TypeScript tool file exports. Any object of this shape is a tool; `defineTool` only adds the types. */
-import type { Zod3 } from './host/zod3.ts';
+/** The types for authors of TypeScript tools. Any object of the right shape is a tool; `defineTool` only adds types. */
+import type { LogLevel } from '../protocol/levels.ts';
+import type { Zod3Schema } from './zod3.ts';
 
-/** A schema of zod, arktype, valibot or any other library that follows https://standardschema.dev. */
+export type { LogLevel };
+
+/** A schema from zod, arktype, valibot or any other library that follows https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1;
@@ -20,24 +23,24 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** A plain JSON Schema, draft 2020-12 unless it says otherwise. */
+/** A plain JSON Schema: draft 2020-12 unless `$schema` names another. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 type AnySchema = StandardSchema | JsonSchema;
 
-/** What a tool gets of its arguments: parsed by a Standard Schema, checked by a JSON Schema. */
+/** The arguments a tool receives: the output of a Standard Schema, or any object for a plain JSON Schema. */
 export type ToolInput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly output: infer Output }
     ? Output
     : unknown
   : Record<string, unknown>;
 
-/** What a tool may return: what its output schema takes, or a finished result of MCP. */
+/** What a tool may return: a value that its output schema accepts, or a complete MCP result. */
 export type ToolOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
   ? (NonNullable<Types> extends { readonly input: infer Input } ? Input : unknown) | ToolResult
   : unknown;
 
-/** A result in the form of the protocol, for a tool that wants to say more than one value. */
+/** A result as MCP defines it, for a tool that returns more than one value. */
 export interface ToolResult {
   readonly content: readonly { readonly type: string; readonly [key: string]: unknown }[];
   readonly structuredContent?: Readonly<Record<string, unknown>>;
@@ -45,10 +48,7 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** How much a log message matters. */
-export type LogLevel = 'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency';
-
-/** Log messages go to the client that called. */
+/** Sends log messages to the client that made the call. */
 export interface ToolLog {
   (level: LogLevel, data: unknown): void;
   debug(data: unknown, more?: unknown): void;
@@ -59,22 +59,22 @@ export interface ToolLog {
   error(data: unknown, more?: unknown): void;
 }
 
-/** What a tool is told beside its arguments. */
+/** What a tool receives in addition to its arguments. */
 export interface ToolContext {
-  /** Aborted when the call is cancelled or has taken too long. */
+  /** Aborted when the call is cancelled or times out. */
   readonly signal: AbortSignal;
   readonly log: ToolLog;
   progress(progress: number, total?: number, message?: string): void;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly requestId: string;
   readonly namespace: string;
-  /** Who calls. Known where the tool runs inside of a program, with `createMcpServer`; a worker is not told. */
+  /** The id of the client. Known only to tools that run inside a program, with `createMcpServer`; workers do not receive it. */
   readonly clientId?: string | undefined;
 }
 
-/** A tool. Any object of this shape is one; `defineTool` only adds the types. */
+/** A tool. Any object of this shape is one; `defineTool` only adds types. */
 export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output extends AnySchema = JsonSchema> {
-  /** The name of the export where it is left out; of the file for a default export. */
+  /** Default: the name of the export; for a default export, the name of the file. */
   readonly name?: string;
   readonly title?: string;
   readonly description: string;
@@ -92,15 +92,15 @@ export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output ext
   execute(input: ToolInput<Input>, context: ToolContext): ToolOutput<Output> | Promise<ToolOutput<Output>>;
 }
 
-/** What stands between the braces of `z.object({ … })`. */
-export type ToolShape = { readonly [argument: string]: StandardSchema | Zod3 };
+/** What goes between the braces of `z.object({ … })`: a schema for each argument. */
+export type ToolShape = { readonly [argument: string]: StandardSchema | Zod3Schema };
 
-/** What a handler gets of its arguments. */
+/** The arguments a handler receives. */
 export type HandlerInput<Schema> = [Schema] extends [ToolShape]
   ? { [Key in keyof Schema]: ToolInput<Schema[Key]> }
   : ToolInput<Schema>;
 
-/** A tool whose function is called `handler`. */
+/** A tool whose function is called `handler` instead of `execute`. */
 export interface McpToolDefinition<
   // biome-ignore lint/suspicious/noExplicitAny: any schema, and then any arguments
   Schema = any,
@@ -108,7 +108,7 @@ export interface McpToolDefinition<
   readonly name: string;
   readonly title?: string;
   readonly description: string;
-  /** JSON Schema, a Standard Schema (zod, arktype, valibot, …), or a shape of such schemas. */
+  /** A JSON Schema, a Standard Schema (zod, arktype, valibot, …), or a shape: a schema for each argument. */
   readonly inputSchema?: Schema;
   readonly outputSchema?: StandardSchema | JsonSchema;
   readonly annotations?: ToolDefinition['annotations'];
@@ -118,7 +118,7 @@ export interface McpToolDefinition<
 }
 
 /**
- * The same object, with types: arguments are inferred from the schema.
+ * Returns the tool unchanged. Its types are inferred: the arguments from the input schema.
  *
  * @example
  * export const add = defineTool({
@@ -130,7 +130,7 @@ export interface McpToolDefinition<
 export function defineTool<const Input extends AnySchema, const Output extends AnySchema = JsonSchema>(
   tool: ToolDefinition<Input, Output>,
 ): ToolDefinition<Input, Output>;
-/** The same for one whose function is called `handler`. */
+/** The same for a tool whose function is called `handler`. */
 export function defineTool<const Schema>(tool: McpToolDefinition<Schema>): McpToolDefinition<Schema>;
 export function defineTool<Tool>(tool: Tool): Tool {
   return tool;

@@ -1,15 +1,15 @@
 /** A tool, from whatever object it is: our own shape, and by shape those of the AI SDK, Mastra, FastMCP and Toolception. */
 import { textOf } from './fault.ts';
-import type { OutputShape } from './result.ts';
-import { isObject, isObjectSchema, type Json, objectSchema, readSchema, type Schema, wrappedSchema } from './schema.ts';
+import type { OutputShape } from './result-json.ts';
+import { isObject, isObjectSchema, type Json, objectSchema, readSchema, type CheckedSchema, wrappedSchema } from './schema.ts';
 
-export interface Tool {
+export interface RunnableTool {
   readonly name: string;
   /** Where it stands; empty for one that is given in code. */
   readonly file: string;
   /** As it is listed. */
   readonly definition: Json;
-  readonly input: Schema | null;
+  readonly input: CheckedSchema | null;
   readonly output: OutputShape | null;
   /** 0 for no limit of its own. */
   readonly timeoutMs: number;
@@ -36,7 +36,7 @@ export function nameOf(given: Json, exported: string): string {
 }
 
 /** Throws an error that says what is wrong with it. */
-export async function readTool(given: Json, name: string, file: string): Promise<Tool> {
+export async function readTool(given: Json, name: string, file: string): Promise<RunnableTool> {
   if (!NAME.test(name))
     throw new Error(
       'is no name for a tool: letters, digits, "_", "-" and "." make one, 128 at most. Give the tool a `name`.',
@@ -68,13 +68,13 @@ export async function readTool(given: Json, name: string, file: string): Promise
 }
 
 /** Some call it their handler. */
-function selfOf(given: Json): Tool['self'] {
-  if (typeof given.execute === 'function') return given as unknown as Tool['self'];
+function selfOf(given: Json): RunnableTool['self'] {
+  if (typeof given.execute === 'function') return given as unknown as RunnableTool['self'];
   if (typeof given.handler !== 'function') throw new Error('has no function; give it one as `execute`.');
-  return { execute: given.handler.bind(given) as Tool['self']['execute'] };
+  return { execute: given.handler.bind(given) as RunnableTool['self']['execute'] };
 }
 
-async function readInput(given: unknown): Promise<Schema | null> {
+async function readInput(given: unknown): Promise<CheckedSchema | null> {
   if (given === undefined || given === null) return null;
   const { json, check } = await readSchema(given, 'input');
   return { json: objectSchema(json), check };

@@ -2,12 +2,12 @@
  * What a tool is told beside its arguments. Most tools look at none of it, so each part is made when it is asked for.
  * Beside our own names stand those of the AI SDK and of FastMCP, whose tools run here as they are.
  */
-import type { LogLevel, ToolContext, ToolLog } from '../define-tool.ts';
+import type { LogLevel, ToolContext, ToolLog } from './define-tool.ts';
 
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
 
 /** The call that a tool runs for. */
-export interface Caller {
+export interface RunningCall {
   readonly id: string | number;
   readonly clientId: string | null;
   readonly signal: AbortSignal;
@@ -15,13 +15,13 @@ export interface Caller {
   log(level: LogLevel, data: unknown): void;
 }
 
-export class Context implements ToolContext {
+export class RunContext implements ToolContext {
   readonly requestId: string;
   readonly namespace: string;
   // Not private by name: that is slower, and a tool gains nothing by it.
-  readonly caller: Caller;
+  readonly caller: RunningCall;
 
-  constructor(caller: Caller, namespace: string) {
+  constructor(caller: RunningCall, namespace: string) {
     this.caller = caller;
     this.requestId = String(caller.id);
     this.namespace = namespace;
@@ -67,7 +67,7 @@ export class Context implements ToolContext {
   }
 }
 
-function createLog(caller: Caller): ToolLog {
+function createLog(caller: RunningCall): ToolLog {
   const log = (level: unknown, data: unknown) => {
     if (isLevel(level)) caller.log(level, data);
     else caller.log('info', data === undefined ? level : { message: level, data });

@@ -1,6 +1,6 @@
 /** Checks by plain JSON Schema. The validator is loaded for the first tool that needs it. */
 import type { ErrorObject, ValidateFunction } from 'ajv';
-import type { StandardResult } from '../define-tool.ts';
+import type { StandardResult } from './define-tool.ts';
 
 export type Check = (value: unknown) => StandardResult<unknown> | Promise<StandardResult<unknown>>;
 

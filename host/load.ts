@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { BuildManifest, BuiltFile } from '../manifest.ts';
-import { type Failure, placeOf, textOf } from './fault.ts';
-import { isObject, type Json } from './schema.ts';
-import { isToolLike, nameOf, readTool, type Tool } from './tool.ts';
+import type { BuildManifest, BuiltFile } from '../src/tools/build-manifest.ts';
+import { type Failure, locationOf, textOf } from '../src/tools/fault.ts';
+import { isObject, type Json } from '../src/tools/schema.ts';
+import { isToolLike, nameOf, readTool, type RunnableTool } from '../src/tools/read-tool.ts';
 
-export interface Loaded {
-  readonly tools: ReadonlyMap<string, Tool>;
+export interface FolderTools {
+  readonly tools: ReadonlyMap<string, RunnableTool>;
   readonly failed: readonly Failure[];
 }
 
@@ -16,15 +16,15 @@ export interface Loaded {
 const PATIENCE_MS = 30_000;
 
 /** A tool as it was found, and the name it is exported by. */
-interface Found {
+interface FoundTool {
   readonly given: Json;
   readonly exported: string;
 }
 
-export async function loadTools(build: string, manifest: BuildManifest, folder: string): Promise<Loaded> {
+export async function loadTools(build: string, manifest: BuildManifest, folder: string): Promise<FolderTools> {
   const failed: Failure[] = [...manifest.failed];
   const modules = await Promise.all(manifest.files.map((file) => importFile(build, file, folder)));
-  const tools = new Map<string, Tool>();
+  const tools = new Map<string, RunnableTool>();
   // A file may pass on the tool of another: that is one tool.
   const seen = new Set<object>();
   for (const [at, module] of modules.entries()) {
@@ -56,7 +56,7 @@ export async function loadTools(build: string, manifest: BuildManifest, folder: 
 }
 
 /** Every tool among the exports. A record of tools counts for the tools in it; so does a whole module in CommonJS. */
-function findTools(exports: Json, file: string): Found[] {
+function findTools(exports: Json, file: string): FoundTool[] {
   const { default: main, ...named } = exports;
   const found = toolsIn(named);
   if (isToolLike(main)) found.push({ given: main, exported: file.replace(/\.[^.]+$/, '') });
@@ -64,8 +64,8 @@ function findTools(exports: Json, file: string): Found[] {
   return found;
 }
 
-function toolsIn(record: Json): Found[] {
-  const found: Found[] = [];
+function toolsIn(record: Json): FoundTool[] {
+  const found: FoundTool[] = [];
   for (const [exported, given] of Object.entries(record)) {
     if (isToolLike(given)) found.push({ given, exported });
     else if (isRecordOfTools(given)) found.push(...toolsIn(given));
@@ -108,7 +108,7 @@ async function importFile(
     const exports = await Promise.race([import(pathToFileURL(join(build, module)).href), late]);
     return { exports: exports as Json };
   } catch (error) {
-    const place = placeOf(error, folder);
+    const place = locationOf(error, folder);
     const where = place !== null && place.file !== file ? `${place.file}:${place.line}: ` : '';
     // People look for the whole of it in the log.
     console.error(error);

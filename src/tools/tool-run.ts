@@ -1,47 +1,47 @@
 /** One call under way: it is answered once, by whatever comes first. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
-import { Context } from './context.ts';
-import { type Fault, fault, thrownFault } from './fault.ts';
-import { resultJson } from './result.ts';
+import { RunContext } from './run-context.ts';
+import { type ToolFault, fault, thrownFault } from './fault.ts';
+import { resultJson } from './result-json.ts';
 import { issueDetails, issuesText } from './schema.ts';
-import type { Tool } from './tool.ts';
+import type { RunnableTool } from './read-tool.ts';
 
 /** Where a call's messages go. */
-export interface Line {
+export interface RunSink {
   readonly namespace: string;
   readonly folder: string;
   readonly maxLine: number;
   /** Its result as JSON, and how long it took in milliseconds. It is over, as with `fail`. */
-  succeed(running: Running, json: string, ms: number): void;
-  fail(running: Running, why: Fault): void;
-  progress(running: Running, progress: number, total?: number, message?: string): void;
-  log(running: Running, level: string, data: unknown): void;
+  succeed(running: ToolRun, json: string, ms: number): void;
+  fail(running: ToolRun, why: ToolFault): void;
+  progress(running: ToolRun, progress: number, total?: number, message?: string): void;
+  log(running: ToolRun, level: string, data: unknown): void;
   /** What its tool threw: the answer has one line of it, and people look for the rest elsewhere. */
-  threw(running: Running, error: unknown): void;
+  threw(running: ToolRun, error: unknown): void;
 }
 
 /** The call that the present code runs for, wherever it got to by timers, events and promises. */
-const current = new AsyncLocalStorage<Running>();
+const current = new AsyncLocalStorage<ToolRun>();
 
-export class Running {
+export class ToolRun {
   readonly id: string | number;
   /** Who calls, where that is known. */
   readonly clientId: string | null;
-  readonly tool: Tool;
-  private readonly line: Line;
+  readonly tool: RunnableTool;
+  private readonly line: RunSink;
   private readonly wantsProgress: boolean;
   private readonly timeoutMs: number;
   private readonly start = performance.now();
   private timer: NodeJS.Timeout | null = null;
   private aborting: AbortController | null = null;
-  private over: Fault | null = null;
+  private over: ToolFault | null = null;
   private isDone = false;
 
   constructor(
-    line: Line,
+    line: RunSink,
     id: string | number,
-    tool: Tool,
+    tool: RunnableTool,
     wantsProgress: boolean,
     timeoutMs: number,
     clientId: string | null = null,
@@ -79,7 +79,7 @@ export class Running {
         }
         input = checked.value as object;
       }
-      let value = tool.self.execute(input, new Context(this, line.namespace));
+      let value = tool.self.execute(input, new RunContext(this, line.namespace));
       if (isPromise(value)) value = await value;
       if (isAsyncIterable(value)) value = await lastOf(value);
       let json = resultJson(value, tool.output);
@@ -114,7 +114,7 @@ export class Running {
   }
 
   /** Answers with the fault, and tells the tool that nobody waits any more. */
-  end(why: Fault): void {
+  end(why: ToolFault): void {
     if (this.isDone) return;
     this.over = why;
     this.fail(why);
@@ -136,7 +136,7 @@ export class Running {
     } else if (this.done()) this.line.succeed(this, json, performance.now() - this.start);
   }
 
-  private fail(why: Fault): void {
+  private fail(why: ToolFault): void {
     if (this.done()) this.line.fail(this, why);
   }
 
@@ -154,15 +154,15 @@ export function failCurrent(error: unknown): boolean {
   return current.getStore()?.failed(error) ?? false;
 }
 
-function execute(running: Running, given: unknown): Promise<void> {
+function execute(running: ToolRun, given: unknown): Promise<void> {
   return running.execute(given);
 }
 
-function expire(running: Running): void {
+function expire(running: ToolRun): void {
   running.expired();
 }
 
-function abortReason({ code, message }: Fault): DOMException {
+function abortReason({ code, message }: ToolFault): DOMException {
   return new DOMException(message, code === 'execution_timeout' ? 'TimeoutError' : 'AbortError');
 }
 

@@ -1,12 +1,12 @@
 /** The contract with the gateway over one connection: lines of JSON, read and answered. */
 import type { Socket } from 'node:net';
-import type { LogLevel } from '../define-tool.ts';
-import { type Fault, fault } from './fault.ts';
+import type { LogLevel } from '../src/tools/define-tool.ts';
+import { type ToolFault, fault } from '../src/tools/fault.ts';
 import { readLines } from './lines.ts';
-import type { Loaded } from './load.ts';
-import { type Line, Running } from './running.ts';
-import { isObject, type Json } from './schema.ts';
-import type { Tool } from './tool.ts';
+import type { FolderTools } from './load.ts';
+import { type RunSink, ToolRun } from '../src/tools/tool-run.ts';
+import { isObject, type Json } from '../src/tools/schema.ts';
+import type { RunnableTool } from '../src/tools/read-tool.ts';
 
 const MOST_UNREAD = 8 * 1024 * 1024;
 
@@ -22,9 +22,9 @@ export interface Serving {
   log(level: LogLevel, data: unknown): void;
 }
 
-export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit: () => void): Serving {
+export function serve(socket: Socket, loaded: FolderTools, options: HostOptions, exit: () => void): Serving {
   const { tools, failed } = loaded;
-  const running = new Map<string | number, Running>();
+  const running = new Map<string | number, ToolRun>();
   const definitions = JSON.stringify([...tools.values()].map(({ definition }) => definition));
   let waiting = '';
 
@@ -43,7 +43,7 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
     if (waiting === '') setImmediate(flush);
     waiting += `${json}\n`;
   };
-  const line: Line = {
+  const line: RunSink = {
     ...options,
     succeed({ id }, json, ms) {
       running.delete(id);
@@ -60,7 +60,7 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
   };
   const succeed = (id: unknown, json: string) => send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json}}`);
 
-  const toolOf = (id: unknown, name: unknown): Tool | null => {
+  const toolOf = (id: unknown, name: unknown): RunnableTool | null => {
     const tool = tools.get(name as string);
     if (tool === undefined)
       send(
@@ -79,7 +79,7 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
     if (given !== undefined && given !== null && !isObject(given))
       return refuse(id, 'The arguments of a tool are a JSON object.');
     const timeout = shorter(tool.timeoutMs, typeof limit === 'number' ? limit : 0);
-    const started = new Running(line, id, tool, progress === true, timeout);
+    const started = new ToolRun(line, id, tool, progress === true, timeout);
     running.set(id, started);
     started.run(given);
   };
@@ -135,7 +135,7 @@ export function serve(socket: Socket, loaded: Loaded, options: HostOptions, exit
   return { log: (level, data) => send(logEvent(null, level, options.namespace, data)) };
 }
 
-function faultAnswer(id: unknown, why: Fault): string {
+function faultAnswer(id: unknown, why: ToolFault): string {
   return JSON.stringify({ id, ok: false, error: why });
 }
 

@@ -1,7 +1,7 @@
 /** What went wrong in a worker, as it is told: a code, a message for people, and the place in the tool's own source. */
 import { relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { BuildFailure } from '../manifest.ts';
+import type { BuildFailure } from './build-manifest.ts';
 
 export type FaultCode =
   | 'tool_not_found'
@@ -12,7 +12,7 @@ export type FaultCode =
   | 'cancelled'
   | 'too_large';
 
-export interface Fault {
+export interface ToolFault {
   readonly code: FaultCode;
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -21,18 +21,18 @@ export interface Fault {
 /** A file of the folder that gives no tools, or one tool less. */
 export type Failure = BuildFailure;
 
-export interface Place {
+export interface SourceLocation {
   readonly file: string;
   readonly line: number;
 }
 
-export function fault(code: FaultCode, message: string, details: Readonly<Record<string, unknown>> = {}): Fault {
+export function fault(code: FaultCode, message: string, details: Readonly<Record<string, unknown>> = {}): ToolFault {
   return { code, message, details };
 }
 
 /** Anything that a tool threw. */
-export function thrownFault(error: unknown, folder: string): Fault {
-  const place = placeOf(error, folder);
+export function thrownFault(error: unknown, folder: string): ToolFault {
+  const place = locationOf(error, folder);
   const code = codeOf(error) === 'ERR_MODULE_NOT_FOUND' ? 'dependency_error' : 'internal_error';
   return fault(code, textOf(error), { type: typeOf(error), ...place });
 }
@@ -59,7 +59,7 @@ function errorText(error: Error): string {
 }
 
 /** The first line of its stack that is in the folder. Source maps have made it one of the file as it was written. */
-export function placeOf(error: unknown, folder: string): Place | null {
+export function locationOf(error: unknown, folder: string): SourceLocation | null {
   if (!isErrorLike(error) || typeof error.stack !== 'string') return null;
   for (const line of error.stack.split('\n')) {
     const found = /^\s*at .*?((?:file:\/\/)?\/[^()]*|(?:file:\/\/\/)?[A-Za-z]:[\\/][^()]*):(\d+):\d+\)?$/.exec(line);
