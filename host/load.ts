@@ -1,31 +1,33 @@
-/** The tools of a build: its modules are imported, and what they export is looked through. One bad file hides nothing. */
+/** Loads the tools of a build: imports its modules and looks through their exports. A broken file hides only itself. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { BuildManifest, BuiltFile } from '../src/tools/build-manifest.ts';
-import { type Failure, locationOf, textOf } from '../src/tools/fault.ts';
-import { isObject, type Json } from '../src/tools/schema.ts';
-import { isToolLike, nameOf, readTool, type RunnableTool } from '../src/tools/read-tool.ts';
+import { isObject } from '../src/base/objects.ts';
+import type { BuildFailure, BuildManifest, BuiltFile } from '../src/tools/build-manifest.ts';
+import { locationOf, textOf } from '../src/tools/fault.ts';
+import { isToolLike, nameOf, type RunnableTool, readTool } from '../src/tools/read-tool.ts';
 
 export interface FolderTools {
   readonly tools: ReadonlyMap<string, RunnableTool>;
-  readonly failed: readonly Failure[];
+  readonly failed: readonly BuildFailure[];
 }
 
-/** A file that waits at its top level for something that does not come. */
-const PATIENCE_MS = 30_000;
+/** A file may wait at its top level for something that never happens. */
+const IMPORT_TIMEOUT_MS = 30_000;
 
-/** A tool as it was found, and the name it is exported by. */
+type Exports = Record<string, unknown>;
+
 interface FoundTool {
-  readonly given: Json;
+  readonly given: Exports;
+  /** The name of the export. */
   readonly exported: string;
 }
 
 export async function loadTools(build: string, manifest: BuildManifest, folder: string): Promise<FolderTools> {
-  const failed: Failure[] = [...manifest.failed];
+  const failed: BuildFailure[] = [...manifest.failed];
   const modules = await Promise.all(manifest.files.map((file) => importFile(build, file, folder)));
   const tools = new Map<string, RunnableTool>();
-  // A file may pass on the tool of another: that is one tool.
+  // A file may re-export a tool of another file: that is one tool.
   const seen = new Set<object>();
   for (const [at, module] of modules.entries()) {
     const { file } = manifest.files[at]!;
@@ -55,8 +57,8 @@ export async function loadTools(build: string, manifest: BuildManifest, folder: 
   return { tools, failed };
 }
 
-/** Every tool among the exports. A record of tools counts for the tools in it; so does a whole module in CommonJS. */
-function findTools(exports: Json, file: string): FoundTool[] {
+/** Every tool among the exports, including those in records of tools and in the whole of a CommonJS module. */
+function findTools(exports: Exports, file: string): FoundTool[] {
   const { default: main, ...named } = exports;
   const found = toolsIn(named);
   if (isToolLike(main)) found.push({ given: main, exported: file.replace(/\.[^.]+$/, '') });
@@ -64,7 +66,7 @@ function findTools(exports: Json, file: string): FoundTool[] {
   return found;
 }
 
-function toolsIn(record: Json): FoundTool[] {
+function toolsIn(record: Exports): FoundTool[] {
   const found: FoundTool[] = [];
   for (const [exported, given] of Object.entries(record)) {
     if (isToolLike(given)) found.push({ given, exported });
@@ -73,13 +75,13 @@ function toolsIn(record: Json): FoundTool[] {
   return found;
 }
 
-function isRecordOfTools(value: unknown): value is Json {
+function isRecordOfTools(value: unknown): value is Exports {
   if (!isObject(value)) return false;
   const values = Object.values(value);
   return values.length > 0 && values.every(isToolLike);
 }
 
-/** Where a tool seems to be exported. Only a guess: what runs no longer knows. */
+/** The line that probably exports the tool. A guess: the running code does not know its lines. */
 function lineOf(folder: string, file: string, exported: string): number | null {
   try {
     const named = new RegExp(
@@ -98,21 +100,21 @@ async function importFile(
   build: string,
   { file, module }: BuiltFile,
   folder: string,
-): Promise<{ exports: Json } | Failure> {
+): Promise<{ exports: Exports } | BuildFailure> {
   let timer: NodeJS.Timeout | undefined;
   try {
     const late = new Promise<never>((_, reject) => {
-      const message = `It was not loaded within ${PATIENCE_MS / 1000} s; is there an \`await\` outside of a function?`;
-      timer = setTimeout(() => reject(new Error(message)), PATIENCE_MS);
+      const message = `It was not loaded within ${IMPORT_TIMEOUT_MS / 1000} s; is there an \`await\` outside of a function?`;
+      timer = setTimeout(() => reject(new Error(message)), IMPORT_TIMEOUT_MS);
     });
     const exports = await Promise.race([import(pathToFileURL(join(build, module)).href), late]);
-    return { exports: exports as Json };
+    return { exports: exports as Exports };
   } catch (error) {
-    const place = locationOf(error, folder);
-    const where = place !== null && place.file !== file ? `${place.file}:${place.line}: ` : '';
-    // People look for the whole of it in the log.
+    const location = locationOf(error, folder);
+    const where = location !== null && location.file !== file ? `${location.file}:${location.line}: ` : '';
+    // The log has the full error with its stack.
     console.error(error);
-    return { file, line: place?.file === file ? place.line : null, message: `${where}${textOf(error)}` };
+    return { file, line: location?.file === file ? location.line : null, message: `${where}${textOf(error)}` };
   } finally {
     clearTimeout(timer);
   }

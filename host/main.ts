@@ -1,6 +1,6 @@
 /**
- * The Node worker: runs the TypeScript and JavaScript tools of one namespace. Started by the gateway with `--namespace`,
- * `--socket`, `--folder` and `--build`; nothing of the gateway is in here.
+ * The host program of a Node worker: runs the TypeScript and JavaScript tools of one namespace. The gateway starts it with
+ * `--namespace`, `--socket`, `--folder` and `--build`. It is a bundle of its own without any gateway code.
  */
 import { chmodSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -9,9 +9,9 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { type BuildManifest, MANIFEST } from '../src/tools/build-manifest.ts';
 import { textOf } from '../src/tools/fault.ts';
-import { loadTools } from './load.ts';
 import { failCurrent } from '../src/tools/tool-run.ts';
-import { type Serving, serve } from './serve.ts';
+import { HostConnection } from './connection.ts';
+import { loadTools } from './load.ts';
 
 const MAX_LINE = 64 * 1024 * 1024;
 
@@ -23,34 +23,34 @@ const { values } = parseArgs({
     build: { type: 'string' },
     'max-line': { type: 'string' },
   },
-  // What a newer gateway says beside it is not for us.
+  // A newer gateway may pass more options.
   strict: false,
 });
 const namespace = required('namespace');
 const path = required('socket');
-// As the build has it, and with it every stack.
+// The build has real paths, and so have stacks.
 const folder = realpathSync(required('folder'));
 const build = required('build');
 const maxLine = Number(values['max-line']) || MAX_LINE;
 
 const exit = process.exit.bind(process);
-let serving: Serving | null = null;
+let connection: HostConnection | null = null;
 
 const lifeline = new Worker(new URL('./lifeline.mjs', import.meta.url), { execArgv: [], stdin: false });
 lifeline.on('message', () => exit(0));
 lifeline.unref();
 
-// It would end the calls of all others, too.
+// A tool that exits would end the calls of all other tools too.
 process.exit = (code) => {
   throw new Error(`process.exit(${code ?? ''}) was called; a tool returns or throws instead.`);
 };
-// A tool may have closed them; that nobody hears what is printed then is no error of anybody's.
+// A tool may have closed them. A lost line of output must not end the worker.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
-process.on('uncaughtException', (error) => stray(error, 'An error that nobody caught'));
-process.on('unhandledRejection', (error) => stray(error, 'A rejection that nobody handled'));
+process.on('uncaughtException', (error) => reportUncaught(error, 'Uncaught error'));
+process.on('unhandledRejection', (error) => reportUncaught(error, 'Unhandled rejection'));
 
 const manifest = JSON.parse(readFileSync(join(build, MANIFEST), 'utf8')) as BuildManifest;
-// Listening comes first: whoever connects meanwhile waits for the line that says it is ready.
+// Listens before the tools are loaded. A client that connects early waits for the `ready` line.
 const loading = loadTools(build, manifest, folder);
 let connected: Socket | null = null;
 const server = createServer(async (socket) => {
@@ -61,17 +61,17 @@ const server = createServer(async (socket) => {
   connected = socket;
   socket.on('close', () => {
     connected = null;
-    serving = null;
+    connection = null;
   });
   socket.on('error', () => {});
   const loaded = await loading;
-  if (!socket.destroyed) serving = serve(socket, loaded, { namespace, folder, maxLine }, () => exit(0));
+  if (!socket.destroyed) connection = new HostConnection(socket, loaded, { namespace, folder, maxLine }, () => exit(0));
 });
 server.on('error', (error) => {
   console.error(`The worker of "${namespace}" cannot listen on ${path}: ${error.message}`);
   exit(1);
 });
-// It appears under its name when it takes connections, and not a moment before.
+// The socket gets its name only when it accepts connections.
 const draft = `${path}~`;
 rmSync(draft, { force: true });
 server.listen(draft, () => {
@@ -79,10 +79,10 @@ server.listen(draft, () => {
   renameSync(draft, path);
 });
 
-function stray(error: unknown, what: string): void {
+function reportUncaught(error: unknown, what: string): void {
   if (failCurrent(error)) return;
   console.error(`${what}:`, error);
-  serving?.log('error', `${what}: ${textOf(error)}`);
+  connection?.logGeneral('error', `${what}: ${textOf(error)}`);
 }
 
 function required(name: 'namespace' | 'socket' | 'folder' | 'build'): string {

@@ -67,6 +67,7 @@ export async function build() {
 /** What the bundle takes in; everything else in node_modules is installed with the package. */
 const bundled = [
   'zod',
+  'zod-to-json-schema',
   'smol-toml',
   'toml-eslint-parser',
   'eslint-visitor-keys',
@@ -109,11 +110,11 @@ async function bundle(folder) {
  */
 async function bundleWorker(folder) {
   const { rolldown } = await import('rolldown');
-  const source = (path) => join(root, 'src/workers', path);
+  const source = (path) => join(root, 'host', path);
   const made = await rolldown({
     input: {
-      host: source('host/main.ts'),
-      lifeline: source('host/lifeline.ts'),
+      host: source('main.ts'),
+      lifeline: source('lifeline.ts'),
       toolgate: source('provided/toolgate.ts'),
       zod: source('provided/zod.ts'),
       'zod-mini': source('provided/zod-mini.ts'),
@@ -198,9 +199,11 @@ function readPackages(file) {
 /** One hash over everything that the build reads. Contents rather than times: a checkout or a deleted file counts too. */
 function sourceHash() {
   const hash = createHash('sha256');
-  const sources = readdirSync(join(root, 'src'), { recursive: true })
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
-    .map((path) => join('src', path));
+  const sources = ['src', 'host'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true })
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+      .map((path) => join(folder, path)),
+  );
   const makers = ['setup.mjs', 'api/declarations.mjs', 'api/types.mjs'].map((name) => join('scripts', name));
   for (const path of [...sources.sort(), 'tsconfig.json', 'package.json', 'package-lock.json', ...makers]) {
     hash

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 const rooms = [
   ['base/'],
   ['protocol/'],
+  ['tools/'],
   ['catalog/'],
   ['secrets/'],
   ['config/'],
@@ -67,6 +68,25 @@ it('makes nobody wait for packages and parts that few need', () => {
   ];
   expect(large.filter((path) => reached.has(path) || !sources.has(path))).toEqual([]);
   expect([...packages].sort()).toEqual(['smol-toml', 'zod']);
+});
+
+it("keeps gateway code out of the worker's host", () => {
+  const host = fileURLToPath(new URL('../host', import.meta.url));
+  const hostFiles = readdirSync(host, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+  const tree: Sources = new Map(
+    hostFiles.map((path) => [`../host/${path}`, readFileSync(join(host, path), 'utf8')] as const),
+  );
+  const reached = new Set(tree.keys());
+  for (const path of reached) {
+    const text = tree.get(path) ?? sources.get(path) ?? '';
+    const targets = importsOf(path, text).map((target) => target.replace(/^\.\.\/src\//, ''));
+    for (const target of targets) if (isLocal(target)) reached.add(target);
+  }
+  // These two are pure and import nothing themselves.
+  const shared = ['protocol/levels.ts', 'protocol/lines.ts'];
+  const outside = [...reached].filter((path) => !/^(?:\.\.\/host|tools|base)\//.test(path) && !shared.includes(path));
+  expect(reached.size).toBeGreaterThan(10);
+  expect(outside).toEqual([]);
 });
 
 describe('the check itself', () => {

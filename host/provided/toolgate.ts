@@ -1,2 +1,2 @@
-/** What `import … from 'toolgate'` means in a tool file where the namespace has not installed it: the whole gateway would be too much. */
+/** What `import … from 'toolgate'` resolves to in a tool file whose folder has not installed Toolgate itself. */
 export * from '../../src/tools/define-tool.ts';

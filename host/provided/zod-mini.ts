@@ -1,2 +1,2 @@
-/** As zod.ts, for `zod/mini`. */
+/** The same for `zod/mini`. */
 export * from 'zod/mini';

@@ -1,3 +1,3 @@
-/** Toolgate's own zod, for tool files of a namespace that has not installed one. */
+/** Toolgate's zod, for tool files whose folder has not installed zod. */
 export * from 'zod';
 export { default } from 'zod';

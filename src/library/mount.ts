@@ -1,8 +1,9 @@
 /** Toolsets in a server that somebody already has: one of the official SDK, of either generation. */
 import { randomUUID } from 'node:crypto';
 
+import type { JsonObject } from '../base/objects.ts';
 import type { Gateway } from '../gateway/types.ts';
-import type { Json } from '../tools/schema.ts';
+
 import { wrongOptions } from './errors.ts';
 import { combine, type MountedConnection } from './mounted-connection.ts';
 
@@ -99,8 +100,8 @@ function step(
       send,
       failed: (error) => server.onerror?.(error),
     });
-    transport.onmessage = (message, extra) => combined.fromClient(message as Json, extra);
-    transport.send = (message, options) => combined.fromServer(message as Json, options);
+    transport.onmessage = (message, extra) => combined.fromClient(message as JsonObject, extra);
+    transport.send = (message, options) => combined.fromServer(message as JsonObject, options);
     transport.onclose = () => {
       combined.close();
       onclose?.call(transport);

@@ -5,6 +5,7 @@
  */
 
 import { GatewayError } from '../base/errors.ts';
+import { isObject, type JsonObject } from '../base/objects.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Exchange } from '../doors/answer.ts';
 import { type Channel, openChannel } from '../doors/channel.ts';
@@ -14,14 +15,13 @@ import { idText, type Message } from '../protocol/message.ts';
 import { PROTOCOL_VERSION } from '../protocol/meta.ts';
 import { join } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { isObject, type Json } from '../tools/schema.ts';
 
 /** The server, and the client behind its transport. */
 export interface SdkEnds {
   /** Gives the server a message, with what its transport said of it. */
-  serve(message: Json, extra?: unknown): void;
+  serve(message: JsonObject, extra?: unknown): void;
   /** Sends the client one. `related` is the request in whose course it is said. */
-  send(message: Json, options?: { readonly relatedRequestId?: unknown }): Promise<void>;
+  send(message: JsonObject, options?: { readonly relatedRequestId?: unknown }): Promise<void>;
   /** Something could not be sent, or is wrong with the server. */
   failed(error: Error): void;
 }
@@ -37,9 +37,9 @@ export interface MountedClient {
 
 export interface MountedConnection {
   /** The client says something. */
-  fromClient(message: Json, extra?: unknown): void;
+  fromClient(message: JsonObject, extra?: unknown): void;
   /** The server does. */
-  fromServer(message: Json, options?: object): Promise<void>;
+  fromServer(message: JsonObject, options?: object): Promise<void>;
   close(): void;
 }
 
@@ -65,20 +65,20 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   });
   let channel: Channel | null = null;
   /** What the client said when it opened a session, as far as it did. */
-  let handshake: Json = {};
+  let handshake: JsonObject = {};
   let greetingId: unknown;
   /** Lists of the server that are on their way, and the era of who asked for them. */
   const listing = new Map<unknown, Era>();
   /** Requests that are no error where the server does not know them. */
   const lenient = new Set<unknown>();
-  const asked = new Map<unknown, (message: Json) => void>();
+  const asked = new Map<unknown, (message: JsonObject) => void>();
   /** The server's own; null where that is not known. */
   let own: ReadonlySet<string> | null = null;
   let pages = new Set<string>();
   let lastId = 0;
   let isOpen = true;
 
-  function say(message: Json, relatedRequestId?: unknown): void {
+  function say(message: JsonObject, relatedRequestId?: unknown): void {
     if (!isOpen) return;
     ends.send(message, relatedRequestId === undefined ? undefined : { relatedRequestId }).catch(ends.failed);
   }
@@ -86,7 +86,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   function exchangeOf(id: unknown): Exchange {
     const isQuiet = typeof id === 'string' && id.startsWith(OURS);
     const tell = (text: string) => {
-      if (!isQuiet) say(JSON.parse(text) as Json, id);
+      if (!isQuiet) say(JSON.parse(text) as JsonObject, id);
     };
     return {
       send: (message) => tell(message.toString()),
@@ -106,7 +106,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
       exchangeFor: (message: Message) => exchangeOf(JSON.parse(idText(message))),
       // Of changed lists we hear ourselves.
       notify: (message) => {
-        const said = JSON.parse(message.toString()) as Json;
+        const said = JSON.parse(message.toString()) as JsonObject;
         if (!String(said.method).endsWith('/list_changed')) say(said);
       },
       end() {},
@@ -119,11 +119,11 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
     return channel;
   }
 
-  function give(message: Json): void {
+  function give(message: JsonObject): void {
     channel?.receive(toBytes(message));
   }
 
-  function call(message: Json, params: Json): void {
+  function call(message: JsonObject, params: JsonObject): void {
     if (!isOpen) return;
     // What it would be asked about such a task, the server would be asked.
     const { task: _, ...rest } = params;
@@ -131,7 +131,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
     give({ ...message, params: rest });
   }
 
-  function takeCall(message: Json, params: Json, extra: unknown): void {
+  function takeCall(message: JsonObject, params: JsonObject, extra: unknown): void {
     const entry = caller.view().entries.tool.get(String(params.name));
     if (entry === undefined) ends.serve(message, extra);
     else if (own?.has(entry.name)) refuse(message.id, twice([entry.name]));
@@ -148,7 +148,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   }
 
   /** Asks the server for its own tools. */
-  async function learn(params: Json, extra: unknown): Promise<void> {
+  async function learn(params: JsonObject, extra: unknown): Promise<void> {
     let cursor: unknown;
     for (let page = 0; page < MOST_PAGES; page++) {
       const id = `${OURS}${++lastId}`;
@@ -156,7 +156,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
         ...(params._meta !== undefined && { _meta: params._meta }),
         ...(cursor !== undefined && { cursor }),
       };
-      const answer = await new Promise<Json>((resolve) => {
+      const answer = await new Promise<JsonObject>((resolve) => {
         asked.set(id, resolve);
         ends.serve({ jsonrpc: '2.0', id, method: 'tools/list', params: said }, extra);
       });
@@ -167,7 +167,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
     }
   }
 
-  function note(result: Json, isFirst: boolean): void {
+  function note(result: JsonObject, isFirst: boolean): void {
     if (isFirst) pages = new Set();
     for (const name of namesOf(result)) pages.add(name);
     if (result.nextCursor !== undefined) return;
@@ -176,14 +176,14 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   }
 
   /** The server's list, with ours at its end. */
-  function completed(message: Json, era: Era): Json {
+  function completed(message: JsonObject, era: Era): JsonObject {
     const isThere = isObject(message.result);
     const isNone = isObject(message.error) && message.error.code === NOT_FOUND;
     if (!isThere && !isNone) return message;
-    const theirs: Json = isThere ? (message.result as Json) : {};
+    const theirs: JsonObject = isThere ? (message.result as JsonObject) : {};
     note(theirs, !isLater.delete(message.id));
     if (theirs.nextCursor !== undefined) return message;
-    const ours = JSON.parse(caller.list('tool', era).toString()) as Json;
+    const ours = JSON.parse(caller.list('tool', era).toString()) as JsonObject;
     const both = namesOf(ours).filter((name) => own!.has(name));
     if (both.length > 0) {
       const error = twice(both);
@@ -197,7 +197,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   /** Lists of which another page is asked for. */
   const isLater = new Set<unknown>();
 
-  function fromClient(message: Json, extra?: unknown): void {
+  function fromClient(message: JsonObject, extra?: unknown): void {
     const params = isObject(message.params) ? message.params : {};
     switch (message.method) {
       case 'tools/call':
@@ -233,7 +233,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
     ends.serve(message, extra);
   }
 
-  function fromServer(message: Json, options?: object): Promise<void> {
+  function fromServer(message: JsonObject, options?: object): Promise<void> {
     if (message.method === CHANGED) own = null;
     if (message.method !== undefined) return ends.send(message, options);
     const { id } = message;
@@ -273,15 +273,15 @@ const NOT_KEPT = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
 const CLIENT = { name: 'unknown', version: '0' };
 
-function eraOf({ _meta }: Json): Era {
+function eraOf({ _meta }: JsonObject): Era {
   return isObject(_meta) && _meta[PROTOCOL_VERSION] !== undefined ? 'modern' : 'legacy';
 }
 
-function listOf({ tools }: Json): readonly unknown[] {
+function listOf({ tools }: JsonObject): readonly unknown[] {
   return Array.isArray(tools) ? tools : [];
 }
 
-function namesOf(result: Json): string[] {
+function namesOf(result: JsonObject): string[] {
   return listOf(result).map((tool) => String(isObject(tool) ? tool.name : ''));
 }
 

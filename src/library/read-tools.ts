@@ -1,7 +1,8 @@
 /** Tools that a program gives as objects, made ready to be called. */
+
+import { isObject, type JsonObject } from '../base/objects.ts';
 import { textOf } from '../tools/fault.ts';
-import { isObject, type Json } from '../tools/schema.ts';
-import { nameOf, readTool, type RunnableTool } from '../tools/read-tool.ts';
+import { nameOf, type RunnableTool, readTool } from '../tools/read-tool.ts';
 
 /** All of them, or an error that says what is wrong with which. */
 export async function readTools(given: readonly unknown[]): Promise<RunnableTool[]> {
@@ -15,7 +16,7 @@ export async function readTools(given: readonly unknown[]): Promise<RunnableTool
   return tools;
 }
 
-async function readOne(given: Json, name: string): Promise<RunnableTool> {
+async function readOne(given: JsonObject, name: string): Promise<RunnableTool> {
   try {
     return await readTool(given, name, '');
   } catch (error) {

@@ -1,8 +1,8 @@
 /** Who the server says it is: as the program says, or as a server of the official SDK that it makes knows. */
 
+import { isObject, type JsonObject } from '../base/objects.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ServerIdentity } from '../gateway/types.ts';
-import { isObject, type Json } from '../tools/schema.ts';
 
 /** Who a server says it is. */
 export interface ServerInfo extends ServerIdentity {
@@ -18,7 +18,7 @@ export interface Introduced {
 /** `server` is whatever the program's `createServer` gave; the SDK keeps the name in fields of its own. */
 export function readServerInfo(own: ServerInfo | undefined, server: unknown): Introduced {
   const inner = isObject(server) && isObject(server.server) ? server.server : server;
-  const fields: Json = isObject(inner) ? inner : {};
+  const fields: JsonObject = isObject(inner) ? inner : {};
   const found = [fields._serverInfo, fields.serverInfo].find(isIdentity);
   const { instructions: _, ...said } = own ?? { ...IDENTITY };
   const identity = own !== undefined ? said : found === undefined ? IDENTITY : pick(found);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
-import { isObject } from '../tools/schema.ts';
+import { isObject } from '../base/objects.ts';
 import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { SessionContextConfig, SessionRequestContext } from './types.ts';

@@ -1,8 +1,9 @@
 /** Tools that come from elsewhere: what loaders may give instead of functions, and how that is served. */
+
+import { isObject } from '../base/objects.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
 import { scanFolders } from '../gateway/folders.ts';
-import { isObject } from '../tools/schema.ts';
 import type { ToolSource } from './types.ts';
 
 /** A server as a configuration of Toolgate has it: a program or an address, and what else may stand beside. */

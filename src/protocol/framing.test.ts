@@ -42,6 +42,22 @@ describe('lines', () => {
       expect(readLines(parts, 20)).toEqual(['a', 'TOO LONG', 'b']);
     }
   });
+
+  it('over the limit are reported with their beginning, however the bytes are cut', () => {
+    const line = Buffer.from(`{"id":"${'a'.repeat(90)}",${' '.repeat(2_000)}}\n`);
+    fc.assert(
+      fc.property(fc.array(fc.nat()), (cuts) => {
+        const heads: string[] = [];
+        const reader = createLineReader(1_000, {
+          line: () => {},
+          parts: () => {},
+          tooLong: (_, head) => heads.push(head.toString()),
+        });
+        for (const part of chunks(line, cuts)) reader.push(part);
+        expect(heads).toEqual([line.toString('utf8', 0, 512)]);
+      }),
+    );
+  });
 });
 
 describe('server-sent events', () => {

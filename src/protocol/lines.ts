@@ -5,7 +5,7 @@ export interface LineSink {
   line(bytes: Buffer): void;
   /** A line in the parts it came in. */
   parts(parts: readonly Buffer[]): void;
-  /** `head` is the beginning of the line, as much of it as came at once. */
+  /** `head` is the beginning of the line, at most 512 bytes of it. */
   tooLong(limit: number, head: Buffer): void;
 }
 
@@ -19,7 +19,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
   let dropping = false;
 
   const tooLong = (last: Buffer) => {
-    const head = parts[0] ?? last;
+    const head = headOf([...parts, last]);
     parts = [];
     size = 0;
     sink.tooLong(limit, head);
@@ -69,6 +69,20 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
       size += rest.length;
     },
   };
+}
+
+const HEAD = 512;
+
+/** From several parts, because the first one may be cut anywhere. */
+function headOf(parts: readonly Buffer[]): Buffer {
+  const head: Buffer[] = [];
+  let size = 0;
+  for (const part of parts) {
+    if (size >= HEAD) break;
+    head.push(part.subarray(0, HEAD - size));
+    size += part.length;
+  }
+  return head.length === 1 ? head[0]! : Buffer.concat(head);
 }
 
 function withoutReturn(bytes: Buffer): Buffer {

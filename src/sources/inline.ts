@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../base/errors.ts';
 import { type EventSink, redacted } from '../base/events.ts';
+import { isObject, type JsonObject } from '../base/objects.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { resolveLimits } from '../config/limits.ts';
@@ -11,9 +12,8 @@ import { readMessage } from '../protocol/read.ts';
 import { wireBytes } from '../protocol/rewrite.ts';
 import { notificationMessage } from '../protocol/rpc.ts';
 import { fault } from '../tools/fault.ts';
-import { type RunSink, ToolRun } from '../tools/tool-run.ts';
-import { isObject, type Json } from '../tools/schema.ts';
 import type { RunnableTool } from '../tools/read-tool.ts';
+import { type RunSink, ToolRun } from '../tools/tool-run.ts';
 import { NO_TASKS } from './handshake.ts';
 import { createPending, failing, type Pending } from './pending.ts';
 import type { Source } from './source.ts';
@@ -98,7 +98,7 @@ export function createInlineSource(
       queueMicrotask(() => waiting().fail(entry.id, failing(key, undefined)));
       return entry;
     }
-    const asked = JSON.parse(wireBytes(printRequest(entry.id, request)).toString()) as Json;
+    const asked = JSON.parse(wireBytes(printRequest(entry.id, request)).toString()) as JsonObject;
     const tool = byName.get(asked.tool as string);
     const given = asked.arguments;
     if (tool === undefined)

@@ -1,22 +1,23 @@
-/** What a build says of itself, to the host that loads it. */
+/** What a build of tool files says about itself. The gateway writes it; the worker's host reads it. */
 
 export const MANIFEST = 'manifest.json';
 
+export interface BuildManifest {
+  readonly files: readonly BuiltFile[];
+  readonly failed: readonly BuildFailure[];
+}
+
 export interface BuiltFile {
-  /** As it is called in the folder. */
+  /** The name of the tool file in its folder. */
   readonly file: string;
-  /** What was made of it, below the folder of the build. */
+  /** The module that was built from it, as a path below the build's folder. */
   readonly module: string;
 }
 
+/** Why a tool file, or one of its tools, is missing. */
 export interface BuildFailure {
   readonly file: string;
   readonly line: number | null;
   readonly column?: number;
   readonly message: string;
-}
-
-export interface BuildManifest {
-  readonly files: readonly BuiltFile[];
-  readonly failed: readonly BuildFailure[];
 }

@@ -1,6 +1,5 @@
 /** The types for authors of TypeScript tools. Any object of the right shape is a tool; `defineTool` only adds types. */
 import type { LogLevel } from '../protocol/levels.ts';
-import type { Zod3Schema } from './zod3.ts';
 
 export type { LogLevel };
 
@@ -90,6 +89,20 @@ export interface ToolDefinition<Input extends AnySchema = JsonSchema, Output ext
   readonly timeoutMs?: number;
   readonly _meta?: Readonly<Record<string, unknown>>;
   execute(input: ToolInput<Input>, context: ToolContext): ToolOutput<Output> | Promise<ToolOutput<Output>>;
+}
+
+/** A zod 3 schema, by its shape. */
+export interface Zod3Schema {
+  readonly _def: Readonly<Record<string, unknown>> & { readonly typeName: string };
+  safeParse(value: unknown): Zod3Result;
+  safeParseAsync(value: unknown): Promise<Zod3Result>;
+}
+
+/** What a zod 3 schema makes of a value. */
+export interface Zod3Result {
+  readonly success: boolean;
+  readonly data?: unknown;
+  readonly error?: { readonly issues: readonly { message: string; path: PropertyKey[] }[] };
 }
 
 /** What goes between the braces of `z.object({ … })`: a schema for each argument. */

@@ -1,7 +1,6 @@
-/** What went wrong in a worker, as it is told: a code, a message for people, and the place in the tool's own source. */
+/** An error of a tool as its caller sees it: a code, a message for people, and the location in the tool's source. */
 import { relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { BuildFailure } from './build-manifest.ts';
 
 export type FaultCode =
   | 'tool_not_found'
@@ -18,9 +17,6 @@ export interface ToolFault {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** A file of the folder that gives no tools, or one tool less. */
-export type Failure = BuildFailure;
-
 export interface SourceLocation {
   readonly file: string;
   readonly line: number;
@@ -30,13 +26,13 @@ export function fault(code: FaultCode, message: string, details: Readonly<Record
   return { code, message, details };
 }
 
-/** Anything that a tool threw. */
+/** The fault for anything that a tool threw. */
 export function thrownFault(error: unknown, folder: string): ToolFault {
-  const place = locationOf(error, folder);
   const code = codeOf(error) === 'ERR_MODULE_NOT_FOUND' ? 'dependency_error' : 'internal_error';
-  return fault(code, textOf(error), { type: typeOf(error), ...place });
+  return fault(code, textOf(error), { type: typeOf(error), ...locationOf(error, folder) });
 }
 
+/** The message of an error with that of its cause, because "fetch failed" alone says nothing. */
 export function textOf(error: unknown): string {
   if (isErrorLike(error)) return errorText(error);
   if (typeof error === 'string') return error;
@@ -47,32 +43,31 @@ export function textOf(error: unknown): string {
   }
 }
 
-/** With the cause, because "fetch failed" alone helps nobody. */
 function errorText(error: Error): string {
   const own = error.message === '' ? typeOf(error) : error.message;
   const { cause } = error;
   if (!isErrorLike(cause)) return own;
-  // Several addresses were tried, and the error of all is empty.
+  // If several addresses were tried, the cause is an AggregateError without a message.
   const [first] = (cause as AggregateError).errors ?? [];
-  const deeper = cause.message === '' && isErrorLike(first) ? first.message : cause.message;
-  return deeper === '' || own.includes(deeper) ? own : `${own}: ${deeper}`;
+  const reason = cause.message === '' && isErrorLike(first) ? first.message : cause.message;
+  return reason === '' || own.includes(reason) ? own : `${own}: ${reason}`;
 }
 
-/** The first line of its stack that is in the folder. Source maps have made it one of the file as it was written. */
+/** The topmost frame of the stack that lies in the folder. Source maps are already applied to the stack. */
 export function locationOf(error: unknown, folder: string): SourceLocation | null {
   if (!isErrorLike(error) || typeof error.stack !== 'string') return null;
   for (const line of error.stack.split('\n')) {
-    const found = /^\s*at .*?((?:file:\/\/)?\/[^()]*|(?:file:\/\/\/)?[A-Za-z]:[\\/][^()]*):(\d+):\d+\)?$/.exec(line);
-    if (found === null) continue;
-    const file = pathBelow(found[1]!, folder);
-    if (file !== null) return { file, line: Number(found[2]) };
+    const frame = /^\s*at .*?((?:file:\/\/)?\/[^()]*|(?:file:\/\/\/)?[A-Za-z]:[\\/][^()]*):(\d+):\d+\)?$/.exec(line);
+    if (frame === null) continue;
+    const file = pathBelow(frame[1]!, folder);
+    if (file !== null) return { file, line: Number(frame[2]) };
   }
   return null;
 }
 
-function pathBelow(place: string, folder: string): string | null {
+function pathBelow(file: string, folder: string): string | null {
   try {
-    const path = relative(folder, place.startsWith('file:') ? fileURLToPath(place) : place);
+    const path = relative(folder, file.startsWith('file:') ? fileURLToPath(file) : file);
     return path.startsWith('..') || path === '' ? null : path.split(sep).join('/');
   } catch {
     return null;
@@ -81,7 +76,7 @@ function pathBelow(place: string, folder: string): string | null {
 
 function typeOf(error: unknown): string {
   if (!isErrorLike(error)) return typeof error;
-  // A class of one's own often leaves `name` as it is.
+  // Subclasses often do not set `name`.
   return error.name !== 'Error' ? String(error.name) : (error.constructor?.name ?? 'Error');
 }
 
@@ -89,7 +84,7 @@ function codeOf(error: unknown): unknown {
   return isErrorLike(error) ? (error as NodeJS.ErrnoException).code : undefined;
 }
 
-/** Not `instanceof`: it may come from another realm. */
+/** Not `instanceof`, because the error may come from another realm. */
 function isErrorLike(error: unknown): error is Error {
   return typeof error === 'object' && error !== null && typeof (error as Error).message === 'string';
 }

@@ -1,49 +1,45 @@
-/** Checks by plain JSON Schema. The validator is loaded for the first tool that needs it. */
+/** Checks values by a plain JSON Schema. The validator is loaded for the first tool that needs it. */
 import type { ErrorObject, ValidateFunction } from 'ajv';
+import { BoundedMap } from '../base/bounded-map.ts';
 import type { StandardResult } from './define-tool.ts';
 
 export type Check = (value: unknown) => StandardResult<unknown> | Promise<StandardResult<unknown>>;
 
-type Compile = (schema: object) => ValidateFunction;
+interface Compiler {
+  compile(schema: object): ValidateFunction;
+}
 
 const options = {
-  // Schemas are written for many validators: a keyword that this one does not know is no mistake.
+  // Schemas are written for many validators: an unknown keyword is not a mistake.
   strict: false,
-  // In this draft a format is a remark.
+  // In the current draft a format is only an annotation.
   validateFormats: false,
   allErrors: true,
   useDefaults: true,
   logger: false,
 } as const;
 
-let current: Promise<Compile> | null = null;
-let old: Promise<Compile> | null = null;
+let current: Promise<Compiler> | null = null;
+let draft7: Promise<Compiler> | null = null;
 
-// Tools are often made anew with the schemas that they had before, and a validator is a program of its own.
-const MOST = 1_000;
-const made = new Map<string, Check>();
+/** Tools are often created again with the same schemas, and compiling a schema is expensive. */
+const compiled = new BoundedMap<string, Check>(1_000);
 
-/** Throws where the schema itself is wrong. */
+/** Throws if the schema itself is invalid. */
 export async function jsonSchemaCheck(schema: Readonly<Record<string, unknown>>): Promise<Check> {
-  // Tools may share an id; each has its validator to itself.
+  // Tools may share an id, which a validator would report as a conflict.
   const { $schema, $id: _, ...rest } = schema;
   const isOld = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
-  if (isOld) old ??= import('ajv').then(({ Ajv }) => compilerOf(new Ajv(options)));
-  else current ??= import('ajv/dist/2020.js').then(({ Ajv2020 }) => compilerOf(new Ajv2020(options)));
-  const compile = await (isOld ? old! : current!);
   const key = JSON.stringify([isOld, rest]);
-  const known = made.get(key) ?? checkOf(compile(rest));
-  if (made.size >= MOST) made.delete(made.keys().next().value!);
-  made.set(key, known);
-  return known;
-}
-
-function checkOf(validate: ValidateFunction): Check {
-  return (value) => (validate(value) ? { value } : { issues: (validate.errors ?? []).map((error) => issueOf(error)) });
-}
-
-function compilerOf(ajv: { compile(schema: object): ValidateFunction }): Compile {
-  return (schema) => ajv.compile(schema);
+  const known = compiled.get(key);
+  if (known !== undefined) return known;
+  if (isOld) draft7 ??= import('ajv').then(({ Ajv }) => new Ajv(options));
+  else current ??= import('ajv/dist/2020.js').then(({ Ajv2020 }) => new Ajv2020(options));
+  const validate = (await (isOld ? draft7! : current!)).compile(rest);
+  const check: Check = (value) =>
+    validate(value) ? { value } : { issues: (validate.errors ?? []).map((error) => issueOf(error)) };
+  compiled.set(key, check);
+  return check;
 }
 
 function issueOf({ instancePath, message = 'is not valid', keyword, params }: ErrorObject): {

@@ -1,8 +1,9 @@
-/** What a tool returned, as the JSON of a result. Printed once and by hand: a large object is not walked twice. */
-import { isObject, issuesText, type Json, type CheckedSchema } from './schema.ts';
+/** Prints what a tool returned as the JSON of an MCP result. By hand, so that a large object is serialized only once. */
+import { isObject } from '../base/objects.ts';
+import { type CheckedSchema, issuesText } from './schema.ts';
 
-export interface OutputShape extends CheckedSchema {
-  /** Not an object: it stands in a member of one. */
+export interface OutputSchema extends CheckedSchema {
+  /** The tool's results are not objects: they are returned as the member `result` of one. */
   readonly isWrapped: boolean;
 }
 
@@ -11,8 +12,8 @@ const MEMBERS: readonly string[] = ['content', 'structuredContent', 'isError', '
 
 const NOTHING = '{"content":[{"type":"text","text":""}]}';
 
-/** A result as JSON; a promise only where a check is one. Throws where the value does not fit or has no JSON. */
-export function resultJson(value: unknown, output: OutputShape | null): string | Promise<string> {
+/** A promise only if the check of the schema is one. Throws if the value does not fit the schema or has no JSON. */
+export function resultJson(value: unknown, output: OutputSchema | null): string | Promise<string> {
   if (isObject(value) && Array.isArray(value.content) && isResult(value, value.content)) return toJson(value);
   if (output === null) {
     if (value === undefined) return NOTHING;
@@ -21,10 +22,10 @@ export function resultJson(value: unknown, output: OutputShape | null): string |
     return `{"content":[${textBlock(json)}]${json[0] === '{' ? `,"structuredContent":${json}` : ''}}`;
   }
   const checked = output.check(value);
-  return checked instanceof Promise ? checked.then((done) => fitting(done, output)) : fitting(checked, output);
+  return checked instanceof Promise ? checked.then((done) => checkedJson(done, output)) : checkedJson(checked, output);
 }
 
-function fitting(checked: Awaited<ReturnType<CheckedSchema['check']>>, { isWrapped }: OutputShape): string {
+function checkedJson(checked: Awaited<ReturnType<OutputSchema['check']>>, { isWrapped }: OutputSchema): string {
   if (checked.issues !== undefined)
     throw new TypeError(`The result does not fit the tool's outputSchema: ${issuesText(checked.issues)}`);
   const { value } = checked;
@@ -33,8 +34,8 @@ function fitting(checked: Awaited<ReturnType<CheckedSchema['check']>>, { isWrapp
   return `{"content":[${text}],"structuredContent":${isWrapped ? `{"result":${json}}` : json}}`;
 }
 
-/** An object of the tool's own may have a member `content`, too. */
-function isResult(value: Json, content: readonly unknown[]): boolean {
+/** Distinguishes an MCP result from an object of the tool that happens to have a member `content`. */
+function isResult(value: Readonly<Record<string, unknown>>, content: readonly unknown[]): boolean {
   if (content.length === 0) return Object.keys(value).every((key) => MEMBERS.includes(key));
   return content.every((block) => isObject(block) && BLOCKS.includes(block.type));
 }

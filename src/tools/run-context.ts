@@ -1,10 +1,9 @@
 /**
- * What a tool is told beside its arguments. Most tools look at none of it, so each part is made when it is asked for.
- * Beside our own names stand those of the AI SDK and of FastMCP, whose tools run here as they are.
+ * What a tool receives in addition to its arguments. Most tools use none of it, so each part is created on first use.
+ * Besides our own names it has those of the AI SDK and of FastMCP, whose tools run here unchanged.
  */
-import type { LogLevel, ToolContext, ToolLog } from './define-tool.ts';
-
-const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
+import { isLogLevel, LOG_LEVELS, type LogLevel } from '../protocol/levels.ts';
+import type { ToolContext, ToolLog } from './define-tool.ts';
 
 /** The call that a tool runs for. */
 export interface RunningCall {
@@ -18,21 +17,21 @@ export interface RunningCall {
 export class RunContext implements ToolContext {
   readonly requestId: string;
   readonly namespace: string;
-  // Not private by name: that is slower, and a tool gains nothing by it.
-  readonly caller: RunningCall;
+  // Not a `#private` field, which would be slower on every call.
+  readonly call: RunningCall;
 
-  constructor(caller: RunningCall, namespace: string) {
-    this.caller = caller;
-    this.requestId = String(caller.id);
+  constructor(call: RunningCall, namespace: string) {
+    this.call = call;
+    this.requestId = String(call.id);
     this.namespace = namespace;
   }
 
   get clientId(): string | undefined {
-    return this.caller.clientId ?? undefined;
+    return this.call.clientId ?? undefined;
   }
 
   get signal(): AbortSignal {
-    return this.caller.signal;
+    return this.call.signal;
   }
 
   get env(): NodeJS.ProcessEnv {
@@ -40,14 +39,16 @@ export class RunContext implements ToolContext {
   }
 
   get log(): ToolLog {
-    return createLog(this.caller);
+    return createLog(this.call);
   }
 
-  /** Bound, so that it can be taken out: `execute(input, { progress })`. */
+  /** Bound, so that it can be destructured: `execute(input, { progress })`. */
   get progress(): ToolContext['progress'] {
-    const { caller } = this;
-    return (progress, total, message) => caller.progress(progress, total, message);
+    const { call } = this;
+    return (progress, total, message) => call.progress(progress, total, message);
   }
+
+  // Names of the AI SDK.
 
   get abortSignal(): AbortSignal {
     return this.signal;
@@ -61,23 +62,21 @@ export class RunContext implements ToolContext {
     return [];
   }
 
+  // A name of FastMCP.
+
   get reportProgress(): (step: { progress: number; total?: number; message?: string }) => Promise<void> {
-    const { caller } = this;
-    return async ({ progress, total, message }) => caller.progress(progress, total, message);
+    const { call } = this;
+    return async ({ progress, total, message }) => call.progress(progress, total, message);
   }
 }
 
-function createLog(caller: RunningCall): ToolLog {
+function createLog(call: RunningCall): ToolLog {
   const log = (level: unknown, data: unknown) => {
-    if (isLevel(level)) caller.log(level, data);
-    else caller.log('info', data === undefined ? level : { message: level, data });
+    if (isLogLevel(level)) call.log(level, data);
+    else call.log('info', data === undefined ? level : { message: level, data });
   };
   const at = (level: LogLevel) => (data: unknown, more?: unknown) =>
-    caller.log(level, more === undefined ? data : { message: data, data: more });
-  const levels = Object.fromEntries(LEVELS.map((level) => [level, at(level)]));
+    call.log(level, more === undefined ? data : { message: data, data: more });
+  const levels = Object.fromEntries(LOG_LEVELS.map((level) => [level, at(level)]));
   return Object.assign(log, levels, { warn: at('warning') }) as unknown as ToolLog;
-}
-
-function isLevel(level: unknown): level is LogLevel {
-  return (LEVELS as readonly unknown[]).includes(level);
 }

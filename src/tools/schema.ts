@@ -1,16 +1,17 @@
 /**
- * Whatever a tool gives as its schema, as JSON Schema to list and as a check of values. By shape, never by class: a tool's
- * zod is another copy than ours.
+ * Reads any kind of schema that a tool may come with: as JSON Schema for the list of tools, and as a check for values.
+ * Schemas are recognized by shape, never by class, because a tool's copy of zod is not ours.
  */
-import type { StandardIssue, StandardSchema } from './define-tool.ts';
+import { isObject } from '../base/objects.ts';
+import type { StandardIssue, StandardSchema, Zod3Schema } from './define-tool.ts';
 import { textOf } from './fault.ts';
 import { type Check, jsonSchemaCheck } from './json-schema-check.ts';
-import { isZod3, validateZod3, type Zod3Schema, zod3Json } from './zod3.ts';
+import { isZod3, validateZod3, zod3Json } from './zod3.ts';
 
-export type Json = Record<string, unknown>;
+type JsonSchemaObject = Record<string, unknown>;
 
 export interface CheckedSchema {
-  readonly json: Json;
+  readonly json: JsonSchemaObject;
   readonly check: Check;
 }
 
@@ -18,15 +19,15 @@ type Direction = 'input' | 'output';
 
 /** Throws an error that says what is wrong with the schema. */
 export async function readSchema(given: unknown, direction: Direction): Promise<CheckedSchema> {
-  // The AI SDK takes a function that gives the schema.
+  // The AI SDK accepts a function that returns the schema.
   if (typeof given === 'function' && !('~standard' in given)) return readSchema(await given(), direction);
   if (typeof given === 'function' || isObject(given)) {
-    if (isZod3(given)) return { json: zod3Json(given), check: (value) => validateZod3(given, value) };
+    if (isZod3(given)) return { json: await zod3Json(given), check: (value) => validateZod3(given, value) };
     if ('~standard' in given) return readStandard(given as unknown as StandardSchema, direction);
-    // What `jsonSchema()` of the AI SDK gives.
+    // The result of `jsonSchema()` of the AI SDK.
     if ('jsonSchema' in given) return readWrapped(given as unknown as WrappedSchema);
-    if (looksLikeShape(given as Json)) return readShape(given as SchemaShape, direction);
-    const json = given as Json;
+    const json = given as JsonSchemaObject;
+    if (isShape(json)) return readShape(json, direction);
     return { json, check: await jsonSchemaCheck(json) };
   }
   throw new Error('is neither a schema (zod, arktype, valibot, …) nor a JSON Schema object');
@@ -37,17 +38,17 @@ async function readStandard(schema: StandardSchema, direction: Direction): Promi
   return { json: await standardJson(schema, direction), check: (value) => standard.validate(value) };
 }
 
-async function standardJson(schema: StandardSchema, direction: Direction): Promise<Json> {
+async function standardJson(schema: StandardSchema, direction: Direction): Promise<JsonSchemaObject> {
   const standard = schema['~standard'] as StandardSchema['~standard'] & {
-    readonly jsonSchema?: Readonly<Record<Direction, (options: { target: string }) => Json>>;
+    readonly jsonSchema?: Readonly<Record<Direction, (options: { target: string }) => JsonSchemaObject>>;
   };
   try {
     if (typeof standard.jsonSchema?.[direction] === 'function')
       return standard.jsonSchema[direction]({ target: 'draft-2020-12' });
-    // Older zod 4, and zod/mini.
+    // zod/mini, and older releases of zod 4.
     if ('_zod' in schema) {
-      const { toJSONSchema } = await import('../../host/provided/zod.ts');
-      return toJSONSchema(schema as never, { io: direction }) as Json;
+      const { toJSONSchema } = await import('zod');
+      return toJSONSchema(schema as never, { io: direction }) as JsonSchemaObject;
     }
   } catch (error) {
     throw new Error(`cannot be written as JSON Schema: ${textOf(error)}`);
@@ -55,18 +56,25 @@ async function standardJson(schema: StandardSchema, direction: Direction): Promi
   const { vendor } = standard;
   if (vendor === 'valibot')
     throw new Error('gives no JSON Schema; wrap it in toStandardJsonSchema() of @valibot/to-json-schema');
-  throw new Error(`is of ${JSON.stringify(vendor)}, which gives no JSON Schema; use one that does, or JSON Schema`);
+  throw new Error(
+    `is from ${JSON.stringify(vendor)}, which gives no JSON Schema; use a library that does, or JSON Schema`,
+  );
 }
 
+/** What goes between the braces of `z.object({ … })`: a schema for each argument. */
 type SchemaShape = Readonly<Record<string, StandardSchema | Zod3Schema>>;
 
-/** What stands between the braces of `z.object({ … })`: a schema for each argument. */
+function isShape(given: object): given is SchemaShape {
+  const values = Object.values(given);
+  return values.length > 0 && values.every((value) => isObject(value) && ('~standard' in value || isZod3(value)));
+}
+
 async function readShape(shape: SchemaShape, direction: Direction): Promise<CheckedSchema> {
   const parts = await Promise.all(
     Object.entries(shape).map(async ([key, given]) => {
       const schema = await readSchema(given, direction);
-      const nothing = await schema.check(undefined);
-      return { key, ...schema, isRequired: nothing.issues !== undefined };
+      const { issues } = await schema.check(undefined);
+      return { key, ...schema, isRequired: issues !== undefined };
     }),
   );
   const required = parts.filter(({ isRequired }) => isRequired).map(({ key }) => key);
@@ -95,39 +103,40 @@ interface WrappedSchema {
 }
 
 async function readWrapped(given: WrappedSchema): Promise<CheckedSchema> {
-  const json = (await given.jsonSchema) as Json;
+  const json = await given.jsonSchema;
   if (!isObject(json)) throw new Error('has no JSON Schema in it');
   const { validate } = given;
   if (typeof validate !== 'function') return { json, check: await jsonSchemaCheck(json) };
   return {
     json,
     check: async (value) => {
-      const { success, value: parsed, error } = (await validate(value)) as Json;
+      const { success, value: parsed, error } = (await validate(value)) as Record<string, unknown>;
       return success === true ? { value: parsed } : { issues: [{ message: textOf(error) }] };
     },
   };
 }
 
-/** As a tool's arguments have to be: an object. */
-export function objectSchema(json: Json): Json {
+/** MCP requires that the arguments of a tool are an object. */
+export function objectSchema(json: JsonSchemaObject): JsonSchemaObject {
   const { $schema: _, ...rest } = json;
   if (rest.type === undefined) return { type: 'object', ...rest };
-  if (rest.type !== 'object') throw new Error(`describes ${JSON.stringify(rest.type)}, and arguments are an object`);
+  if (rest.type !== 'object')
+    throw new Error(`describes ${JSON.stringify(rest.type)}, but the arguments of a tool are an object`);
   return rest;
 }
 
-export function isObjectSchema({ type, properties }: Json): boolean {
+export function isObjectSchema({ type, properties }: JsonSchemaObject): boolean {
   return type === 'object' || (type === undefined && properties !== undefined);
 }
 
-/** For a result that is no object: MCP knows structured results only as objects. */
-export function wrappedSchema(json: Json): Json {
+/** The schema of an object around the value, for results that are not objects: in MCP a structured result is one. */
+export function wrappedSchema(json: JsonSchemaObject): JsonSchemaObject {
   const { $schema: _, $defs, ...result } = json;
   return {
     type: 'object',
     properties: { result },
     required: ['result'],
-    // References count from the top.
+    // References to definitions start at the top.
     ...($defs === undefined ? {} : { $defs }),
     'x-fastmcp-wrap-result': true,
   };
@@ -144,13 +153,4 @@ export function issueDetails(issues: readonly StandardIssue[]): { issues: { path
 
 function pathText(path: NonNullable<StandardIssue['path']>): string {
   return path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function looksLikeShape(given: Json): boolean {
-  const values = Object.values(given);
-  return values.length > 0 && values.every((value) => isObject(value) && ('~standard' in value || isZod3(value)));
 }

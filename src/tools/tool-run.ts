@@ -1,35 +1,34 @@
-/** One call under way: it is answered once, by whatever comes first. */
+/** One run of a tool. It is answered exactly once, by whichever comes first: result, error, timeout or cancellation. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
-import { RunContext } from './run-context.ts';
-import { type ToolFault, fault, thrownFault } from './fault.ts';
-import { resultJson } from './result-json.ts';
-import { issueDetails, issuesText } from './schema.ts';
+import { fault, type ToolFault, thrownFault } from './fault.ts';
 import type { RunnableTool } from './read-tool.ts';
+import { resultJson } from './result-json.ts';
+import { RunContext } from './run-context.ts';
+import { issueDetails, issuesText } from './schema.ts';
 
-/** Where a call's messages go. */
+/** Where the messages of runs go. */
 export interface RunSink {
   readonly namespace: string;
   readonly folder: string;
   readonly maxLine: number;
-  /** Its result as JSON, and how long it took in milliseconds. It is over, as with `fail`. */
-  succeed(running: ToolRun, json: string, ms: number): void;
-  fail(running: ToolRun, why: ToolFault): void;
-  progress(running: ToolRun, progress: number, total?: number, message?: string): void;
-  log(running: ToolRun, level: string, data: unknown): void;
-  /** What its tool threw: the answer has one line of it, and people look for the rest elsewhere. */
-  threw(running: ToolRun, error: unknown): void;
+  /** The result as JSON, and the duration in milliseconds. The run is over after this, or after `fail`. */
+  succeed(run: ToolRun, json: string, ms: number): void;
+  fail(run: ToolRun, why: ToolFault): void;
+  progress(run: ToolRun, progress: number, total?: number, message?: string): void;
+  log(run: ToolRun, level: string, data: unknown): void;
+  /** The error that the tool threw, for the operator's log. The caller gets one line of it, with `fail`. */
+  threw(run: ToolRun, error: unknown): void;
 }
 
-/** The call that the present code runs for, wherever it got to by timers, events and promises. */
+/** The run that the current code belongs to, across timers, events and promises. */
 const current = new AsyncLocalStorage<ToolRun>();
 
 export class ToolRun {
   readonly id: string | number;
-  /** Who calls, where that is known. */
   readonly clientId: string | null;
   readonly tool: RunnableTool;
-  private readonly line: RunSink;
+  private readonly sink: RunSink;
   private readonly wantsProgress: boolean;
   private readonly timeoutMs: number;
   private readonly start = performance.now();
@@ -39,14 +38,14 @@ export class ToolRun {
   private isDone = false;
 
   constructor(
-    line: RunSink,
+    sink: RunSink,
     id: string | number,
     tool: RunnableTool,
     wantsProgress: boolean,
     timeoutMs: number,
     clientId: string | null = null,
   ) {
-    this.line = line;
+    this.sink = sink;
     this.id = id;
     this.clientId = clientId;
     this.tool = tool;
@@ -61,12 +60,13 @@ export class ToolRun {
     return this.aborting.signal;
   }
 
+  /** Executes the tool so that `failCurrent` finds this run. */
   run(given: unknown): void {
     void current.run(this, execute, this, given);
   }
 
   async execute(given: unknown): Promise<void> {
-    const { tool, line } = this;
+    const { tool, sink } = this;
     try {
       let input = given ?? {};
       if (tool.input !== null) {
@@ -79,7 +79,7 @@ export class ToolRun {
         }
         input = checked.value as object;
       }
-      let value = tool.self.execute(input, new RunContext(this, line.namespace));
+      let value = tool.self.execute(input, new RunContext(this, sink.namespace));
       if (isPromise(value)) value = await value;
       if (isAsyncIterable(value)) value = await lastOf(value);
       let json = resultJson(value, tool.output);
@@ -90,30 +90,30 @@ export class ToolRun {
     }
   }
 
-  /** By what its tool threw, here or later. False where it was answered before. */
+  /** Ends the run with an error that the tool threw, now or later. Returns false if the run was already answered. */
   failed(error: unknown): boolean {
     if (this.isDone) return false;
-    this.fail(thrownFault(error, this.line.folder));
-    this.line.threw(this, error);
+    this.fail(thrownFault(error, this.sink.folder));
+    this.sink.threw(this, error);
     return true;
   }
 
   progress(progress: number, total?: number, message?: string): void {
     if (this.isDone || !this.wantsProgress || !Number.isFinite(progress)) return;
-    this.line.progress(this, progress, total, message);
+    this.sink.progress(this, progress, total, message);
   }
 
   log(level: string, data: unknown): void {
     if (this.isDone) return;
-    this.line.log(this, level, data);
+    this.sink.log(this, level, data);
   }
 
-  /** Nobody waits for it any more. */
+  /** The caller no longer waits for the result. */
   abort(error: Error): void {
     this.end(fault('cancelled', error.message));
   }
 
-  /** Answers with the fault, and tells the tool that nobody waits any more. */
+  /** Answers with the fault, and aborts the tool's signal. */
   end(why: ToolFault): void {
     if (this.isDone) return;
     this.over = why;
@@ -127,20 +127,20 @@ export class ToolRun {
   }
 
   private succeed(json: string): void {
-    const { maxLine } = this.line;
-    // At most three bytes a character, so most results need not be measured.
+    const { maxLine } = this.sink;
+    // A character takes at most three bytes, so most results need not be measured.
     const size = json.length * 3 <= maxLine ? 0 : Buffer.byteLength(json);
     if (size > maxLine) {
       const text = `The result has ${size} bytes; ${maxLine} are allowed. Return less, or raise limits.message.`;
       this.fail(fault('too_large', text, { size, limit: maxLine }));
-    } else if (this.done()) this.line.succeed(this, json, performance.now() - this.start);
+    } else if (this.done()) this.sink.succeed(this, json, performance.now() - this.start);
   }
 
   private fail(why: ToolFault): void {
-    if (this.done()) this.line.fail(this, why);
+    if (this.done()) this.sink.fail(this, why);
   }
 
-  /** False where it was answered before. */
+  /** Returns false if the run was already answered. */
   private done(): boolean {
     if (this.isDone) return false;
     this.isDone = true;
@@ -149,29 +149,29 @@ export class ToolRun {
   }
 }
 
-/** Something that nobody caught. It fails the call that it belongs to, which might wait for ever; false where there is none. */
+/** Fails the run that an uncaught error belongs to, which might otherwise never end. Returns false if there is none. */
 export function failCurrent(error: unknown): boolean {
   return current.getStore()?.failed(error) ?? false;
 }
 
-function execute(running: ToolRun, given: unknown): Promise<void> {
-  return running.execute(given);
+function execute(run: ToolRun, given: unknown): Promise<void> {
+  return run.execute(given);
 }
 
-function expire(running: ToolRun): void {
-  running.expired();
+function expire(run: ToolRun): void {
+  run.expired();
 }
 
 function abortReason({ code, message }: ToolFault): DOMException {
   return new DOMException(message, code === 'execution_timeout' ? 'TimeoutError' : 'AbortError');
 }
 
-/** Also one of another realm, or of a library of its own. */
+/** Recognizes promises of other realms and libraries too. */
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof value === 'object' && value !== null && typeof (value as Promise<T>).then === 'function';
 }
 
-/** A tool of the AI SDK may yield how far it is; the last word counts. */
+/** A tool of the AI SDK may yield intermediate results; the last one counts. */
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }

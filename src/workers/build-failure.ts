@@ -1,8 +1,8 @@
 /** What the bundler says when a file cannot be built, as file, line and a message of one line. */
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../base/errors.ts';
-import { shown } from './build-plugin.ts';
 import type { BuildFailure } from '../tools/build-manifest.ts';
+import { shown } from './build-plugin.ts';
 
 interface BundlerError {
   readonly message: string;

@@ -7,9 +7,9 @@ import { isBuiltin } from 'node:module';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Plugin } from 'rolldown';
-import { replaceImportMeta } from './import-meta.ts';
+import { ownFile } from '../base/own-files.ts';
 import type { BuildFailure } from '../tools/build-manifest.ts';
-import { ownFile } from './own-files.ts';
+import { replaceImportMeta } from './import-meta.ts';
 
 /** What every tool file may import without installing it. */
 const PROVIDED: Readonly<Record<string, string>> = {

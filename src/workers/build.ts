@@ -8,10 +8,10 @@ import { join, resolve } from 'node:path';
 import type { OutputChunk, RolldownOptions } from 'rolldown';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
+import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
 import { buildFailures } from './build-failure.ts';
 import { type BuildPlaces, isBelow, toolPlugin } from './build-plugin.ts';
 import { EnvironmentError } from './environment.ts';
-import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
 import { pruneFolders } from './prune.ts';
 import { toolLanguage } from './tool-files.ts';
 

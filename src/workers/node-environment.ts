@@ -6,11 +6,11 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { ownFile } from '../base/own-files.ts';
 import { buildTools } from './build.ts';
 import { type Environment, EnvironmentError, type EnvironmentRequest } from './environment.ts';
 import { forgetFailures, madeOnce, removeOlder } from './made-once.ts';
 import { runNpm } from './npm.ts';
-import { ownFile } from './own-files.ts';
 
 export interface NodeOptions {
   /** What is taken from the process's own, unless told otherwise. */

@@ -191,7 +191,7 @@ describe.each(nodes)('on %s', (_, node) => {
       const slow = worker.call('slow');
       await sleep(60);
       expect(worker.events.at(-1)).toMatchObject({ op: 'log', id: null, level: 'error', logger: 'demo' });
-      expect(worker.events.at(-1)!.data).toBe('An error that nobody caught: after the answer');
+      expect(worker.events.at(-1)!.data).toBe('Uncaught error: after the answer');
       expect((await slow).ok).toBe(true);
       expect(textOf(await worker.result('fine'))).toBe('fine');
     });

@@ -114,7 +114,7 @@ describe('a tool with a JSON Schema', () => {
     expect(worker.tools).toEqual([]);
     expect(worker.failed.map(({ file }) => file)).toEqual(['a.js', 'b.js']);
     expect(worker.failed[0]!.message).toMatch(/^The tool "f": its inputSchema .*type/);
-    expect(worker.failed[1]!.message).toContain('describes "string", and arguments are an object');
+    expect(worker.failed[1]!.message).toContain('describes "string", but the arguments of a tool are an object');
   });
 });
 
@@ -240,7 +240,7 @@ describe('which objects are tools', () => {
     expect(worker.tools.map(({ name }) => name)).toEqual(['dup', 'fine', 'shape']);
     expect(worker.failed.map(({ line }) => line)).toEqual([4, 6, 2, 3]);
     expect(worker.failed.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^The tool "not a name": is no name/),
+      expect.stringMatching(/^The tool "not a name": its name is not valid/),
       expect.stringContaining('cannot be written as JSON Schema: Date'),
       'The tool "dup" is in a.ts already; rename one.',
       expect.stringContaining('The tool "noText": has no description'),

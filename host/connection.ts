@@ -1,0 +1,208 @@
+/** The connection with the gateway: one JSON object per line, requests in, answers and events out. */
+import type { Socket } from 'node:net';
+import { isObject } from '../src/base/objects.ts';
+import type { LogLevel } from '../src/protocol/levels.ts';
+import { createLineReader } from '../src/protocol/lines.ts';
+import { fault, type ToolFault } from '../src/tools/fault.ts';
+import type { RunnableTool } from '../src/tools/read-tool.ts';
+import { type RunSink, ToolRun } from '../src/tools/tool-run.ts';
+import type { FolderTools } from './load.ts';
+
+const MOST_UNREAD = 8 * 1024 * 1024;
+/** A longer timer would fire at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+export interface HostOptions {
+  readonly namespace: string;
+  readonly folder: string;
+  /** The most bytes of a request, and of a result. */
+  readonly maxLine: number;
+}
+
+type WorkerRequest = Record<string, unknown>;
+
+export class HostConnection implements RunSink {
+  readonly namespace: string;
+  readonly folder: string;
+  readonly maxLine: number;
+  private readonly socket: Socket;
+  private readonly tools: FolderTools['tools'];
+  /** As JSON. */
+  private readonly definitions: string;
+  private readonly exit: () => void;
+  private readonly runs = new Map<string | number, ToolRun>();
+  /** Lines to be written at the end of this turn. */
+  private unsent = '';
+
+  constructor(socket: Socket, { tools, failed }: FolderTools, options: HostOptions, exit: () => void) {
+    this.namespace = options.namespace;
+    this.folder = options.folder;
+    this.maxLine = options.maxLine;
+    this.socket = socket;
+    this.tools = tools;
+    this.definitions = JSON.stringify([...tools.values()].map(({ definition }) => definition));
+    this.exit = exit;
+    const reader = createLineReader(this.maxLine, {
+      line: (line) => this.receive(line.toString()),
+      parts: (parts) => this.receive(Buffer.concat(parts).toString()),
+      tooLong: (limit, head) => this.refuseLong(limit, head.toString()),
+    });
+    socket.on('data', (chunk: Buffer) => reader.push(chunk));
+    socket.on('close', () => {
+      for (const run of this.runs.values()) run.end(fault('cancelled', 'The connection ended.'));
+    });
+    this.send(
+      `{"op":"ready","namespace":${JSON.stringify(this.namespace)},"tools":${this.definitions},"failed":${JSON.stringify(failed)}}`,
+    );
+  }
+
+  // What runs say.
+
+  succeed({ id }: ToolRun, json: string, ms: number): void {
+    this.runs.delete(id);
+    this.send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json},"latency_ms":${Math.round(ms)}}`);
+  }
+
+  fail({ id }: ToolRun, why: ToolFault): void {
+    this.runs.delete(id);
+    this.sendFault(id, why);
+  }
+
+  progress({ id }: ToolRun, progress: number, total?: number, message?: string): void {
+    this.send(JSON.stringify({ op: 'progress', id, progress, total, message }));
+  }
+
+  log({ id, tool }: ToolRun, level: string, data: unknown): void {
+    this.send(logEvent(id, level, tool.file, data));
+  }
+
+  threw({ tool }: ToolRun, error: unknown): void {
+    console.error(`${tool.name}:`, error);
+  }
+
+  /** Logs something that belongs to no call. */
+  logGeneral(level: LogLevel, data: unknown): void {
+    this.send(logEvent(null, level, this.namespace, data));
+  }
+
+  // Requests.
+
+  private receive(line: string): void {
+    let request: unknown;
+    try {
+      request = JSON.parse(line);
+    } catch {}
+    if (isObject(request)) this.handle(request);
+    else this.refuse(null, 'A line has to be a JSON object.');
+  }
+
+  private refuseLong(limit: number, head: string): void {
+    // The id comes first, so it is there although the rest of the line is not.
+    const id = /^\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+)/.exec(head)?.[1] ?? 'null';
+    this.sendFault(JSON.parse(id), fault('too_large', `The request has more than ${limit} bytes.`, { limit }));
+  }
+
+  private handle(request: WorkerRequest): void {
+    const { id = null, op } = request;
+    switch (op) {
+      case 'tools.call':
+        this.call(request);
+        break;
+      case 'cancel':
+        this.runs.get(id as string)?.end(fault('cancelled', 'The call was cancelled.'));
+        break;
+      case 'ping':
+        this.answer(id, '{}');
+        break;
+      case 'tools.list':
+        this.answer(id, `{"tools":${this.definitions}}`);
+        break;
+      case 'tools.get_schema': {
+        const tool = this.find(id, request.tool);
+        if (tool !== null) this.answer(id, JSON.stringify(tool.definition));
+        break;
+      }
+      case 'shutdown':
+        this.answer(id, '{}');
+        this.flush();
+        this.socket.end(this.exit);
+        break;
+      default:
+        this.refuse(id, `There is no op ${JSON.stringify(op)}.`);
+    }
+  }
+
+  private call({ id, tool: name, arguments: given, progress, timeout_ms: timeout }: WorkerRequest): void {
+    if (typeof id !== 'string' && typeof id !== 'number') {
+      this.refuse(null, 'A call needs an id.');
+      return;
+    }
+    if (this.runs.has(id)) {
+      this.refuse(id, 'Another call with this id is running.');
+      return;
+    }
+    const tool = this.find(id, name);
+    if (tool === null) return;
+    if (given !== undefined && given !== null && !isObject(given)) {
+      this.refuse(id, 'The arguments of a tool are a JSON object.');
+      return;
+    }
+    const timeoutMs = shorterTimeout(tool.timeoutMs, typeof timeout === 'number' ? timeout : 0);
+    const run = new ToolRun(this, id, tool, progress === true, timeoutMs);
+    this.runs.set(id, run);
+    run.run(given);
+  }
+
+  /** Answers with an error if there is no such tool. */
+  private find(id: unknown, name: unknown): RunnableTool | null {
+    const tool = this.tools.get(name as string);
+    if (tool !== undefined) return tool;
+    this.sendFault(id, fault('tool_not_found', `There is no tool ${JSON.stringify(name)} in "${this.namespace}".`));
+    return null;
+  }
+
+  // Lines out.
+
+  private answer(id: unknown, json: string): void {
+    this.send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json}}`);
+  }
+
+  private refuse(id: unknown, message: string): void {
+    this.sendFault(id, fault('invalid_arguments', message));
+  }
+
+  private sendFault(id: unknown, error: ToolFault): void {
+    this.send(JSON.stringify({ id, ok: false, error }));
+  }
+
+  /** Lines of one turn of the event loop are written together. */
+  private send(json: string): void {
+    if (this.unsent === '') setImmediate(() => this.flush());
+    this.unsent += `${json}\n`;
+  }
+
+  private flush(): void {
+    const { socket, unsent } = this;
+    this.unsent = '';
+    if (socket.destroyed || unsent === '') return;
+    // Backpressure: as long as the gateway does not read answers, no further calls are read.
+    if (!socket.write(unsent) && socket.writableLength > MOST_UNREAD) {
+      socket.pause();
+      socket.once('drain', () => socket.resume());
+    }
+  }
+}
+
+function logEvent(id: string | number | null, level: string, logger: string, data: unknown): string {
+  try {
+    return JSON.stringify({ op: 'log', id, level, logger, data: data === undefined ? null : data });
+  } catch (error) {
+    return JSON.stringify({ op: 'log', id, level, logger, data: `(${(error as Error).message})` });
+  }
+}
+
+/** 0 means no timeout. */
+function shorterTimeout(a: number, b: number): number {
+  const both = a > 0 && b > 0 ? Math.min(a, b) : Math.max(a, b);
+  return Math.min(both, LONGEST_TIMER);
+}

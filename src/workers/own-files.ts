@@ -1,2 +1,0 @@
-/** Workers run from files of our own package. */
-export { ownFile } from '../base/own-files.ts';
