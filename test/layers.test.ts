@@ -47,6 +47,18 @@ describe('the source tree', () => {
   });
 });
 
+/** Names that are still declared in several rooms. It only ever gets shorter. */
+const shared = new Set<string>([
+  ...['Agent', 'Answer', 'Asked', 'Caller', 'Connection', 'Entry', 'Environment', 'Exchange', 'Failure', 'Finding'],
+  ...['Following', 'Found', 'Held', 'HttpOptions', 'Json', 'Kind', 'Known', 'Line', 'Listed', 'Listener', 'LogLevel'],
+  ...['Member', 'Open', 'Outcome', 'Part', 'Parts', 'Place', 'Question', 'Refusal', 'Reply', 'Rest', 'Result', 'Run'],
+  ...['Scan', 'Schema', 'Scope', 'Shown', 'Source', 'Tool', 'Waiting', 'Wanted', 'Way', 'Written'],
+]);
+
+it('declares the name of a type in one room only', () => {
+  expect(findShared(sources).filter((line) => !shared.has(line.split(' ', 1)[0]!))).toEqual([]);
+});
+
 it('makes nobody wait for packages and parts that few need', () => {
   const reached = new Set(['index.ts']);
   const packages = new Set<string>();
@@ -133,6 +145,15 @@ describe('the check itself', () => {
     ]);
   });
 
+  it('finds a type that two rooms declare, and none that one room declares twice', () => {
+    const twice: Sources = new Map([
+      ['catalog/a.ts', 'export interface Place {}'],
+      ['calls/b.ts', 'type Place = string;\ntype Own = 1;'],
+      ['calls/c.ts', 'class Own {}\n// type Place'],
+    ]);
+    expect(findShared(twice)).toEqual(['Place is declared in catalog/a.ts, calls/b.ts']);
+  });
+
   it('finds a cycle and names its files', () => {
     const cycle: Sources = new Map([
       ['catalog/a.ts', `import './b.ts';`],
@@ -142,6 +163,17 @@ describe('the check itself', () => {
     expect(findCycles(cycle)).toEqual(['catalog/b.ts → catalog/c.ts → catalog/b.ts']);
   });
 });
+
+/** Types that are declared in several rooms, with the files: one word means one thing. */
+function findShared(tree: Sources): string[] {
+  const declared = new Map<string, string[]>();
+  for (const [path, text] of tree)
+    for (const [, name] of text.matchAll(/^(?:export )?(?:declare )?(?:abstract )?(?:type|interface|class) (\w+)/gm))
+      declared.set(name!, [...(declared.get(name!) ?? []), path]);
+  return [...declared]
+    .filter(([, paths]) => new Set(paths.map(roomOf)).size > 1)
+    .map(([name, paths]) => `${name} is declared in ${paths.join(', ')}`);
+}
 
 function findMisplaced(tree: Sources): string[] {
   const faults: string[] = [];

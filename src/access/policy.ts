@@ -38,7 +38,7 @@ export interface Rules {
 }
 
 /** Names that a rule lists. */
-interface Listing {
+interface RuleList {
   readonly rule: string;
   readonly names: ReadonlySet<string>;
   /** Those of them that are patterns. */
@@ -50,12 +50,12 @@ interface Listing {
 /** What the rules say of one kind of items of one server. */
 interface ServerRules {
   /** What is denied by name. */
-  readonly denied: readonly Listing[];
+  readonly denied: readonly RuleList[];
   /** Whether the server is the agent's at all. */
   readonly access: readonly Finding[];
   /** The agent's own lists for it; empty where there is none. */
-  readonly overrides: readonly Listing[];
-  readonly exposed: Listing | null;
+  readonly overrides: readonly RuleList[];
+  readonly exposed: RuleList | null;
   readonly fallback: Finding;
 }
 
@@ -155,7 +155,7 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
 }
 
 function listed(
-  listing: Listing,
+  listing: RuleList,
   entry: Entry,
   isIn: boolean,
   verdict: 'allow' | 'deny' = isIn ? 'allow' : 'deny',
@@ -168,11 +168,11 @@ function listed(
   return { rule: listing.rule, verdict, text: `${isIn ? 'lists' : 'does not list'} "${name}"${by}` };
 }
 
-function lists(listing: Listing, name: string, entry: Entry): boolean {
+function lists(listing: RuleList, name: string, entry: Entry): boolean {
   return listsName(listing, name) || listing.categories.some((one) => isOfCategory(one, entry));
 }
 
-function listsName({ names, patterns }: Listing, name: string): boolean {
+function listsName({ names, patterns }: RuleList, name: string): boolean {
   return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
@@ -196,7 +196,7 @@ function serverRules(rules: Rules, entry: Entry): ServerRules {
 
 function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof ByKind<unknown>): ServerRules {
   const { sourceKey } = entry;
-  const listing = (rule: string, lists: ServerLists): Listing[] => {
+  const listing = (rule: string, lists: ServerLists): RuleList[] => {
     const names = listFor(lists, entry);
     if (names === null) return [];
     const categories = names.filter(isCategory);

@@ -21,8 +21,8 @@ export function schemaChildren(schema: JsonObject, skip: ReadonlySet<string> = N
   const children: unknown[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     if (VALUES.has(keyword) || skip.has(keyword)) continue;
-    if (Array.isArray(value)) children.push(...value);
-    else if (MAPS.has(keyword) && isObject(value)) children.push(...Object.values(value));
+    if (Array.isArray(value)) for (const one of value) children.push(one);
+    else if (MAPS.has(keyword) && isObject(value)) for (const one of Object.values(value)) children.push(one);
     else children.push(value);
   }
   return children;

@@ -71,13 +71,13 @@ export const CATEGORIES: readonly string[] = [
 ];
 
 // Definitions do not change, and looking at ten thousand of them for every agent would be felt.
-const known = new WeakMap<Sorted, Category>();
+const known = new WeakMap<OwnedItem, Category>();
 
 /** A tool with its server. */
-type Sorted = Pick<Entry, 'sourceKey' | 'namespace' | 'item'>;
+type OwnedItem = Pick<Entry, 'sourceKey' | 'namespace' | 'item'>;
 
 /** The category of a tool, guessed from its annotations, name and description. */
-export function categoryOf(entry: Sorted): Category {
+export function categoryOf(entry: OwnedItem): Category {
   const before = known.get(entry);
   if (before !== undefined) return before;
   const category = { ...effectOf(entry.item, entry), domain: domainOf(entry) };
@@ -85,13 +85,13 @@ export function categoryOf(entry: Sorted): Category {
   return category;
 }
 
-interface Said {
+interface Annotations {
   readonly readOnlyHint: boolean | null;
   readonly destructiveHint: boolean | null;
 }
 
 /** What the tool says; null for what it does not. */
-function saidBy({ bytes }: Item): Said {
+function saidBy({ bytes }: Item): Annotations {
   const member = findMember(bytes, 'annotations');
   const members = member === null ? null : readMembers(bytes, member.start, member.end);
   const flag = (name: string) => {
@@ -102,7 +102,7 @@ function saidBy({ bytes }: Item): Said {
   return { readOnlyHint: flag('readOnlyHint'), destructiveHint: flag('destructiveHint') };
 }
 
-function effectOf(item: Item, { sourceKey, namespace }: Sorted): Pick<Category, 'effect' | 'by'> {
+function effectOf(item: Item, { sourceKey, namespace }: OwnedItem): Pick<Category, 'effect' | 'by'> {
   const said = saidBy(item);
   if (said.readOnlyHint === true) return { effect: 'read', by: 'annotations' };
   if (said.destructiveHint === true) return { effect: 'destructive', by: 'annotations' };
@@ -202,7 +202,7 @@ for (const [domain, words] of Object.entries(DOMAINS))
   for (const word of words.split(' ')) domainsOf.set(word, [...(domainsOf.get(word) ?? []), domain]);
 
 /** What its server is called says most, then its own name, then what it says of itself. */
-function domainOf({ sourceKey, namespace, item }: Sorted): string {
+function domainOf({ sourceKey, namespace, item }: OwnedItem): string {
   const scores = new Map<string, number>();
   const count = (words: readonly string[], weight: number) => {
     for (const word of new Set(words)) {

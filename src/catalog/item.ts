@@ -1,7 +1,7 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
 import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSupport } from '../protocol/definition.ts';
-import { decodeString, findMember, type Member, readElements, readMembers, type Span } from '../protocol/json.ts';
+import { decodeString, findMember, type JsonMember, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/param-headers.ts';
 
 /** What an item is. */
@@ -128,7 +128,7 @@ function isReadable(bytes: Buffer): boolean {
   }
 }
 
-function readTraits(bytes: Buffer, members: readonly Member[]): EraTraits {
+function readTraits(bytes: Buffer, members: readonly JsonMember[]): EraTraits {
   const output = members.find(({ key }) => key === 'outputSchema');
   const wrapsOutput =
     output !== undefined && isAt(bytes, output.start, '{') && allowsNonObjects(bytes, output.start, output.end);

@@ -3,7 +3,7 @@
  * Runs all possibilities side by side, so its cost is at most the product of the two lengths.
  */
 
-type Part = { readonly literal: string } | { readonly slash: boolean; readonly optional: boolean };
+type TemplatePart = { readonly literal: string } | { readonly slash: boolean; readonly optional: boolean };
 
 export function matchesTemplate(template: string, uri: string): boolean {
   const parts = parseTemplate(template);
@@ -27,8 +27,8 @@ export function matchesTemplate(template: string, uri: string): boolean {
   return places.has(uri.length);
 }
 
-function parseTemplate(template: string): Part[] {
-  const parts: Part[] = [];
+function parseTemplate(template: string): TemplatePart[] {
+  const parts: TemplatePart[] = [];
   let at = 0;
   while (at < template.length) {
     const open = template.indexOf('{', at);
@@ -42,7 +42,7 @@ function parseTemplate(template: string): Part[] {
   return parts;
 }
 
-function toExpression(body: string): Part {
+function toExpression(body: string): TemplatePart {
   // Not '', which every text includes: an empty expression is a plain one.
   const operator = body[0] ?? ' ';
   if ('+#'.includes(operator)) return { slash: true, optional: true };

@@ -44,7 +44,7 @@ export interface PlannedServer {
   readonly present: boolean;
 }
 
-interface Grant {
+interface NeededTools {
   readonly reason: string;
   readonly tools: ServerLists;
   readonly isShipped: boolean;
@@ -63,7 +63,7 @@ export function planTask(task: Task, rules: TaskRules, catalog: Catalog, servers
     const reason = reasonOf(rule, task);
     return reason === null ? [] : [{ rule, reason }];
   });
-  const grants: Grant[] = profile === null ? [] : [granted(profile, `profile "${profile.name}"`)];
+  const grants: NeededTools[] = profile === null ? [] : [granted(profile, `profile "${profile.name}"`)];
   for (const { rule, reason } of fitting) {
     const why = `rule "${rule.name}": ${reason}`;
     grants.push({ reason: why, tools: rule.tools, isShipped: rule.isShipped });
@@ -81,7 +81,7 @@ export function planTask(task: Task, rules: TaskRules, catalog: Catalog, servers
   };
 }
 
-function granted({ tools, isShipped }: TaskProfile, reason: string): Grant {
+function granted({ tools, isShipped }: TaskProfile, reason: string): NeededTools {
   return { reason, tools, isShipped };
 }
 
@@ -144,7 +144,7 @@ function phraseIn(words: readonly string[], keyword: string): string | null {
   return null;
 }
 
-function known(grants: readonly Grant[], { claims }: Catalog): PlannedTool[] {
+function known(grants: readonly NeededTools[], { claims }: Catalog): PlannedTool[] {
   return [...claims.tool.values()].flatMap((entry) => {
     if (entry === null || entry.sourceId === BUILT_IN) return [];
     const reasons = grants.filter(({ tools }) => lists(tools, entry)).map(({ reason }) => reason);
@@ -162,7 +162,11 @@ function lists(tools: ServerLists, entry: Entry): boolean {
 }
 
 /** A server that could not be asked may well have what the rules name. */
-function unchecked(grants: readonly Grant[], { claims }: Catalog, servers: readonly PlannedServer[]): PlannedTool[] {
+function unchecked(
+  grants: readonly NeededTools[],
+  { claims }: Catalog,
+  servers: readonly PlannedServer[],
+): PlannedTool[] {
   const asked = new Set([...claims.tool.values()].map((entry) => entry?.sourceKey));
   return servers
     .filter(({ key, present }) => !present && !asked.has(key))
@@ -178,7 +182,7 @@ function unchecked(grants: readonly Grant[], { claims }: Catalog, servers: reado
     });
 }
 
-function missing(grants: readonly Grant[], { claims }: Catalog, servers: readonly PlannedServer[]): string[] {
+function missing(grants: readonly NeededTools[], { claims }: Catalog, servers: readonly PlannedServer[]): string[] {
   const found = new Set<string>();
   const entries = [...claims.tool.values()].filter((entry) => entry !== null);
   for (const { tools, reason, isShipped } of grants) {

@@ -5,7 +5,16 @@
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { findClosingBracket } from './bracket-scan.ts';
 import { WRAPPER } from './definition.ts';
-import { decodeString, findMember, JsonError, type Member, skipSpace, skipString, skipValue, splice } from './json.ts';
+import {
+  decodeString,
+  findMember,
+  JsonError,
+  type JsonMember,
+  skipSpace,
+  skipString,
+  skipValue,
+  splice,
+} from './json.ts';
 import { LONG } from './long-answer.ts';
 import { SERVER_INFO } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';
@@ -68,7 +77,7 @@ const STRAY = /resultType|ttlMs|cacheScope|\\u/;
 
 const MODERN_FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
-function isModernField({ key }: Member): boolean {
+function isModernField({ key }: JsonMember): boolean {
   return MODERN_FIELDS.includes(key);
 }
 
@@ -115,7 +124,7 @@ function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayEr
       `The server answered with a "${unknown}", which this client does not know.`,
     );
   const kept = members.filter((member) => !isModernField(member));
-  const isWrapped = ({ key, start }: Member) => key === STRUCTURED && (wraps || result[start] !== 0x7b);
+  const isWrapped = ({ key, start }: JsonMember) => key === STRUCTURED && (wraps || result[start] !== 0x7b);
   if (kept.length === members.length && !kept.some(isWrapped)) return result;
   return writeObject(
     kept.map((member) =>
@@ -126,7 +135,7 @@ function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayEr
   );
 }
 
-function textOf(result: Buffer, { start, end }: Member): string {
+function textOf(result: Buffer, { start, end }: JsonMember): string {
   return result[start] === 0x22 ? decodeString(result, start, end) : result.toString('utf8', start, end);
 }
 
@@ -146,8 +155,8 @@ const CLOSE = Buffer.from('}');
 const SHORT = 512;
 
 /** The members of the object that `bytes` are. What is inside them has been read before, or is taken on trust. */
-export function readLongMembers(bytes: Buffer): Member[] {
-  const members: Member[] = [];
+export function readLongMembers(bytes: Buffer): JsonMember[] {
+  const members: JsonMember[] = [];
   const { length } = bytes;
   let at = skipSpace(bytes, 1, length);
   while (bytes[at] !== CLOSE_BRACE) {

@@ -3,6 +3,8 @@
  * whole list for one tool that promises something else: such output travels in an object of its own there. They also say
  * how a tool may be run as a task, which means something else since.
  */
+import { isObject, type JsonObject } from '../base/objects.ts';
+import { mapSchemaChildren } from '../base/schema-children.ts';
 import { findMember, readMembers, splice } from './json.ts';
 import type { Era } from './revisions.ts';
 
@@ -36,7 +38,7 @@ export function legacyDefinition(definition: Buffer): Buffer {
   const schema = findMember(definition, 'outputSchema');
   if (schema === null) return definition;
   try {
-    const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as Schema);
+    const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as JsonObject);
     return splice(definition, schema, Buffer.from(JSON.stringify(wrapped)));
   } catch {
     // Nested too deeply to be looked into. A tool may do without one; a list must not fail for one.
@@ -70,9 +72,7 @@ function withoutMember(definition: Buffer, unwanted: string): Buffer {
   return Buffer.concat([Buffer.from('{'), ...separated, Buffer.from('}')]);
 }
 
-type Schema = Readonly<Record<string, unknown>>;
-
-function wrapSchema(schema: Schema): Schema {
+function wrapSchema(schema: JsonObject): JsonObject {
   const { $schema } = schema;
   return {
     ...($schema !== undefined && { $schema }),
@@ -82,25 +82,16 @@ function wrapSchema(schema: Schema): Schema {
   };
 }
 
-const POINTERS = new Set(['$ref', '$dynamicRef']);
-/** Below these stand values, not schemas. */
-const VALUES = new Set(['const', 'enum', 'default', 'examples']);
-/** Below these stand schemas under names that the author chose. */
-const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions', 'dependencies']);
-
-/** The same schema one level deeper: what points to its root has to follow it there. */
-function moveReferences(schema: unknown, isMap = false): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => moveReferences(part));
-  if (typeof schema !== 'object' || schema === null) return schema;
-  // References below an address of its own do not start at the root.
-  const { $id } = schema as Schema;
-  if (!isMap && typeof $id === 'string' && !$id.startsWith('#')) return schema;
-  return Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => {
-      if (isMap) return [key, moveReferences(value)];
-      if (POINTERS.has(key) && typeof value === 'string')
-        return [key, value.replace(/^#(?=\/|$)/, `#/properties/${WRAPPER}`)];
-      return [key, VALUES.has(key) ? value : moveReferences(value, MAPS.has(key))];
-    }),
+/** The same schema one level deeper: references to its root have to follow it there. */
+function moveReferences(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  // A schema with an address of its own is the root of the references below it.
+  if (typeof schema.$id === 'string' && !schema.$id.startsWith('#')) return schema;
+  return mapSchemaChildren(schema, (child, keyword) =>
+    POINTERS.has(keyword) && typeof child === 'string'
+      ? child.replace(/^#(?=\/|$)/, `#/properties/${WRAPPER}`)
+      : moveReferences(child),
   );
 }
+
+const POINTERS = new Set(['$ref', '$dynamicRef']);

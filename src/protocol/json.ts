@@ -12,7 +12,7 @@ export interface Span {
   readonly end: number;
 }
 
-export interface Member extends Span {
+export interface JsonMember extends Span {
   /** The decoded key; `start` and `end` are those of the value. */
   readonly key: string;
   readonly keyStart: number;
@@ -222,10 +222,10 @@ export function decodeString(bytes: Buffer, start: number, end: number): string 
 }
 
 /** The members of the object at `at`, in order, duplicates included. Null where there is no object. */
-export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): Member[] | null {
+export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): JsonMember[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x7b) return null;
-  const members: Member[] = [];
+  const members: JsonMember[] = [];
   i = skipSpace(bytes, i + 1, end);
   if (bytes[i] === 0x7d) return members;
   for (;;) {
@@ -241,7 +241,7 @@ export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth 
   }
 }
 
-export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.length): Member | null {
+export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.length): JsonMember | null {
   return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
 }
 

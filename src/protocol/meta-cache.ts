@@ -4,7 +4,7 @@
  */
 import type { Envelope } from './message.ts';
 
-interface Known {
+interface CachedMeta {
   readonly bytes: Buffer;
   readonly maxDepth: number;
   readonly envelope: Envelope;
@@ -16,11 +16,11 @@ const MOST = 4;
 const LONGEST = 2_048;
 const CLOSE = 0x7d;
 
-const known: Known[] = [];
+const known: CachedMeta[] = [];
 let next = 0;
 
 /** What stands at this place, if it was read before under the same limit. */
-export function cachedMeta(bytes: Buffer, start: number, end: number, maxDepth: number): Known | null {
+export function cachedMeta(bytes: Buffer, start: number, end: number, maxDepth: number): CachedMeta | null {
   for (const one of known) {
     const stop = start + one.bytes.length;
     if (stop > end || bytes[stop - 1] !== CLOSE || one.maxDepth !== maxDepth) continue;

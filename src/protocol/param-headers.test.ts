@@ -33,6 +33,11 @@ describe('findMirrored', () => {
     ]);
   });
 
+  it('takes a dependency of that name for a name', () => {
+    const schema = object({ a: marked('string', 'A') }, { dependencies: { 'x-mcp-header': ['a'] } });
+    expect(findMirrored(schema)).toEqual([{ header: 'mcp-param-a', path: ['a'], integer: false }]);
+  });
+
   it.each([[true], [{}], [{ type: 'object' }], [object({ a: { type: 'string' } })], [object({ a: true })]])(
     'finds none in %j',
     (schema) => {
@@ -58,6 +63,7 @@ describe('findMirrored', () => {
     ['in prefixItems', object({ a: { type: 'array', prefixItems: [marked('string')] } })],
     ['in additionalProperties', object({}, { additionalProperties: marked('string') })],
     ['in patternProperties', object({}, { patternProperties: { '^a': marked('string') } })],
+    ['in dependencies', object({}, { dependencies: { default: object({ a: marked('string') }) } })],
     ['in oneOf', object({ a: { oneOf: [marked('string')] } })],
     ['in anyOf', object({}, { anyOf: [object({ a: marked('string') })] })],
     ['in allOf', object({}, { allOf: [object({ a: marked('string') })] })],

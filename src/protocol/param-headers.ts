@@ -3,6 +3,8 @@
  * `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the arguments that a tool marks in its schema with `x-mcp-header`.
  */
 import { GatewayError } from '../base/errors.ts';
+import { isObject } from '../base/objects.ts';
+import { schemaChildren } from '../base/schema-children.ts';
 import { decodeString, readMembers, type Span } from './json.ts';
 import type { Message } from './message.ts';
 
@@ -25,12 +27,6 @@ export function isParamHeader(name: string): boolean {
 }
 
 const TYPES = ['string', 'integer', 'boolean'];
-
-type Json = Record<string, unknown>;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The marked arguments of an input schema, or why the marks are not valid. */
 export function findMirrored(schema: unknown): readonly MirroredArgument[] | string {
@@ -63,23 +59,12 @@ function visit(schema: unknown, path: readonly string[], found: MirroredArgument
   return null;
 }
 
-/** Where a schema holds values instead of schemas, the word means nothing. */
-const VALUES = new Set(['default', 'examples', 'enum', 'const']);
-
-function countMarks(schema: unknown, named = false): number {
-  if (Array.isArray(schema)) return schema.reduce<number>((sum, part) => sum + countMarks(part), 0);
+/** How many marks there are in the schema, wherever they stand. */
+function countMarks(schema: unknown): number {
   if (!isObject(schema)) return 0;
-  let count = 0;
-  for (const [key, value] of Object.entries(schema)) {
-    // Below `properties` and the like keys are names that the author chose.
-    if (named) count += countMarks(value);
-    else if (key === MARK) count++;
-    else if (!VALUES.has(key)) count += countMarks(value, MAPS.has(key));
-  }
-  return count;
+  const own = Object.hasOwn(schema, MARK) ? 1 : 0;
+  return schemaChildren(schema).reduce<number>((sum, child) => sum + countMarks(child), own);
 }
-
-const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
 /** Stands for an argument of which one reader sees this and another that. */
 const TWICE = Symbol('twice');

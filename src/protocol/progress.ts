@@ -2,14 +2,14 @@
 import { decodeString, findMember, type Span } from './json.ts';
 import type { Message } from './message.ts';
 
-export interface Progress extends Span {
+export interface ProgressToken extends Span {
   readonly token: number;
 }
 
 const LONGEST = 20;
 
 /** The token and where it stands; null where it cannot be one of ours. */
-export function readProgress({ bytes, paramsStart, paramsEnd }: Message): Progress | null {
+export function readProgress({ bytes, paramsStart, paramsEnd }: Message): ProgressToken | null {
   const member = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);
   if (member === null || member.end - member.start > LONGEST) return null;
   const { start, end } = member;

@@ -21,7 +21,7 @@ import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, RELATED_
 import { cachedMeta, cacheMeta } from './meta-cache.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-type Found = Mutable<Message>;
+type MutableMessage = Mutable<Message>;
 
 /** Reads one message. Throws a GatewayError `parse` or `request_invalid` that may be shown to the sender. */
 export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
@@ -92,7 +92,7 @@ export function emptyMessage(bytes: Buffer): Message {
 }
 
 function scan(bytes: Buffer, maxDepth: number): Message {
-  const found: Found = emptyMessage(bytes);
+  const found: MutableMessage = emptyMessage(bytes);
   const end = bytes.length;
   const at = skipSpace(bytes, 0, end);
   if (bytes[at] === 0x5b) invalid('a batch is not accepted here');
@@ -134,14 +134,21 @@ function readWord(bytes: Buffer, start: number, end: number, words: readonly str
 }
 
 /** Handles one member whose value starts at `start`; returns where the value ends. */
-type Visit = (bytes: Buffer, key: string, start: number, end: number, maxDepth: number, found: Found) => number;
+type Visit = (
+  bytes: Buffer,
+  key: string,
+  start: number,
+  end: number,
+  maxDepth: number,
+  found: MutableMessage,
+) => number;
 
 function scanObject(
   bytes: Buffer,
   at: number,
   end: number,
   maxDepth: number,
-  found: Found,
+  found: MutableMessage,
   keys: readonly string[],
   visit: Visit,
 ): number {
@@ -311,7 +318,7 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
   }
 };
 
-function envelopeOf(found: Found): Mutable<Envelope> {
+function envelopeOf(found: MutableMessage): Mutable<Envelope> {
   const envelope = found.envelope ?? emptyEnvelope();
   found.envelope = envelope;
   return envelope;

@@ -3,7 +3,7 @@
  * because two servers may use the same one.
  */
 import { readLongMembers, writeObject } from './bridge.ts';
-import { decodeString, findMember, JsonError, type Member, readMembers, type Span } from './json.ts';
+import { decodeString, findMember, JsonError, type JsonMember, readMembers, type Span } from './json.ts';
 import { LONG } from './long-answer.ts';
 import type { Message } from './message.ts';
 import { RELATED_TASK, SUBSCRIPTION_ID } from './meta.ts';
@@ -38,7 +38,7 @@ export function exchangeIds(object: Buffer, exchange: (id: string) => string): B
   return Buffer.concat([...parts, object.subarray(at)]);
 }
 
-function idsIn(bytes: Buffer, member: Member): Span[] {
+function idsIn(bytes: Buffer, member: JsonMember): Span[] {
   if (member.key === 'taskId') return [member];
   if (member.key === 'task') return idOf(bytes, member);
   if (member.key !== '_meta') return [];
@@ -52,7 +52,7 @@ function idOf(bytes: Buffer, { start, end }: Span): Span[] {
 }
 
 /** What is broken inside a long object is the caller's to find. */
-function membersOf(object: Buffer): readonly Member[] {
+function membersOf(object: Buffer): readonly JsonMember[] {
   try {
     return readLongMembers(object);
   } catch (error) {
@@ -106,7 +106,7 @@ export function underSubscription(params: Buffer, id: Buffer): Buffer {
   return writeObject([[META, writeObject([[first], ...own])], ...others]);
 }
 
-function whole(bytes: Buffer, { keyStart, end }: Member): Buffer[] {
+function whole(bytes: Buffer, { keyStart, end }: JsonMember): Buffer[] {
   return [bytes.subarray(keyStart, end)];
 }
 

@@ -24,7 +24,7 @@ export interface Recipe {
   readonly rounds: number;
 }
 
-export interface Envelope extends Recipe {
+export interface EncryptedSecrets extends Recipe {
   readonly nonce: string;
   readonly ciphertext: string;
   readonly created: string;
@@ -58,7 +58,7 @@ export function newRecipe(rounds: number = ROUNDS): Recipe {
 }
 
 /** Throws an error that says in a few words what is wrong with it. */
-export function readEnvelope(text: string): Envelope {
+export function readEnvelope(text: string): EncryptedSecrets {
   const value = parse(text);
   const { version, kdf, cipher, salt, nonce, ciphertext, created_at: created } = value;
   if (version !== 1)
@@ -78,7 +78,7 @@ export function readEnvelope(text: string): Envelope {
 }
 
 /** The text in an envelope. Throws where it was not made with this key, or was changed since. */
-export function openEnvelope({ nonce, ciphertext, created }: Envelope, key: Buffer): string {
+export function openEnvelope({ nonce, ciphertext, created }: EncryptedSecrets, key: Buffer): string {
   const opened = decrypt(ciphertext, key);
   if (opened === null) throw new Error('it was written with another key, or changed since');
   if (opened.nonce.toString('base64') !== nonce || !isTimeOf(created, opened.seconds))

@@ -7,7 +7,7 @@ const HEAD = 9;
 const NONCE = 16;
 const SEAL = 32;
 
-export interface Opened {
+export interface DecryptedToken {
   readonly message: Buffer;
   readonly nonce: Buffer;
   /** When it was made, in seconds since 1970. */
@@ -25,7 +25,7 @@ export function encrypt(message: Buffer, key: Buffer, seconds: number, nonce: Bu
 }
 
 /** Null where the text is not what was made with this key. The seal is looked at before anything else. */
-export function decrypt(token: string, key: Buffer): Opened | null {
+export function decrypt(token: string, key: Buffer): DecryptedToken | null {
   const bytes = Buffer.from(token, 'base64url');
   // Node reads past what is no base64; that would leave room for changes that nobody sees.
   if (bytes.length < HEAD + NONCE + 16 + SEAL || toText(bytes) !== token) return null;

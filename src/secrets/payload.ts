@@ -4,7 +4,7 @@ import { isNamespace, nameProblem } from './names.ts';
 type Named = ReadonlyMap<string, string>;
 
 /** Null: for all namespaces. */
-export type Scope = string | null;
+export type SecretScope = string | null;
 
 export interface Secrets {
   readonly global: Named;
@@ -16,7 +16,7 @@ export const NO_SECRETS: Secrets = { global: new Map(), namespaces: new Map() };
 /** A key in several lines has some thousand characters. */
 export const LONGEST_VALUE = 65_536;
 
-export function secretsOf({ global, namespaces }: Secrets, scope: Scope): Named {
+export function secretsOf({ global, namespaces }: Secrets, scope: SecretScope): Named {
   return scope === null ? global : (namespaces.get(scope) ?? new Map());
 }
 
@@ -30,7 +30,7 @@ export function valuesOf({ global, namespaces }: Secrets): string[] {
 }
 
 /** With this value under this name; null takes it away. */
-export function withSecret(secrets: Secrets, scope: Scope, name: string, value: string | null): Secrets {
+export function withSecret(secrets: Secrets, scope: SecretScope, name: string, value: string | null): Secrets {
   const named = new Map(secretsOf(secrets, scope));
   if (value === null) named.delete(name);
   else named.set(name, value);

@@ -45,7 +45,7 @@ export interface BoardEvents {
   note(message: string): void;
 }
 
-interface Written extends ApprovalRequest {
+interface ApprovalFile extends ApprovalRequest {
   readonly gateway: number;
 }
 
@@ -191,11 +191,11 @@ async function readVerdict(file: string): Promise<SignedVerdict | null> {
   return isRight ? { approved, by, lasting, reason, signature } : null;
 }
 
-async function readWritten(file: string): Promise<Written | null> {
+async function readWritten(file: string): Promise<ApprovalFile | null> {
   const value = await readObject(file);
   const texts = ['id', 'kind', 'agent', 'tool', 'arguments', 'reason', 'asked', 'expires'];
   const isRight = texts.every((key) => typeof value[key] === 'string') && typeof value.gateway === 'number';
-  return isRight ? (value as unknown as Written) : null;
+  return isRight ? (value as unknown as ApprovalFile) : null;
 }
 
 async function readObject(file: string): Promise<Record<string, unknown>> {

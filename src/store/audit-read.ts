@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { matchesPattern } from '../base/pattern.ts';
 import { DAY_FILE } from './audit-file.ts';
-import { createVerifier, type Problem } from './audit-seal.ts';
+import { createVerifier, type SealProblem } from './audit-seal.ts';
 
 /** One line. Which keys there are depends on its kind. */
 export interface AuditRecord {
@@ -93,14 +93,14 @@ async function dayFiles(folder: string): Promise<string[]> {
   return names.filter((name) => DAY_FILE.test(name)).sort();
 }
 
-interface Line {
+interface AuditLine {
   readonly text: string;
   /** Where the next one begins. */
   readonly end: number;
 }
 
 /** One that is not whole is left for the next time, if there is one. */
-async function* linesOf(file: string, from: number, again: boolean): AsyncGenerator<Line> {
+async function* linesOf(file: string, from: number, again: boolean): AsyncGenerator<AuditLine> {
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   if (size <= from) return;
   let rest: Buffer = Buffer.alloc(0);
@@ -152,7 +152,7 @@ function createFilter({
 }
 
 /** A place where the audit is not as it was written. */
-export interface AuditProblem extends Problem {
+export interface AuditProblem extends SealProblem {
   readonly file: string;
 }
 
@@ -162,7 +162,7 @@ export async function verifyAudit(folder: string): Promise<{ sound: number; file
   const problems: AuditProblem[] = [];
   const names = await dayFiles(folder);
   for (const name of names) {
-    const note = (found: readonly Problem[]) => problems.push(...found.map((one) => ({ file: name, ...one })));
+    const note = (found: readonly SealProblem[]) => problems.push(...found.map((one) => ({ file: name, ...one })));
     for await (const { text } of linesOf(join(folder, name), 0, false)) note(verifier.line(text));
     note(verifier.end());
   }

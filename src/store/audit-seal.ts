@@ -38,14 +38,14 @@ const SEALED = /,"chain":"([\w-]{1,64})","batch":(\d{1,7}),"prev":"([\w-]{0,43})
 
 export interface Verifier {
   /** A line of the file; gives what is wrong up to here. */
-  line(text: string): Problem[];
+  line(text: string): SealProblem[];
   /** The file ends; another day's may follow. */
-  end(): Problem[];
+  end(): SealProblem[];
   /** Lines that are as they were written. */
   readonly sound: number;
 }
 
-export interface Problem {
+export interface SealProblem {
   /** Of the file, from 1 on. */
   readonly line: number;
   readonly message: string;
@@ -67,11 +67,11 @@ export function createVerifier(): Verifier {
     open = [];
   }
 
-  function unsealed(count: number): Problem[] {
+  function unsealed(count: number): SealProblem[] {
     return count === 0 ? [] : [{ line: before + 1, message: `${linesText(count)} without a seal: added, or cut off` }];
   }
 
-  function check(line: string, [, chain = '', batch, prev, seal = '']: RegExpExecArray): Problem[] {
+  function check(line: string, [, chain = '', batch, prev, seal = '']: RegExpExecArray): SealProblem[] {
     const extra = open.length - Number(batch);
     const text = open.slice(Math.max(0, extra)).join('\n');
     const last = seals.get(chain);

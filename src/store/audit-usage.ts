@@ -18,7 +18,7 @@ export interface AuditUsage {
   readonly bytesOut: number;
 }
 
-type Row = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditUsage[Key] } & {
+type UsageRow = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditUsage[Key] } & {
   /** How many calls took how long, in steps that are a tenth apart. */
   readonly durations: Map<number, number>;
 };
@@ -34,14 +34,14 @@ export interface UsageCount {
 
 /** An empty count, to be given records of `readAudit`. */
 export function createUsageCount(): UsageCount {
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, UsageRow>();
 
-  function rowOf({ agent = '', server = '', name, tool = '' }: AuditRecord): Row {
+  function rowOf({ agent = '', server = '', name, tool = '' }: AuditRecord): UsageRow {
     const key = JSON.stringify([agent, server, name ?? tool]);
     const known = rows.get(key);
     if (known !== undefined) return known;
     const counts = { calls: 0, errors: 0, denials: 0, bytesIn: 0, bytesOut: 0 };
-    const row: Row = { agent, server, name: name ?? tool, ...counts, durations: new Map() };
+    const row: UsageRow = { agent, server, name: name ?? tool, ...counts, durations: new Map() };
     rows.set(key, row);
     return row;
   }

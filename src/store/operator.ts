@@ -9,18 +9,18 @@ import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { createFile } from '../base/files.ts';
 
-type Variables = Readonly<Record<string, string | undefined>>;
+type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
 /** Nothing that we start gets to see it. */
 export const OPERATOR_KEY = 'TOOLGATE_OPERATOR_KEY';
 const LEAST = 16;
 
-export function operatorKeyFile({ TOOLGATE_OPERATOR_KEY_FILE: named, XDG_CONFIG_HOME: config }: Variables): string {
+export function operatorKeyFile({ TOOLGATE_OPERATOR_KEY_FILE: named, XDG_CONFIG_HOME: config }: ProcessEnv): string {
   return named || join(config || join(homedir(), '.config'), 'toolgate', 'operator.key');
 }
 
 /** Made where there is none yet. Throws where it is not safe to use. */
-export async function operatorKey(env: Variables): Promise<string> {
+export async function operatorKey(env: ProcessEnv): Promise<string> {
   const given = env[OPERATOR_KEY];
   if (given) return checked(given.trim(), OPERATOR_KEY);
   const file = operatorKeyFile(env);

@@ -8,12 +8,12 @@ import { replaceFile } from '../base/files.ts';
 import { isMap } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
 import { isNamespace, nameProblem } from '../secrets/names.ts';
-import type { Scope, Secrets } from '../secrets/payload.ts';
+import type { SecretScope, Secrets } from '../secrets/payload.ts';
 
 /** A secret without its value. */
 export interface SecretStatus {
   readonly name: string;
-  readonly scope: Scope;
+  readonly scope: SecretScope;
   /** `placeholder`: somebody wants it, and nobody has set it yet. */
   readonly status: 'set' | 'placeholder';
   /** When it was set or asked for, as ISO 8601; null where that is not known. */
@@ -42,7 +42,7 @@ export async function readMeta(file: string): Promise<SecretStatus[]> {
   }
 }
 
-function readScope(scope: Scope, named: unknown): SecretStatus[] {
+function readScope(scope: SecretScope, named: unknown): SecretStatus[] {
   return Object.entries(toMap(named)).map(([name, value]) => {
     const problem = nameProblem(name);
     if (problem !== null) throw new Error(problem);
@@ -69,10 +69,13 @@ function damaged(file: string, why: string): GatewayError {
 export function statusesOf(
   secrets: Secrets,
   known: readonly SecretStatus[],
-  isNews: (scope: Scope, name: string) => boolean = () => false,
+  isNews: (scope: SecretScope, name: string) => boolean = () => false,
 ): SecretStatus[] {
   const now = new Date().toISOString();
-  const scopes: (readonly [Scope, ReadonlyMap<string, string>])[] = [[null, secrets.global], ...secrets.namespaces];
+  const scopes: (readonly [SecretScope, ReadonlyMap<string, string>])[] = [
+    [null, secrets.global],
+    ...secrets.namespaces,
+  ];
   const set = scopes.flatMap(([scope, named]) =>
     [...named.keys()].map((name): SecretStatus => {
       const before = known.find((one) => one.name === name && one.scope === scope && one.status === 'set');
@@ -90,7 +93,7 @@ export function inOrder(statuses: readonly SecretStatus[]): SecretStatus[] {
 
 export async function writeMeta(file: string, statuses: readonly SecretStatus[]): Promise<void> {
   const { stringify } = await import('yaml');
-  const named = (scope: Scope) =>
+  const named = (scope: SecretScope) =>
     Object.fromEntries(
       statuses
         .filter((one) => one.scope === scope)

@@ -3,7 +3,7 @@
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isMap } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type Scope, type Secrets, secretsOf } from '../secrets/payload.ts';
+import { type SecretScope, type Secrets, secretsOf } from '../secrets/payload.ts';
 import type { SecretChange } from './secrets.ts';
 import type { SecretStatus } from './secrets-meta.ts';
 
@@ -12,7 +12,7 @@ const HEAD = `# Secrets of Toolgate. They are encrypted when you save and leave 
 `;
 
 export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[]): string {
-  const lines = (scope: Scope, indent: string) =>
+  const lines = (scope: SecretScope, indent: string) =>
     statuses
       .filter((one) => one.scope === scope)
       .map(({ name }) => {
@@ -34,7 +34,7 @@ export async function changesIn(
   statuses: readonly SecretStatus[],
 ): Promise<SecretChange[]> {
   const edited = await read(text);
-  const isIt = (a: { name: string; scope: Scope }, b: { name: string; scope: Scope }) =>
+  const isIt = (a: { name: string; scope: SecretScope }, b: { name: string; scope: SecretScope }) =>
     a.name === b.name && a.scope === b.scope;
   const gone = statuses
     .filter((one) => !edited.some((other) => isIt(one, other)))
@@ -47,7 +47,7 @@ export async function changesIn(
   return [...changed, ...gone];
 }
 
-async function read(text: string): Promise<{ name: string; scope: Scope; value: string | null }[]> {
+async function read(text: string): Promise<{ name: string; scope: SecretScope; value: string | null }[]> {
   let value: unknown;
   try {
     ({ value } = await parseConfig(text, 'secrets.yaml'));
@@ -72,7 +72,7 @@ async function read(text: string): Promise<{ name: string; scope: Scope; value: 
   ];
 }
 
-function readScope(scope: Scope, named: unknown, where: string) {
+function readScope(scope: SecretScope, named: unknown, where: string) {
   return Object.entries(toMap(named, where)).map(([name, value]) => {
     if (value !== null && typeof value !== 'string')
       throw new GatewayError('usage', `The value of ${name} in ${where} is no text. Put it in quotes.`);

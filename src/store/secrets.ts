@@ -11,7 +11,7 @@ import { withLock } from '../base/lock.ts';
 import type { VaultConfig } from '../config/config.ts';
 import {
   createKeyring,
-  type Envelope,
+  type EncryptedSecrets,
   type Keyring,
   newRecipe,
   openEnvelope,
@@ -25,7 +25,7 @@ import {
   NO_SECRETS,
   printSecrets,
   readSecrets,
-  type Scope,
+  type SecretScope,
   type Secrets,
   secretsOf,
   valueProblem,
@@ -42,11 +42,11 @@ export interface SecretStore {
   read(): Promise<Secrets>;
   /** What there is, without a value. Needs no key; with one, what is set is certain. */
   list(): Promise<SecretStatus[]>;
-  set(name: string, scope: Scope, value: string): Promise<void>;
+  set(name: string, scope: SecretScope, value: string): Promise<void>;
   /** Notes that somebody wants it. What is set stays set. */
-  prepare(name: string, scope: Scope): Promise<void>;
+  prepare(name: string, scope: SecretScope): Promise<void>;
   /** False where there is no such secret. */
-  remove(name: string, scope: Scope): Promise<boolean>;
+  remove(name: string, scope: SecretScope): Promise<boolean>;
   /** Many at once: a value, null for a placeholder, undefined to remove. */
   change(changes: readonly SecretChange[]): Promise<void>;
   /** Encrypts all of them with another passphrase. False where there are none. */
@@ -56,7 +56,7 @@ export interface SecretStore {
 /** A secret and its new value; null removes it. */
 export interface SecretChange {
   readonly name: string;
-  readonly scope: Scope;
+  readonly scope: SecretScope;
   readonly value: string | null | undefined;
 }
 
@@ -85,7 +85,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
     return rings.ring;
   }
 
-  async function envelope(): Promise<Envelope | null> {
+  async function envelope(): Promise<EncryptedSecrets | null> {
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
       throw damaged(error.code ?? error.message);
@@ -95,7 +95,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
     return attempt(() => readEnvelope(text));
   }
 
-  function open(found: Envelope | null, key: Buffer): Secrets {
+  function open(found: EncryptedSecrets | null, key: Buffer): Secrets {
     return found === null ? NO_SECRETS : attempt(() => readSecrets(openEnvelope(found, key)));
   }
 
@@ -218,7 +218,7 @@ function check({ name, scope, value }: SecretChange): void {
   if (problem !== null) throw new GatewayError('usage', `${problem}.`);
 }
 
-function waitingFor(name: string, scope: Scope): SecretStatus {
+function waitingFor(name: string, scope: SecretScope): SecretStatus {
   return { name, scope, status: 'placeholder', updated: new Date().toISOString() };
 }
 
@@ -228,7 +228,8 @@ function told(
   known: readonly SecretStatus[],
   changes: readonly SecretChange[],
 ): readonly SecretStatus[] {
-  const changeOf = (scope: Scope, name: string) => changes.find((one) => one.name === name && one.scope === scope);
+  const changeOf = (scope: SecretScope, name: string) =>
+    changes.find((one) => one.name === name && one.scope === scope);
   const kept = known.filter(({ name, scope }) => changeOf(scope, name) === undefined);
   const waiting = changes
     .filter(({ value, name, scope }) => value === null && !secretsOf(secrets, scope).has(name))
