@@ -21,9 +21,9 @@ export type { MacroConfig, MacroStep } from './config/macros.ts';
 
 // Ways in
 
+export { createIdentity, type Identity, type IdentityOptions } from './calls/identity.ts';
 export type { LocalCallOptions, LocalDoor, Progress } from './calls/local.ts';
 export type { Identify } from './doors/http/auth/authenticator.ts';
-export { createVisitor, type Visitor, type VisitorOptions } from './doors/http/auth/visitor.ts';
 export type { HttpDoor, HttpDoorOptions } from './doors/http/door.ts';
 export { type ExpressMiddleware, expressMiddleware } from './doors/http/mount/express.ts';
 export { type FastifyPlugin, fastifyPlugin } from './doors/http/mount/fastify.ts';
@@ -202,6 +202,7 @@ export { createOtelTracer } from './telemetry/tracer.ts';
 export {
   type AgentFigures,
   type AuditFigures,
+  createVisitor,
   type EntryFigures,
   type Figures,
   type Petition,
@@ -209,4 +210,6 @@ export {
   type Shelf,
   type ShelvedToolset,
   type TallyFigures,
+  type Visitor,
+  type VisitorOptions,
 } from './deprecated.ts';

@@ -10,7 +10,8 @@ import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
-import type { Caller, CallerOptions } from './caller.ts';
+import { type Caller, type CallerOptions, FULL_SCOPE } from './caller.ts';
+import { operatorIdentity, programIdentity } from './identity.ts';
 import { DRY_RUN } from './macros/run.ts';
 import { parseObject, relayed } from './upstream-error.ts';
 
@@ -55,11 +56,9 @@ export function openLocalDoor(
   agent: string | null = null,
 ): LocalDoor {
   const caller = gateway.join({
-    agent: agent ?? 'local',
-    operator: agent === null,
+    identity: agent === null ? operatorIdentity() : programIdentity(agent),
+    scope: { ...FULL_SCOPE, selection },
     door: 'local',
-    selection,
-    changed() {},
   });
   let lastId = 0;
   return {

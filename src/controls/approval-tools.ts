@@ -8,7 +8,7 @@ import { matchesPattern } from '../base/pattern.ts';
 import type { Approvals } from '../calls/approvals/approvals.ts';
 import type { Grants } from '../calls/approvals/grants.ts';
 import type { Call } from '../calls/call.ts';
-import type { Member } from '../calls/member.ts';
+import type { Caller } from '../calls/caller.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, canonicalName, type Entry } from '../catalog/entry.ts';
 import type { Control } from '../config/config.ts';
@@ -74,25 +74,25 @@ export interface ApprovalToolContext {
 }
 
 /** False where the call is of another tool. They are not run one after the other: a person may take minutes. */
-export function runApprovalTool(desk: ApprovalToolContext, member: Member, call: Call): boolean {
+export function runApprovalTool(desk: ApprovalToolContext, caller: Caller, call: Call): boolean {
   const { name } = call.entry;
   const run = name === ENTRIES.request.name ? requestAccess : name === ENTRIES.prompt.name ? answerPrompt : null;
   if (run === null) return false;
   const args = parseParams(call.message).arguments;
   try {
-    run(desk, member, call, args);
+    run(desk, caller, call, args);
   } catch (error) {
     call.fail(toGatewayError(error));
   }
   return true;
 }
 
-function requestAccess(desk: ApprovalToolContext, member: Member, call: Call, given: unknown): void {
+function requestAccess(desk: ApprovalToolContext, caller: Caller, call: Call, given: unknown): void {
   const args = readArguments(given, ['tool', 'reason']);
   const tool = readText(args, 'tool', 200);
   const reason = readText(args, 'reason', 1_000);
-  const { agent } = member;
-  if (find(member.view().catalog, tool) !== null) {
+  const { agent } = caller;
+  if (find(caller.view().catalog, tool) !== null) {
     say(call, `You may use "${tool}" already.`);
     return;
   }
@@ -130,7 +130,7 @@ function requestAccess(desk: ApprovalToolContext, member: Member, call: Call, gi
   call.waits = { quit: () => asking.withdraw('the agent does not wait any more') };
 }
 
-function answerPrompt(desk: ApprovalToolContext, { agent }: Member, call: Call, given: unknown): void {
+function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
   if (typeof given !== 'object' || given === null) throw invalid('The arguments must be an object.');
   const args = given as Readonly<Record<string, unknown>>;
   const tool = readText(args, 'tool_name', 200);

@@ -3,7 +3,7 @@ import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
 import type { EventSink } from '../base/events.ts';
 import type { Call, Recorder } from '../calls/call.ts';
-import type { Member } from '../calls/member.ts';
+import type { Caller } from '../calls/caller.ts';
 import type { MetricsRegistry } from '../observe/metrics.ts';
 import { parseParams } from '../protocol/message.ts';
 import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
@@ -26,11 +26,11 @@ export interface ControlCallsOptions {
   /** Where a person is asked. */
   readonly approving: ApprovalToolContext;
   /** The servers that the caller may know of. */
-  servers(member: Member): readonly ServerState[];
+  servers(caller: Caller): readonly ServerState[];
 }
 
 export interface ControlCalls {
-  run(member: Member, call: Call): void;
+  run(caller: Caller, call: Call): void;
 }
 
 export function createControlCalls({
@@ -45,50 +45,50 @@ export function createControlCalls({
 }: ControlCallsOptions): ControlCalls {
   const desk = createControlQueue();
 
-  function contextOf(member: Member) {
-    const { catalog, permission } = member.view();
+  function contextOf(caller: Caller) {
+    const { catalog, permission } = caller.view();
     return {
       catalog,
-      selection: member.chosen,
-      servers: servers(member),
-      toolsetLibrary: withToolsetEvents(defaults.toolsetLibrary, events, member.agent),
+      selection: caller.chosen,
+      servers: servers(caller),
+      toolsetLibrary: withToolsetEvents(defaults.toolsetLibrary, events, caller.agent),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
-      isFixed: member.options.toolset !== undefined,
+      isFixed: caller.scope.toolset !== null,
     };
   }
 
-  async function runOwn(own: ProgramControl, member: Member, name: string, args: unknown): Promise<ControlOutcome> {
-    const result = await own.run(member, name, args);
+  async function runOwn(own: ProgramControl, caller: Caller, name: string, args: unknown): Promise<ControlOutcome> {
+    const result = await own.run(caller, name, args);
     // What it has switched on meanwhile stays.
-    return { selection: member.chosen, result };
+    return { selection: caller.chosen, result };
   }
 
-  function choose(member: Member, selection: Selection): void {
-    if (selection.key === member.chosen.key) return;
-    if (!member.shares) {
-      member.selection = selection;
-      member.look();
+  function choose(caller: Caller, selection: Selection): void {
+    if (selection.key === caller.chosen.key) return;
+    if (!caller.isShared) {
+      caller.selection = selection;
+      caller.look();
       return;
     }
-    const { toolset } = member.chosen;
+    const { toolset } = caller.chosen;
     defaults.choose(selection);
-    if (toolset !== selection.toolset) tellEquipped(events, member.agent, selection.toolset?.name ?? null);
+    if (toolset !== selection.toolset) tellEquipped(events, caller.agent, selection.toolset?.name ?? null);
   }
 
   return {
-    run(member, call) {
+    run(caller, call) {
       const { entry, message } = call;
       call.recorder = recorder();
       call.row = metrics.of(entry, message.method);
       call.begin();
-      if (runApprovalTool(approving, member, call)) return;
+      if (runApprovalTool(approving, caller, call)) return;
       const args = parseParams(message).arguments;
       const own = program?.entries.includes(entry) ? program : null;
       const work = () =>
-        own === null ? controls().run(entry.name, contextOf(member), args) : runOwn(own, member, entry.name, args);
-      desk.run(member.shares ? defaults : member, entry.name, work, {
+        own === null ? controls().run(entry.name, contextOf(caller), args) : runOwn(own, caller, entry.name, args);
+      desk.run(caller.isShared ? defaults : caller, entry.name, work, {
         outcome({ selection, result }) {
-          choose(member, selection);
+          choose(caller, selection);
           call.result(result, 'legacy');
         },
         failed: (error) => call.fail(error),

@@ -1,6 +1,7 @@
 /** One request of a client under way: where its answer goes, in which form, and how to stop it. */
 
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import { type Credential, REVOKED } from '../calls/identity.ts';
 import type { Holder, ParkedCall } from '../calls/parked.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
 import type { Admission, Ticket } from '../protocol/contract.ts';
@@ -14,7 +15,6 @@ import { join, type Parts } from '../protocol/parts.ts';
 import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
-import { type Credential, REVOKED } from './credential.ts';
 
 /** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
 export const SLOW = 1024 * 1024;

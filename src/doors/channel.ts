@@ -1,5 +1,6 @@
 /** One client on a channel of its own, of which everything that comes and goes is part: a pipe, or two programs in one process. */
 import { toGatewayError } from '../base/errors.ts';
+import type { ClientOptions } from '../calls/caller.ts';
 import type { Gateway } from '../gateway/types.ts';
 import { modernErrorObject } from '../protocol/bridge.ts';
 import { claimedRevision, readAbilities, requireModern } from '../protocol/envelope.ts';
@@ -9,7 +10,6 @@ import { allowsBatch } from '../protocol/revisions.ts';
 import { errorObject, errorReply } from '../protocol/rpc.ts';
 import type { Exchange } from './answer.ts';
 import { ModernPeer } from './modern.ts';
-import type { Newcomer } from './newcomer.ts';
 import { deliver, Peer } from './peer.ts';
 
 export interface Channel {
@@ -33,9 +33,9 @@ export interface Outlet {
   end(): void;
 }
 
-export function openChannel(gateway: Gateway, newcomer: Newcomer, outlet: Outlet): Channel {
+export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Outlet): Channel {
   const { exchange, notify, end, exchangeFor = () => exchange } = outlet;
-  const peer = new Peer(gateway, { ...newcomer, notify });
+  const peer = new Peer(gateway, { ...client, notify });
   let modern: ModernPeer | null = null;
 
   function refuse(error: unknown, id: string | null): void {
@@ -64,7 +64,7 @@ export function openChannel(gateway: Gateway, newcomer: Newcomer, outlet: Outlet
       deliver(peer, message, exchangeFor);
       return;
     }
-    modern ??= new ModernPeer(gateway, { ...newcomer, alone: true });
+    modern ??= new ModernPeer(gateway, { ...client, alone: true });
     if (!isRequest(message)) {
       modern.accept(message);
       return;

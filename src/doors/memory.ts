@@ -1,5 +1,7 @@
 /** MCP between two parts of one process: a client of the official SDKs, of either generation, without a socket or a pipe. */
 import { GatewayError } from '../base/errors.ts';
+import { FULL_SCOPE } from '../calls/caller.ts';
+import { programIdentity } from '../calls/identity.ts';
 import type { Gateway } from '../gateway/types.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
@@ -68,8 +70,9 @@ export function connectInMemory(
       if (channel !== null)
         throw new GatewayError('usage', 'This transport has been used; make another for each client.');
       isOpen = true;
-      const newcomer = { agent, principal, namespace, selection, door: 'local' } as const;
-      channel = openChannel(gateway, newcomer, { exchange, notify: say, end() {} });
+      const identity = programIdentity(agent, principal);
+      const scope = { ...FULL_SCOPE, namespace, selection };
+      channel = openChannel(gateway, { identity, scope, door: 'local' }, { exchange, notify: say, end() {} });
     },
     async send(message) {
       if (!isOpen) throw new GatewayError('usage', 'The connection is not open.');

@@ -5,7 +5,8 @@
 
 import type { ListKind } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { Caller, ClientOptions } from '../calls/caller.ts';
+import { isInvalid } from '../calls/identity.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/types.ts';
@@ -20,7 +21,6 @@ import { MODERN_REVISION } from '../protocol/revisions.ts';
 import { notificationMessage, resultReply } from '../protocol/rpc.ts';
 import { underSubscription, withoutTasks } from '../protocol/task.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
-import { isInvalid } from './credential.ts';
 import {
   after,
   idInUse,
@@ -31,9 +31,8 @@ import {
   refuseOurselves,
   requireTasks,
 } from './methods.ts';
-import { type Newcomer, present } from './newcomer.ts';
 
-export interface ModernOptions extends Newcomer {
+export interface ModernOptions extends ClientOptions {
   /** Whether all requests come from one client, whose ids are then unique. */
   readonly alone: boolean;
 }
@@ -76,12 +75,14 @@ export class ModernPeer implements Client {
   readonly #interests = new WeakMap<Answer, Wishes>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { agent, principal = agent, alone } = options;
+    const { identity, scope, door, alone } = options;
     this.#gateway = gateway;
     this.#alone = alone;
-    this.principal = principal;
+    this.principal = identity.principal;
     this.#caller = gateway.join({
-      ...present(options),
+      identity,
+      scope,
+      door,
       revision: MODERN_REVISION,
       changed: (kind) => this.#changed(kind),
       updated: (uri) => this.#updated(uri),

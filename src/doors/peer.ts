@@ -5,7 +5,7 @@
 
 import type { ListKind } from '../access/view.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { Caller, ClientOptions } from '../calls/caller.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Gateway } from '../gateway/types.ts';
@@ -32,9 +32,8 @@ import {
   refuseOurselves,
   refuseWith,
 } from './methods.ts';
-import { type Newcomer, present } from './newcomer.ts';
 
-export interface PeerOptions extends Newcomer {
+export interface PeerOptions extends ClientOptions {
   /** A notification that belongs to no request. */
   notify(message: Buffer): void;
   /** The client says that it is initialized. */
@@ -78,7 +77,7 @@ export class Peer implements Client {
   constructor(gateway: Gateway, options: PeerOptions) {
     this.#gateway = gateway;
     this.#options = options;
-    this.principal = options.principal ?? options.agent;
+    this.principal = options.identity.principal;
   }
 
   get identity(): object {
@@ -284,10 +283,12 @@ export class Peer implements Client {
     if (revision === null) throw sessionless(this.#gateway.config.revisions);
     this.#audience = { ...readClient(message), logLevel: this.#audience.logLevel };
     this.#revision = revision;
-    const { notify } = this.#options;
+    const { identity, scope, door, notify } = this.#options;
     this.#gateway.tasks.join(this, notify);
     this.#caller = this.#gateway.join({
-      ...present(this.#options),
+      identity,
+      scope,
+      door,
       revision,
       changed: (kind) => notify(changedMessages[kind]),
       updated: (uri) => notify(notificationMessage('notifications/resources/updated', toBytes({ uri }))),

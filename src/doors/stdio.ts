@@ -1,6 +1,8 @@
 /** MCP on standard input and output: one client, for as long as the input is open. */
 import type { Writable } from 'node:stream';
 import { GatewayError } from '../base/errors.ts';
+import { FULL_SCOPE } from '../calls/caller.ts';
+import { programIdentity } from '../calls/identity.ts';
 import type { Gateway } from '../gateway/types.ts';
 import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
@@ -65,7 +67,7 @@ export function openStdioDoor(
   };
   const channel = openChannel(
     gateway,
-    { agent, door: 'stdio', selection: 'default' },
+    { identity: programIdentity(agent), scope: { ...FULL_SCOPE, selection: 'default' }, door: 'stdio' },
     {
       exchange,
       notify: write,

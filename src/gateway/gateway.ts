@@ -1,19 +1,17 @@
 /** The gateway: the one mutable root. Holds configuration, servers, catalog and callers, and replaces each whole.
  * Doors join callers to it; every change ends in `swap`, which tells only those whose view really changed. */
 
-import { isHidden } from '../access/find.ts';
 import { hasTimes, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
-import { basePatterns } from '../access/selection.ts';
 import { createViews } from '../access/views.ts';
 import { createEvents } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
 import { createApproving } from '../calls/approvals/approving.ts';
 import { createGrants } from '../calls/approvals/grants.ts';
+import { type Caller, Callers } from '../calls/caller.ts';
 import { dispatch, NO_TICKET } from '../calls/dispatch.ts';
 import { createLimiters } from '../calls/limits/limiters.ts';
 import { createMacroPlace, MACROS_ID, withMacros } from '../calls/macros/macros.ts';
-import { type Home, Member } from '../calls/member.ts';
 import { createMiddlewareStack } from '../calls/middleware.ts';
 import { createParkedCalls } from '../calls/parked.ts';
 import { withProgramCalls } from '../calls/program.ts';
@@ -22,7 +20,6 @@ import { createCallerSubscriptions } from '../calls/subscriptions.ts';
 import { createMcpTasks } from '../calls/tasks/tasks.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from '../catalog/catalog.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
-import { introduce } from '../catalog/introduction.ts';
 import type { Config } from '../config/config.ts';
 import { createControls } from '../controls/controls.ts';
 import { createDefaultSelection } from '../controls/default-selection.ts';
@@ -68,14 +65,10 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     permissionOf,
   });
   let swapTimer: NodeJS.Timeout | undefined;
-  let allTried = false;
   let closed = false;
-  const members = new Set<Member>();
   const defaults = createDefaultSelection(
     () => config,
-    () => {
-      for (const member of members) if (member.selection === null) member.look();
-    },
+    () => callers.lookAtDefault(),
   );
   const stack = createMiddlewareStack();
   const metrics = createMetrics(events, redact);
@@ -92,7 +85,10 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     limits: config.limits,
     changed: scheduleSwap,
     started: (key: string) => limiters.restarted(key),
-    updated: tellUpdate,
+    updated(source: Source, uri: string, client: ClientChannel | null) {
+      const id = idOf(source);
+      if (id !== undefined) callers.updated(id, uri, client);
+    },
     taskChanged: (source: Source, message: Message) => tasks.told(idOf(source), message),
   };
   const fleet = createFleet(context);
@@ -100,7 +96,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const idOf = (source: Source) => fleet.idOf(source) ?? sets?.idOf(source);
   const macros = createMacroPlace(() => config.macros, {
     allowed: (by) => views.allowed(by.view().permission),
-    call: (by, entry, args, id, sink) => routing.step(by as Member, entry, args, id, sink),
+    call: (by, entry, args, id, sink) => routing.step(by, entry, args, id, sink),
   });
   const serverOf = (id: number) => (id < MACROS_ID ? sets?.find(id) : fleet.find(id));
   const placeOf = (id: number) => (id === MACROS_ID ? macros : serverOf(id));
@@ -110,13 +106,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     agent: (name) => agentLimits(config.policy, name),
     refused: (call, { code }) => metrics.refuse(call.by.usage, code),
   });
-  const grants = createGrants((agent) => {
-    for (const member of members) if (member.agent === agent) member.look();
-  });
+  const grants = createGrants((agent) => callers.look(agent));
   const { approvals, approve } = createApproving({ config: () => config, events, redact, metrics });
   const parked = createParkedCalls();
   const tasks = createMcpTasks(serverOf);
-  const desk = createCallerSubscriptions<Member>((id) => serverOf(id)?.source);
+  const subscriptions = createCallerSubscriptions<Caller>((id) => serverOf(id)?.source);
   const own = createControlCalls({
     events,
     controls: () => controls,
@@ -132,7 +126,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       catalog: () => catalog,
       isGrantable: (agent, entry) => config.policy !== null && !isBarred(rulesFor(config.policy, agent), entry),
     },
-    servers: (member) => statuses().filter((status) => views.sees(member, member.view().permission, status)),
+    servers: (caller) => statuses().filter((status) => views.sees(caller, caller.view().permission, status)),
   });
 
   const routing = createRouting({
@@ -143,82 +137,46 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     stack,
     isOpening: () => opening.current !== null,
     mayClaim: ({ entry }) => fleet.mayClaim(entry.name, entry.sourceId, config),
-    send(member, call) {
+    send(caller, call) {
       const { entry } = call;
       if (entry.sourceId !== BUILT_IN)
         return dispatch(
           call,
           placeOf(entry.sourceId),
-          member.client,
+          caller.client,
           tasks,
           metrics,
           audit.recorder,
           limiters,
           config.security.confirm.length === 0 ? null : approve,
         );
-      own.run(member, call);
+      own.run(caller, call);
       return call.waits === null ? NO_TICKET : call;
     },
   });
 
   const minutes = createMinutes(
     () => config.policy !== null && hasTimes(config.policy),
-    () => {
-      for (const member of members) member.look();
-    },
+    () => callers.look(),
   );
 
-  const home: Home = {
-    get base() {
-      return basePatterns(config);
-    },
-    get defaultSelection() {
-      return defaults.selection;
-    },
-    get isShared() {
-      return config.selection === 'shared';
-    },
-    get pageSize() {
-      return config.limits.page;
-    },
-    get allTried() {
-      return allTried;
-    },
-    task: options.task ?? null,
-    desk,
-    metrics,
-    permissionOf: ({ agent, options }) => (options.operator === true ? null : permissionOf(agent)),
-    viewOf: views.of,
-    introduce(member) {
-      const all = member.sources === null ? fleet.contributions() : sets!.contributions(member.sources.ids);
-      const seen = all.filter((one) => views.sees(member, member.view().permission, one));
-      const said = introduce(seen, member.sources === null ? config : host!.naming, member.namespace);
-      return host === null || host.instructions === '' ? said : `${host.instructions}\n\n${said}`.trimEnd();
-    },
-    freshen: (member, kind) => (member.sources === null ? fleet.freshen(kind) : sets!.freshen(member.sources, kind)),
+  const callers = new Callers({
+    config: () => config,
+    views,
+    permissionOf,
+    defaultSelection: () => defaults.selection,
+    fleet,
     sets,
-    call: (member, message, sink) =>
-      tracer === null ? routing.call(member, message, sink) : traceCall(tracer, member, message, sink, routing.call),
-    tell: ({ client, sources }, message) =>
-      sources === null ? fleet.tell(client, message) : sets!.tell(sources, client, message),
-    leave(member) {
-      members.delete(member);
-      host?.left(member);
-      desk.leave(member);
-      fleet.leave(member.client);
-    },
-  };
+    subscriptions,
+    metrics,
+    host,
+    task: options.task ?? null,
+    call: (caller, message, sink) =>
+      tracer === null ? routing.call(caller, message, sink) : traceCall(tracer, caller, message, sink, routing.call),
+  });
 
   function permissionOf(agent: string): Permission | null {
     return permissionAt(config.policy, agent, Date.now(), grants.of(agent));
-  }
-
-  function tellUpdate(source: Source, uri: string, client: ClientChannel | null): void {
-    const id = idOf(source);
-    if (id === undefined) return;
-    for (const [member, words] of desk.hearers(id, uri))
-      if ((client === null || member.client === client) && !isHidden(member.view(), words))
-        member.options.updated?.(words);
   }
 
   const statuses = () => [...fleet.statuses(), ...(sets?.statuses() ?? [])];
@@ -238,7 +196,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     catalog = buildCatalog(before.version + 1, withMacros(config.macros, contributions), controls.names, config);
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
-    for (const member of members) member.look();
+    callers.look();
     routing.retry();
   }
 
@@ -248,9 +206,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     audit.apply(next.audit);
     controls = createControls(next.controls, host?.control);
     context.limits = next.limits;
-    const base = basePatterns(next);
     defaults.rebase();
-    for (const member of members) member.rebase(base);
+    callers.rebase();
     minutes.reset();
     const report = fleet.apply([...next.servers, ...beside.servers]);
     fleet.revive();
@@ -273,7 +230,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   fleet.apply([...config.servers, ...beside.servers]);
   swap();
   const tried = fleet.tried().then(() => {
-    allTried = true;
+    callers.areListsComplete = true;
     swap();
   });
   const opening = createStartupWindow(tried, config.startWait, defaults.restore(), routing.retry);
@@ -307,14 +264,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     },
     vault,
     redact,
-    join(options) {
-      const member = new Member(home, options);
-      members.add(member);
-      const own = host?.joined(member) ?? null;
-      if (own !== null) member.give(own);
-      else if (allTried) member.look();
-      return member;
-    },
+    join: (options) => callers.join(options),
     identity: host?.identity ?? IDENTITY,
     sets,
     knows: (agent, namespace) => namespaces.has(namespace) && views.knows(agent, namespace),
@@ -330,14 +280,20 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     metrics,
     figures: metrics,
     measure: () =>
-      measure({ metrics, servers: statuses().map(limiters.watch), catalog, callers: members, audit: audit.metrics }),
+      measure({
+        metrics,
+        servers: statuses().map(limiters.watch),
+        catalog,
+        callers: callers.all,
+        audit: audit.metrics,
+      }),
     setLogLevel(level) {
       fleet.setLogLevel(level);
       sets?.setLogLevel(level);
     },
     statuses: () => statuses().map(limiters.watch),
     tried: () => Promise.all([tried, fleet.tried()]).then(swap),
-    isReady: () => allTried && isComplete(config, fleet.statuses()),
+    isReady: () => callers.areListsComplete && isComplete(config, fleet.statuses()),
     async close() {
       closed = true;
       options.beside?.close();

@@ -2,14 +2,13 @@
 
 import type { Events } from '../base/events.ts';
 import type { ApprovalRequests } from '../calls/approvals/approvals.ts';
-import type { Caller, CallerOptions } from '../calls/caller.ts';
+import type { Caller, CallerHost, CallerOptions } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Middleware } from '../calls/middleware.ts';
 import type { ParkedCalls } from '../calls/parked.ts';
 import type { ProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { Naming } from '../catalog/names.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
 import type { ProgramControl } from '../controls/program-control.ts';
@@ -19,7 +18,7 @@ import type { CallMetrics } from '../observe/metrics.ts';
 import type { Tracer } from '../observe/span.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { FleetReport } from '../sources/fleet.ts';
-import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
+import type { SourceSets } from '../sources/source-sets.ts';
 import type { Vault } from '../sources/vault.ts';
 import type { ToolsetLibrary } from '../store/toolset-library.ts';
 import type { Reloading } from './reloading.ts';
@@ -144,16 +143,9 @@ export interface ServerIdentity {
 }
 
 /** A program around the gateway that decides itself what each caller sees. */
-export interface Host {
+export interface Host extends CallerHost {
   readonly identity: ServerIdentity;
-  /** What models are told about the use of all of it; empty for nothing. */
-  readonly instructions: string;
-  /** How names are made of what callers are given. */
-  readonly naming: Naming;
   readonly control: ProgramControl | null;
-  /** What the caller sees from its beginning; null for what everybody does. */
-  joined(caller: Caller): SourceSet | null;
-  left(caller: Caller): void;
 }
 
 /** What a gateway does beside its configuration. */

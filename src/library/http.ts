@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { isLoopback } from '../base/loopback.ts';
-import type { Visitor } from '../doors/http/auth/visitor.ts';
+import { type Identity, programIdentity } from '../calls/identity.ts';
 import { createGuard } from '../doors/http/guard.ts';
 import { pathOf } from '../doors/http/scope.ts';
 import { createHttpDoor } from '../doors/http/server.ts';
@@ -70,7 +70,7 @@ export async function openListener(host: ToolsetGateway, options: ListenerOption
     forget: options.clients,
     identify(request) {
       const admission = admissions.admit(came.get(request) ?? requestOf(request));
-      return admission instanceof Promise ? admission.then(visitorOf) : visitorOf(admission);
+      return admission instanceof Promise ? admission.then(identityOf) : identityOf(admission);
     },
   });
 
@@ -196,10 +196,8 @@ function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): Cli
   return { method, url, headers };
 }
 
-function visitorOf({ clientId, principal, expires }: AdmittedClient): Visitor {
-  const credential = { expires, revocation: { isRevoked: false } };
-  const shown = { toolset: null, namespace: null, task: null };
-  return { agent: clientId, principal, isAdmin: false, via: 'program', credential, ...shown };
+function identityOf({ clientId, principal, expires }: AdmittedClient): Identity {
+  return programIdentity(clientId, principal, expires);
 }
 
 /** Beyond loopback the names by which it is reached are not ours to know, unless they are listed. */

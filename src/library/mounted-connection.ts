@@ -6,6 +6,8 @@
 
 import { GatewayError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/objects.ts';
+import { FULL_SCOPE } from '../calls/caller.ts';
+import { programIdentity } from '../calls/identity.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Exchange } from '../doors/answer.ts';
 import { type Channel, openChannel } from '../doors/channel.ts';
@@ -54,9 +56,9 @@ const MOST_PAGES = 1_000;
 
 export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds): MountedConnection {
   const { agent, principal } = session;
-  const newcomer = { agent, principal, door: 'local', selection: 'own' } as const;
+  const client = { identity: programIdentity(agent, principal), scope: FULL_SCOPE, door: 'local' } as const;
   const caller = gateway.join({
-    ...newcomer,
+    ...client,
     changed(kind) {
       if (kind !== 'tools') return;
       say({ jsonrpc: '2.0', method: CHANGED });
@@ -101,7 +103,7 @@ export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds)
   /** The way to the toolsets, opened when the first call is made. */
   function channelIn(era: Era): Channel {
     if (channel !== null) return channel;
-    channel = openChannel(gateway, newcomer, {
+    channel = openChannel(gateway, client, {
       exchange: exchangeOf(null),
       exchangeFor: (message: Message) => exchangeOf(JSON.parse(idText(message))),
       // Of changed lists we hear ourselves.

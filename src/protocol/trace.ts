@@ -52,12 +52,6 @@ export function withHeaderTrace(message: Message, headers: Headers): Message {
   return withTrace(message, trace);
 }
 
-/** A message that came over HTTP. */
-export function readOverHttp(bytes: Buffer, maxDepth: number, headers: Headers): Message {
-  const message = readMessage(bytes, maxDepth);
-  return headers.traceparent === undefined ? message : withHeaderTrace(message, headers);
-}
-
 /** The same request as part of this trace, in bytes of its own. */
 export function withTrace(message: Message, trace: TraceContext): Message {
   const { bytes, paramsStart, paramsEnd, metaStart, metaEnd } = message;

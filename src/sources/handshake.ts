@@ -136,7 +136,7 @@ interface Capabilities {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-interface Identity {
+interface ServerImplementation {
   readonly name?: unknown;
   readonly version?: unknown;
 }
@@ -153,7 +153,7 @@ function readDiscovery(result: Buffer): Discovery | null {
     supportedVersions?: unknown;
     instructions?: unknown;
     capabilities?: Capabilities;
-    _meta?: Record<string, Identity>;
+    _meta?: Record<string, ServerImplementation>;
   };
   if (!Array.isArray(supportedVersions)) return null;
   if (!supportedVersions.includes(MODERN_REVISION)) return otherwise(supportedVersions);
@@ -252,7 +252,7 @@ function enterLegacy(connection: Connection, result: Buffer): Handshake {
   const { protocolVersion, serverInfo, ...answer } = JSON.parse(result.toString()) as {
     protocolVersion?: unknown;
     capabilities?: Capabilities;
-    serverInfo?: Identity;
+    serverInfo?: ServerImplementation;
     instructions?: unknown;
   };
   if (!isRevision(protocolVersion)) {
@@ -294,6 +294,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function nameOf(identity: Identity | undefined): string {
+function nameOf(identity: ServerImplementation | undefined): string {
   return [identity?.name, identity?.version].filter(Boolean).join(' ');
 }

@@ -1,7 +1,8 @@
 /** The sessions of the HTTP door: made by initialize, needed ever after, gone when ended, unused or crowded out. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
+import { FULL_SCOPE } from '../../src/calls/caller.ts';
+import { programIdentity } from '../../src/calls/identity.ts';
 import { createSessions, Session } from '../../src/doors/http/mcp/sessions.ts';
 import { StreamableSession } from '../../src/doors/http/mcp/streamable-session.ts';
 import { createBackpressure } from '../../src/doors/http/wire/backpressure.ts';
@@ -160,21 +161,12 @@ describe('the table of sessions', () => {
       sessions.close();
       await gateway.close();
     });
-    const visitor = (principal: string): Visitor => ({
-      agent: 'crew',
-      principal,
-      isAdmin: false,
-      via: 'jwt',
-      credential: { expires: null, revocation: { isRevoked: false } },
-      toolset: null,
-      namespace: null,
-      task: null,
-    });
-    const alice = visitor('alice');
-    const session = sessions.open(alice, () => new StreamableSession(gateway, alice, backpressure, { used: 0 }));
+    const identityOf = (principal: string) => programIdentity('crew', principal);
+    const open = () => new StreamableSession(gateway, identityOf('alice'), FULL_SCOPE, backpressure, { used: 0 });
+    const session = sessions.open(FULL_SCOPE, open);
     const answer = (id: string, principal: string) => {
       try {
-        return sessions.find(StreamableSession, id, visitor(principal));
+        return sessions.find(StreamableSession, id, identityOf(principal), FULL_SCOPE);
       } catch (error) {
         return error;
       }
@@ -187,7 +179,7 @@ describe('the table of sessions', () => {
       readonly isDeaf = true;
       notify(): void {}
     }
-    expect(() => sessions.find(OtherTransport, session.id, visitor('alice'))).toThrow(
+    expect(() => sessions.find(OtherTransport, session.id, identityOf('alice'), FULL_SCOPE)).toThrow(
       'Start a new one with GET /other.',
     );
     expect(sessions.size).toBe(1);

@@ -184,8 +184,8 @@ describe('a running gateway', () => {
     await sleep(300);
     await runCli(['agents', 'revoke', 'gone'], { cwd });
     const started = Date.now();
-    await expect(modern).rejects.toThrow('The credential was taken back');
-    await expect(legacy).rejects.toThrow('The credential was taken back');
+    await expect(modern).rejects.toThrow('The credential was revoked');
+    await expect(legacy).rejects.toThrow('The credential was revoked');
     expect(Date.now() - started).toBeLessThan(5_000);
   });
 

@@ -1,6 +1,7 @@
 /** Two people who come as one agent share its policy and nothing else: what one has opened is not there for the other. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Visitor } from '../../src/doors/http/auth/visitor.ts';
+import { FULL_SCOPE } from '../../src/calls/caller.ts';
+import { programIdentity } from '../../src/calls/identity.ts';
 import { createModernPeers } from '../../src/doors/http/mcp/stateless.ts';
 import { configFromValue, createGateway } from '../../src/index.ts';
 import { type Events, openEvents, type SseEvent } from '../http/events.ts';
@@ -176,25 +177,16 @@ it.each(['default', 'anonymous', ''])('a JWT does not become the agent "%s" by s
 });
 
 describe('modern clients', () => {
-  const visitor = (principal: string): Visitor => ({
-    agent: 'crew',
-    principal,
-    isAdmin: false,
-    via: 'jwt',
-    credential: { expires: null, revocation: { isRevoked: false } },
-    toolset: null,
-    namespace: null,
-    task: null,
-  });
+  const identityOf = (principal: string) => programIdentity('crew', principal);
 
   it('are forgotten beyond a number, those first who have not come for longest', async () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
     const peers = createModernPeers(own, { most: 10 });
-    const regular = peers.of(visitor('regular'));
+    const regular = peers.of(identityOf('regular'), FULL_SCOPE);
     for (let i = 0; i < 100; i++) {
-      peers.of(visitor(`passer-by-${i}`));
-      expect(peers.of(visitor('regular'))).toBe(regular);
+      peers.of(identityOf(`passer-by-${i}`), FULL_SCOPE);
+      expect(peers.of(identityOf('regular'), FULL_SCOPE)).toBe(regular);
       expect(peers.size).toBeLessThanOrEqual(10);
     }
   });
@@ -203,9 +195,9 @@ describe('modern clients', () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
     const peers = createModernPeers(own, { ttl: 1_000 });
-    const before = peers.of(visitor('one'));
+    const before = peers.of(identityOf('one'), FULL_SCOPE);
     peers.sweep(Date.now());
-    expect(peers.of(visitor('one'))).toBe(before);
+    expect(peers.of(identityOf('one'), FULL_SCOPE)).toBe(before);
     peers.sweep(Date.now() + 2_000);
     expect(peers.size).toBe(0);
   });

@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
-import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createMcpServer, createPermissionBasedMcpServer, createVisitor, defineEndpoint, definePermissionAwareEndpoint, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
+import { type Config, type Gateway, GatewayError, type McpServerHandle, type Middleware, type ToolSetCatalog, configFromValue, connectInMemory, counter, createGateway, createHttpDoor, createIdentity, createMcpServer, createPermissionBasedMcpServer, defineEndpoint, definePermissionAwareEndpoint, defineTool, explainName, expressMiddleware, fastifyPlugin, fetchHandler, fromFolder, fromServer, honoMiddleware, loadConfig, logCalls, mountToolsets, openHttpDoor, openLocalDoor, openSecretStore, openStdioDoor, planTask, readAudit, taskFromValue } from '../../src/index.ts';
 
 export async function EventsExample1(gateway: Gateway): Promise<void> {
   const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -83,6 +83,11 @@ export async function createHttpDoorExample1(gateway: Gateway): Promise<void> {
   void server;
 }
 
+export async function createIdentityExample1(): Promise<void> {
+  const ann = createIdentity('reader', { principal: 'ann@example.com' });
+  void ann;
+}
+
 export async function createMcpServerExample1(): Promise<void> {
   const { start, close } = await createMcpServer({
     catalog: {
@@ -108,11 +113,6 @@ export async function createPermissionBasedMcpServerExample1(lookUp: (clientId: 
   });
   await start();
   void start;
-}
-
-export async function createVisitorExample1(): Promise<void> {
-  const visitor = createVisitor('reader', { principal: 'ann@example.com' });
-  void visitor;
 }
 
 export async function defineEndpointExample1(): Promise<void> {

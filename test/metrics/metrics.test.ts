@@ -1,8 +1,10 @@
 /** GET /metrics: it can be parsed, says what happened, and says it to nobody else. */
+
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';
 import { exchange } from '../http/raw.ts';
+import { clientOf } from '../support/client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
@@ -157,7 +159,7 @@ describe('figures beside those of items', () => {
 
   it('are bounded: beyond two hundred agents calls are counted together', async () => {
     const { gateway } = await open({ a: basic() });
-    const join = (agent: string) => gateway.join({ agent, selection: 'own', changed() {} });
+    const join = (agent: string) => gateway.join(clientOf(agent));
     const callers = Array.from({ length: 203 }, (_, i) => join(`agent-${i}`));
     for (const { usage } of [...callers, join('agent-7')]) usage.refused++;
     const agents = gateway.metrics.agents();

@@ -1,10 +1,12 @@
 /** Sessions that name their task: by address, by header, by whoever started the gateway. */
+
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { initialize } from '../http/raw.ts';
 import { type Opened, open } from '../metrics/use.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { clientOf } from '../support/client.ts';
 import { connectHttp } from '../support/connection.ts';
 import { startStdio } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
@@ -153,8 +155,7 @@ describe('a session with a task', () => {
 });
 
 it('many tasks do not add up in memory: the oldest are forgotten, and come again as before', async () => {
-  for (let i = 0; i < 300; i++)
-    gateway.gateway.join({ agent: 'x', selection: 'own', task: task(`${i}`), changed() {} }).view();
+  for (let i = 0; i < 300; i++) gateway.gateway.join(clientOf('x', { task: task(`${i}`) })).view();
   expect(await seenBy({ type: 'research' })).toEqual(exposed(PROFILES.research!));
 });
 

@@ -1,7 +1,9 @@
 /** What an agent must not use it does not hear of: not in texts, errors, completions or notifications. And policies change while it is there. */
+
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, createGateway, type Gateway, openHttpDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { clientOf } from '../support/client.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -137,7 +139,7 @@ describe.each(REMOTE)('at the door %s', (door) => {
 describe('a server that an agent may not use', () => {
   it('says nothing to it about its use', async () => {
     const { gateway } = await start(POLICY);
-    const introduction = (agent: string) => gateway.join({ agent, selection: 'own', changed() {} }).introduction();
+    const introduction = (agent: string) => gateway.join(clientOf(agent)).introduction();
     expect(introduction('insider')).toContain('The canary sings.');
     expect(introduction('guest')).toContain('Read before you write.');
     expect(introduction('guest')).not.toContain('canary');
@@ -150,9 +152,7 @@ describe('a policy that changes', () => {
     const { gateway, ask, apply } = await start(POLICY);
     const told: string[] = [];
     for (const agent of ['guest', 'insider'])
-      gateway
-        .join({ agent, selection: 'own', changed: (kind) => told.push(`${agent} ${kind}`) })
-        .list('tool', 'legacy');
+      gateway.join({ ...clientOf(agent), changed: (kind) => told.push(`${agent} ${kind}`) }).list('tool', 'legacy');
     const guest = await ask('http', 'guest');
     expect(textOf(await call(guest, 'open_echo'))).not.toContain('There is no tool');
 
@@ -176,7 +176,7 @@ describe('a policy that changes', () => {
     const { ask, gateway } = await start({ conditions: [{ tools: ['open.*'], between: ['08:00', '18:00'] }] });
     const asks = await Promise.all(REMOTE.map((door) => ask(door, 'anyone')));
     const changed: string[] = [];
-    const caller = gateway.join({ agent: 'anyone', selection: 'own', changed: (kind) => changed.push(kind) });
+    const caller = gateway.join({ ...clientOf('anyone'), changed: (kind) => changed.push(kind) });
     caller.list('tool', 'legacy');
     const answers = () => Promise.all(asks.map(async (one) => textOf(await call(one, 'open_echo'))));
     for (const text of await answers()) expect(text).toContain('There is no tool');
@@ -191,7 +191,7 @@ describe('a policy that changes', () => {
   it('takes the updates of resources away too', async () => {
     const { gateway, apply } = await start(POLICY);
     const heard: string[] = [];
-    const caller = gateway.join({ agent: 'guest', selection: 'own', changed() {}, updated: (uri) => heard.push(uri) });
+    const caller = gateway.join({ ...clientOf('guest'), updated: (uri) => heard.push(uri) });
     // The fixture does not tell of changes: what counts is that the wish is refused in the same words.
     const words = (uri: string) =>
       caller.subscribe(uri).then(

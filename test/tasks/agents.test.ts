@@ -1,4 +1,5 @@
 /** Whose a task is: the agent's, in the era in which it started it. With peers as the doors make them, in this process. */
+
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/doors/answer.ts';
 import { ModernPeer } from '../../src/doors/modern.ts';
@@ -8,6 +9,7 @@ import { readAbilities } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { clientOf } from '../support/client.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -43,7 +45,7 @@ function read(method: string, params: object) {
 }
 
 function openModern(gateway: Gateway, agent: string): Ask {
-  const peer = new ModernPeer(gateway, { agent, selection: 'own', alone: false });
+  const peer = new ModernPeer(gateway, { ...clientOf(agent), alone: false });
   const _meta = envelope();
   return (method, params) =>
     new Promise((resolve) => {
@@ -60,7 +62,7 @@ interface Session {
 
 async function openSession(gateway: Gateway, agent: string, protocolVersion = '2025-11-25'): Promise<Session> {
   const told: Session['told'] = [];
-  const peer = new Peer(gateway, { agent, selection: 'own', notify: (bytes) => told.push(JSON.parse(String(bytes))) });
+  const peer = new Peer(gateway, { ...clientOf(agent), notify: (bytes) => told.push(JSON.parse(String(bytes))) });
   const ask: Ask = (method, params) =>
     new Promise((resolve) => peer.request(read(method, params), exchangeFor(resolve)));
   await ask('initialize', { protocolVersion, capabilities: {}, clientInfo: { name: 'x', version: '1' } });

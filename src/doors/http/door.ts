@@ -2,6 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
+import { FULL_SCOPE, type Scope } from '../../calls/caller.ts';
+import type { Identity } from '../../calls/identity.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import { gauge } from '../../observe/families.ts';
 import { requireProfile } from '../../plans/plan.ts';
@@ -10,7 +12,6 @@ import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import { type Authenticator, type Identify, openAuthenticator, programAuthenticator } from './auth/authenticator.ts';
 import { METADATA_PATH, metadataUrl, Refusal } from './auth/challenge.ts';
-import type { Visitor } from './auth/visitor.ts';
 import { createGuard } from './guard.ts';
 import { createMcpHandler } from './mcp/mcp.ts';
 import { createSessions } from './mcp/sessions.ts';
@@ -18,7 +19,7 @@ import { createSseHandlers } from './mcp/sse.ts';
 import { createStateless, isModernHeader } from './mcp/stateless.ts';
 import { ownFailure, sendFailure } from './rest/failure.ts';
 import { requestId, withOwnId } from './rest/request-id.ts';
-import { createRest } from './rest/rest.ts';
+import { createRest, REST_SCOPE } from './rest/rest.ts';
 import { allowed, findRoute, type Parts, preflight, type Route } from './routes.ts';
 import { type Address, findNamespace, pathOf, readAddress } from './scope.ts';
 import type { Memory } from './sessionless.ts';
@@ -49,8 +50,8 @@ export interface HttpDoor {
   readonly sessions: number;
   /** Whether anybody is let in, because no credential is configured. */
   readonly isOpen: boolean;
-  /** Ends the sessions of a visitor that `identify` gave, and what is under way for it. It is not let in again. */
-  turnOut(visitor: Visitor): void;
+  /** Revokes an identity that `identify` returned: ends its sessions and what is under way for it. It is not let in again. */
+  turnOut(identity: Identity): void;
   /** Says to everybody that the door is about to close and waits for what is under way, at most so many milliseconds (`http.drain`). */
   drain(ms?: number): Promise<void>;
   /** Ends what is under way, and every stream. */
@@ -156,10 +157,10 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
         serveOperator(route, request, response, headers).catch((error: unknown) => fail(response, error, headers));
         return;
       }
-      const visitor = authenticator.identify(request);
-      if (!(visitor instanceof Promise)) serve(route, request, response, visitor, headers);
+      const identity = authenticator.identify(request);
+      if (!(identity instanceof Promise)) serve(route, request, response, identity, headers);
       else
-        visitor
+        identity
           .then((known) => serve(route, request, response, known, headers))
           .catch((error: unknown) => fail(response, error, headers));
     } catch (error) {
@@ -229,35 +230,36 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     route: Route | undefined,
     request: IncomingMessage,
     response: ServerResponse,
-    visitor: Visitor,
+    identity: Identity,
     headers: readonly string[],
   ): void {
     if (route === undefined || route.access === 'open' || route.access === 'operator') throw nothingHere();
     requireRoute(route, request);
-    if (route.access === 'admin') authenticator.requireAdmin(visitor, request);
+    if (route.access === 'admin') authenticator.requireAdmin(identity, request);
     const address = readAddress(request, route.style === 'mcpo');
+    const full = route.style === undefined ? FULL_SCOPE : REST_SCOPE;
     if (address.toolset === null && address.namespace === null && address.task === null)
-      route.handle(parts, request, response, headers, visitor);
+      route.handle(parts, request, response, headers, identity, full);
     else
-      serveAt(address, request, visitor, (known) => route.handle(parts, request, response, headers, known)).catch(
-        (error: unknown) => fail(response, error, headers),
-      );
+      narrow(full, address, request, identity)
+        .then((scope) => route.handle(parts, request, response, headers, identity, scope))
+        .catch((error: unknown) => fail(response, error, headers));
   }
 
-  /** For a client whose address says what it is to see. */
-  async function serveAt(
+  /** The scope of a request whose address says what its client is to see. */
+  async function narrow(
+    full: Scope,
     { toolset: name, namespace, task }: Address,
     request: IncomingMessage,
-    visitor: Visitor,
-    handle: (visitor: Visitor) => void,
-  ): Promise<void> {
+    identity: Identity,
+  ): Promise<Scope> {
     // A session knows its own.
-    if (namespace !== null && !isInSession(request)) await findNamespace(gateway, visitor.agent, namespace);
+    if (namespace !== null && !isInSession(request)) await findNamespace(gateway, identity.agent, namespace);
     const toolset = name === null ? null : await gateway.toolsets.find(name);
     if (name !== null && toolset === null)
       throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
     if (task !== null) requireProfile(task, gateway.config.tasks.rules());
-    handle({ ...visitor, toolset, namespace, task });
+    return { ...full, toolset, namespace, task };
   }
 
   function closeParts(): void {
@@ -288,8 +290,8 @@ export async function makeDoor(gateway: Gateway, options: HttpDoorOptions, place
     get sessions() {
       return sessions.size;
     },
-    turnOut(visitor) {
-      visitor.credential.revocation.isRevoked = true;
+    turnOut(identity) {
+      identity.credential.revocation.isRevoked = true;
       turnOut();
     },
     async drain(ms = gateway.config.http.drain) {

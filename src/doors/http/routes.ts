@@ -1,5 +1,7 @@
 /** Everything that can be asked for over HTTP: where, how, by whom. Dispatch, `Allow` and CORS follow this one table. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Scope } from '../../calls/caller.ts';
+import type { Identity } from '../../calls/identity.ts';
 import type { HttpConfig } from '../../config/config.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import { toBytes } from '../../protocol/json.ts';
@@ -8,7 +10,6 @@ import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals
 import { sendMetrics } from './admin/metrics.ts';
 import { reload } from './admin/reload.ts';
 import { METADATA_PATH, resourceMetadata } from './auth/challenge.ts';
-import type { Visitor } from './auth/visitor.ts';
 import type { McpHandler } from './mcp/mcp.ts';
 import type { SseHandlers } from './mcp/sse.ts';
 import { sendDocsPage } from './rest/docs-page.ts';
@@ -64,7 +65,8 @@ interface GuardedRoute extends Place {
     request: IncomingMessage,
     response: ServerResponse,
     headers: readonly string[],
-    visitor: Visitor,
+    identity: Identity,
+    scope: Scope,
   ) => void;
 }
 
@@ -89,14 +91,14 @@ const ready: OpenRoute['handle'] = ({ gateway, isDraining }, _request, response)
   sendJson(response, status === 'ready' ? 200 : 503, { status });
 };
 
-const mcp: GuardedRoute['handle'] = (parts, request, response, headers, visitor) =>
-  parts.mcp(request, response, visitor, headers);
+const mcp: GuardedRoute['handle'] = (parts, request, response, headers, identity, scope) =>
+  parts.mcp(request, response, identity, scope, headers);
 
-const openStream: GuardedRoute['handle'] = ({ sse }, request, response, headers, visitor) =>
-  sse.open(request, response, visitor, headers);
+const openStream: GuardedRoute['handle'] = ({ sse }, request, response, headers, identity, scope) =>
+  sse.open(request, response, identity, scope, headers);
 
-const postMessage: GuardedRoute['handle'] = ({ sse }, request, response, headers, visitor) =>
-  sse.post(request, response, visitor, headers);
+const postMessage: GuardedRoute['handle'] = ({ sse }, request, response, headers, identity, scope) =>
+  sse.post(request, response, identity, scope, headers);
 
 const metadata: OpenRoute['handle'] = ({ gateway, resource }, _request, response, headers) => {
   const body = toBytes(resourceMetadata(resource(), gateway.config.http));
@@ -123,7 +125,8 @@ function rest(pick: (rest: Rest) => RestHandler): Pick<GuardedRoute, 'access' | 
   return {
     access: 'agent',
     style: 'rest',
-    handle: (parts, request, response, headers, visitor) => pick(parts.rest)(request, response, visitor, headers),
+    handle: (parts, request, response, headers, identity, scope) =>
+      pick(parts.rest)(request, response, identity, scope, headers),
   };
 }
 

@@ -1,9 +1,9 @@
 /** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace, which task. */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
+import type { Scope } from '../../calls/caller.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
 import type { Gateway } from '../../gateway/types.ts';
-import type { Visitor } from './auth/visitor.ts';
 
 export interface Address {
   /** For clients that do not hear of changed lists; null where the address leaves that open. */
@@ -103,7 +103,7 @@ function unknown(namespace: string): GatewayError {
 }
 
 /** For whoever comes for the first time, or comes anew with every request. */
-export function requireNamespace({ config }: Gateway, { namespace }: Visitor): void {
+export function requireNamespace({ config }: Gateway, { namespace }: Scope): void {
   if (!config.http.requireNamespace || namespace !== null) return;
   throw new GatewayError(
     'request_invalid',
@@ -112,7 +112,7 @@ export function requireNamespace({ config }: Gateway, { namespace }: Visitor): v
 }
 
 /** For whoever comes again: a session stays where it was opened. */
-export function requireSame(opened: string | null, { namespace }: Visitor): void {
+export function requireSame(opened: string | null, { namespace }: Scope): void {
   if (namespace === null || namespace === opened) return;
   throw new GatewayError(
     'request_invalid',

@@ -5,20 +5,19 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
+import { type Credential, type Identity, isInvalid, requireNotRevoked } from '../../../calls/identity.ts';
 import type { JwtConfig } from '../../../config/config.ts';
 import { AGENT_NAME } from '../../../config/identity-schema.ts';
 import type { Gateway } from '../../../gateway/types.ts';
-import { type Credential, isInvalid, requireNotRevoked } from '../../credential.ts';
 import { metadataUrl, Refusal } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { openTokens } from './tokens.ts';
-import type { Visitor } from './visitor.ts';
 
 export interface Authenticator {
   /** Throws, or rejects, where the request is not let in. A promise only where a token has to be checked for the first time. */
-  identify(request: IncomingMessage): Visitor | Promise<Visitor>;
-  /** Throws unless the visitor may see what is about the whole gateway. */
-  requireAdmin(visitor: Visitor, request: IncomingMessage): void;
+  identify(request: IncomingMessage): Identity | Promise<Identity>;
+  /** Throws unless the identity may see what is about the whole gateway. */
+  requireAdmin(identity: Identity, request: IncomingMessage): void;
   /** Whether there is any credential to ask for. */
   readonly hasCredentials: boolean;
   /** Whether anybody is let in: there is none, and nobody else can reach us or the network is trusted. */
@@ -27,10 +26,10 @@ export interface Authenticator {
 }
 
 /**
- * Says who sends a request: for a program that knows its users. Throws, or rejects, where it is nobody. The visitor comes
- * from `createVisitor`; the same one for the same user saves work.
+ * Says who sends a request: for a program that knows its users. Throws, or rejects, where it is nobody. Make it with
+ * `createIdentity`, and return the same object for the same user: that saves work.
  */
-export type Identify = (request: IncomingMessage) => Visitor | Promise<Visitor>;
+export type Identify = (request: IncomingMessage) => Identity | Promise<Identity>;
 
 /** Who reaches a door: this machine only, others too, or whoever the server of another program lets in. */
 export type Reach = 'machine' | 'network' | 'unknown';
@@ -50,13 +49,13 @@ export async function openAuthenticator(
   reach: Reach,
   turnOut: () => void,
 ): Promise<Authenticator> {
-  const known = new Map<string, Visitor>();
+  const known = new Map<string, Identity>();
   let seen = gateway.config;
   let jwt = seen.http.jwt === null ? null : openJwt(seen.http.jwt);
   /** As with tokens: what was closed stays closed. */
   let wasJwt = jwt !== null;
   /** Which of those that are known came with BEARER_TOKEN: they may be given a name by the header. */
-  const nameless = new WeakSet<Visitor>();
+  const nameless = new WeakSet<Identity>();
   const tokens = await openTokens(gateway, common);
   let anonymous = makeAnonymous();
 
@@ -72,8 +71,8 @@ export async function openAuthenticator(
     return { config, verify, revocation: { isRevoked: false } };
   }
 
-  function makeAnonymous(): Visitor {
-    return visitorOf('anonymous', 'anonymous', 'nothing', { expires: null, revocation: { isRevoked: false } });
+  function makeAnonymous(): Identity {
+    return identityOf('anonymous', 'anonymous', 'nothing', { expires: null, revocation: { isRevoked: false } });
   }
 
   const hasCredentials = () => tokens.areWanted || wasJwt;
@@ -100,9 +99,9 @@ export async function openAuthenticator(
     turnOut();
   }
 
-  function visitorOf(agent: string, principal: string, via: Visitor['via'], pass: Credential): Visitor {
+  function identityOf(agent: string, principal: string, via: Identity['via'], credential: Credential): Identity {
     const isAdmin = via !== 'header' && via !== 'nothing' && seen.http.admins.includes(agent);
-    return { agent, principal, via, isAdmin, credential: pass, toolset: null, namespace: null, task: null };
+    return { agent, principal, via, isAdmin, isOperator: false, credential };
   }
 
   function refuse(request: IncomingMessage, message: string, description?: string): Refusal {
@@ -122,16 +121,16 @@ export async function openAuthenticator(
     gateway.events.emit('unauthorized', { reason, remote: socket.remoteAddress ?? 'unknown' });
   }
 
-  function identify(request: IncomingMessage): Visitor | Promise<Visitor> {
+  function identify(request: IncomingMessage): Identity | Promise<Identity> {
     if (gateway.config !== seen) refresh();
     const { authorization } = request.headers;
-    const visitor = authorization === undefined ? undefined : known.get(authorization);
-    if (visitor !== undefined && (visitor.credential.expires === null || !isInvalid(visitor.credential, Date.now())))
-      return seen.http.trustAgentHeader ? labelled(request, visitor) : visitor;
+    const identity = authorization === undefined ? undefined : known.get(authorization);
+    if (identity !== undefined && (identity.credential.expires === null || !isInvalid(identity.credential, Date.now())))
+      return seen.http.trustAgentHeader ? labelled(request, identity) : identity;
     return look(request, authorization);
   }
 
-  function look(request: IncomingMessage, authorization: string | undefined): Visitor | Promise<Visitor> {
+  function look(request: IncomingMessage, authorization: string | undefined): Identity | Promise<Identity> {
     if (isOpen()) {
       if (seen.http.trustAgentHeader) return labelled(request, anonymous);
       if (reach === 'unknown' && !isLocal(request)) throw refuse(request, ELSEWHERE);
@@ -144,19 +143,20 @@ export async function openAuthenticator(
     }
     const found = tokens.find(token);
     if (found !== undefined) {
-      if (isInvalid(found.pass, Date.now())) throw refuse(request, 'The token has expired.', 'The token has expired');
-      const visitor = visitorOf(found.agent, found.agent, 'token', found.pass);
-      keep(authorization!, visitor, found.isCommon);
-      return seen.http.trustAgentHeader ? labelled(request, visitor) : visitor;
+      if (isInvalid(found.credential, Date.now()))
+        throw refuse(request, 'The token has expired.', 'The token has expired');
+      const identity = identityOf(found.agent, found.agent, 'token', found.credential);
+      keep(authorization!, identity, found.isCommon);
+      return seen.http.trustAgentHeader ? labelled(request, identity) : identity;
     }
     if (jwt === null || !isJwt(token)) throw refuse(request, UNKNOWN, 'The token is unknown');
     return check(request, authorization!, token, jwt);
   }
 
-  function keep(authorization: string, visitor: Visitor, isNameless: boolean): void {
+  function keep(authorization: string, identity: Identity, isNameless: boolean): void {
     if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value!);
-    known.set(authorization, visitor);
-    if (isNameless) nameless.add(visitor);
+    known.set(authorization, identity);
+    if (isNameless) nameless.add(identity);
   }
 
   async function check(
@@ -164,13 +164,13 @@ export async function openAuthenticator(
     authorization: string,
     token: string,
     { verify, revocation }: NonNullable<typeof jwt>,
-  ): Promise<Visitor> {
+  ): Promise<Identity> {
     try {
       const { agent, principal, expires } = await verify(token);
       if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer good here');
-      const visitor = visitorOf(agent, principal, 'jwt', { expires, revocation: revocation });
-      keep(authorization, visitor, false);
-      return visitor;
+      const identity = identityOf(agent, principal, 'jwt', { expires, revocation: revocation });
+      keep(authorization, identity, false);
+      return identity;
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
       const { kind, description } = error;
@@ -183,10 +183,10 @@ export async function openAuthenticator(
     }
   }
 
-  /** The visitor under the name that the header gives it. */
-  function labelled(request: IncomingMessage, visitor: Visitor): Visitor {
+  /** The identity under the name that the header gives it. */
+  function labelled(request: IncomingMessage, identity: Identity): Identity {
     const name = request.headers['x-agent-id'];
-    if (name === undefined || !(visitor === anonymous || nameless.has(visitor))) return visitor;
+    if (name === undefined || !(identity === anonymous || nameless.has(identity))) return identity;
     if (typeof name !== 'string' || !AGENT_NAME.test(name)) {
       tellOf(request, 'X-Agent-Id is malformed');
       throw new GatewayError(
@@ -195,14 +195,14 @@ export async function openAuthenticator(
       );
     }
     // With a sign in front that no name has: who has a token of that name is somebody else.
-    return name === visitor.agent ? visitor : visitorOf(name, `~${name}`, 'header', visitor.credential);
+    return name === identity.agent ? identity : identityOf(name, `~${name}`, 'header', identity.credential);
   }
 
   return {
     identify,
-    requireAdmin(visitor, request) {
-      if (visitor.isAdmin || isOpen()) return;
-      tellOf(request, `the agent ${JSON.stringify(visitor.agent)} is no admin`);
+    requireAdmin(identity, request) {
+      if (identity.isAdmin || isOpen()) return;
+      tellOf(request, `the agent ${JSON.stringify(identity.agent)} is no admin`);
       throw new Refusal('forbidden', 'This is for admins only: http.admins says which agents are.', 'no admin', {
         metadata: challenged().metadata,
       });
@@ -224,8 +224,8 @@ export async function openAuthenticator(
 export function programAuthenticator(gateway: Gateway, identify: Identify): Authenticator {
   return {
     identify(request) {
-      const visitor = identify(request);
-      return visitor instanceof Promise ? visitor.then(stillWelcome) : stillWelcome(visitor);
+      const identity = identify(request);
+      return identity instanceof Promise ? identity.then(requireValid) : requireValid(identity);
     },
     requireAdmin({ isAdmin, agent }, { socket }) {
       if (isAdmin) return;
@@ -239,11 +239,14 @@ export function programAuthenticator(gateway: Gateway, identify: Identify): Auth
   };
 }
 
-function stillWelcome(visitor: Visitor): Visitor {
-  requireNotRevoked(visitor.credential);
-  if (isInvalid(visitor.credential, Date.now()))
-    throw new GatewayError('unauthorized', 'The time for which the program let this visitor in is over.');
-  return visitor;
+function requireValid(identity: Identity): Identity {
+  requireNotRevoked(identity.credential);
+  if (isInvalid(identity.credential, Date.now()))
+    throw new GatewayError(
+      'unauthorized',
+      'The identity has expired: the program that serves this door let it in only until now.',
+    );
+  return identity;
 }
 
 /** Whether it came to an address that only this machine has, and not by a proxy there. A socket in the file system has none. */

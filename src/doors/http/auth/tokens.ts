@@ -4,17 +4,17 @@
  */
 
 import { messageOf } from '../../../base/errors.ts';
+import type { Credential } from '../../../calls/identity.ts';
 import { sha256 } from '../../../config/identity.ts';
 import { watchConfig } from '../../../config/watch.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { type Agent, openAgentStore } from '../../../store/agents.ts';
-import type { Credential } from '../../credential.ts';
 
 export interface KnownToken {
   readonly agent: string;
   /** Whether it is that of BEARER_TOKEN, which has no name of its own. */
   readonly isCommon: boolean;
-  readonly pass: Credential;
+  readonly credential: Credential;
 }
 
 export interface Tokens {
@@ -76,15 +76,15 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
       if (next.has(hash)) return;
       const old = known.get(hash);
       const isSame = old?.agent === agent && old.isCommon === isCommon;
-      if (isSame) old.pass.expires = expires;
-      next.set(hash, isSame ? old : { agent, isCommon, pass: { expires, revocation: { isRevoked: false } } });
+      if (isSame) old.credential.expires = expires;
+      next.set(hash, isSame ? old : { agent, isCommon, credential: { expires, revocation: { isRevoked: false } } });
     };
     if (common !== null) add(sha256(common), 'default', null, true);
     for (const { name, tokens } of gateway.config.agents) for (const hash of tokens) add(hash, name, null, false);
     for (const { name, tokens } of saved ?? [])
       for (const token of tokens)
         add(token.sha256, name, token.expires === null ? null : Date.parse(token.expires), false);
-    for (const [hash, old] of known) if (next.get(hash) !== old) old.pass.revocation.isRevoked = true;
+    for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
     areWanted ||= known.size > 0 || saved !== null;
   }

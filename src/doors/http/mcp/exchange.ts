@@ -3,10 +3,10 @@
  * before it. The choice is made late, because plain JSON is the cheaper and by far the commoner case.
  */
 import type { ServerResponse } from 'node:http';
+import type { Credential } from '../../../calls/identity.ts';
 import { join } from '../../../protocol/parts.ts';
 import type { Reply } from '../../../protocol/rpc.ts';
 import type { Exchange } from '../../answer.ts';
-import type { Credential } from '../../credential.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { sendReply } from '../wire/reply.ts';
 import { EventStream, type StreamLog, startStream } from './stream.ts';

@@ -1,16 +1,15 @@
 /** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import type { Scope } from '../../../calls/caller.ts';
+import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { isRequest, type Message, parseParams } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../../protocol/revisions.ts';
-import { readOverHttp } from '../../../protocol/trace.ts';
-import { requireNotRevoked } from '../../credential.ts';
 import { deliver } from '../../peer.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import { createBodyReader, Post } from '../wire/body.ts';
+import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
 import { mayStream, requireJson, requireStreamReader, requireVersion } from '../wire/content-types.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
@@ -22,7 +21,8 @@ import { StreamableSession } from './streamable-session.ts';
 export type McpHandler = (
   request: IncomingMessage,
   response: ServerResponse,
-  visitor: Visitor,
+  identity: Identity,
+  scope: Scope,
   headers: readonly string[],
 ) => void;
 
@@ -39,7 +39,7 @@ export function createMcpHandler(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.visitor.credential);
+        requireNotRevoked(post.identity.credential);
         receive(body, post);
       } catch (failure) {
         fail(post.response, failure, post.headers);
@@ -47,12 +47,12 @@ export function createMcpHandler(
     },
   );
 
-  function receive(body: Buffer, { request, response, visitor, headers }: Post): void {
+  function receive(body: Buffer, { request, response, identity, scope, headers }: Post): void {
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
-      const session = findSession(request, visitor);
+      const session = findSession(request, identity, scope);
       const messages = batch.map((part) => readOverHttp(part, depth, request.headers));
       receiveBatch(session, messages, request, response, headers);
       return;
@@ -60,11 +60,11 @@ export function createMcpHandler(
     const message = readOverHttp(body, depth, request.headers);
     if (isStateless(message, request.headers)) {
       mayStream(request.headers, LATEST_REVISION);
-      stateless.receive(message, request, response, visitor, headers);
+      stateless.receive(message, request, response, identity, scope, headers);
     } else if (message.method === 'initialize') {
-      initialize(message, request, response, visitor, headers);
+      initialize(message, request, response, identity, scope, headers);
     } else {
-      receiveOne(findSession(request, visitor), message, request, response, headers);
+      receiveOne(findSession(request, identity, scope), message, request, response, headers);
     }
   }
 
@@ -98,14 +98,15 @@ export function createMcpHandler(
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
-    visitor: Visitor,
+    identity: Identity,
+    scope: Scope,
     headers: readonly string[],
   ): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
     const { revisions } = gateway.config;
     requireVersion(request.headers, null, revisions);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
-    const session = sessions.open(visitor, () => new StreamableSession(gateway, visitor, backpressure, budget));
+    const session = sessions.open(scope, () => new StreamableSession(gateway, identity, scope, backpressure, budget));
     // The answer is there at once: it is never a stream.
     session.peer.request(
       message,
@@ -144,7 +145,7 @@ export function createMcpHandler(
     else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
   }
 
-  function findSession({ headers }: IncomingMessage, visitor: Visitor): StreamableSession {
+  function findSession({ headers }: IncomingMessage, identity: Identity, scope: Scope): StreamableSession {
     const id = headers['mcp-session-id'];
     if (typeof id !== 'string') {
       throw new GatewayError(
@@ -152,27 +153,27 @@ export function createMcpHandler(
         'The Mcp-Session-Id header is missing: start with "initialize" and send the id it answers with.',
       );
     }
-    const session = sessions.find(StreamableSession, id, visitor);
+    const session = sessions.find(StreamableSession, id, identity, scope);
     requireVersion(headers, session.peer.revision, gateway.config.revisions);
     return session;
   }
 
-  return (request, response, visitor, headers) => {
+  return (request, response, identity, scope, headers) => {
     if (request.method !== 'POST' && isModernHeader(request.headers))
       throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
       case 'POST':
         requireJson(request.headers);
-        readBody(new Post(request, response, visitor, headers));
+        readBody(new Post(request, response, identity, scope, headers));
         return;
       case 'GET': {
         requireStreamReader(request.headers);
         const lastEventId = request.headers['last-event-id'];
-        findSession(request, visitor).listen(response, headers, lastEventId as string | undefined);
+        findSession(request, identity, scope).listen(response, headers, lastEventId as string | undefined);
         return;
       }
       default:
-        sessions.end(findSession(request, visitor));
+        sessions.end(findSession(request, identity, scope));
         response.writeHead(204, [...headers]).end();
     }
   };

@@ -1,11 +1,10 @@
 /** The sessions of the HTTP door, over Streamable HTTP and over HTTP+SSE: found by id, ended when unused, crowded out or revoked. */
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../../base/errors.ts';
-import type { DoorKind } from '../../../calls/caller.ts';
+import type { DoorKind, Scope } from '../../../calls/caller.ts';
+import { type Identity, isInvalid, outlives } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
-import { isInvalid, outlives } from '../../credential.ts';
 import { Peer } from '../../peer.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import { requireNamespace, requireSame } from '../scope.ts';
 
 /** A client of the older era. How it is spoken to is up to the transport. */
@@ -14,22 +13,17 @@ export abstract class Session {
   readonly peer: Peer;
   lastUse = Date.now();
   /** With the credential that is valid for longest. */
-  visitor: Visitor;
+  identity: Identity;
   /** The only namespace that the session sees; null for all. It never changes. */
   readonly namespace: string | null;
 
-  constructor(gateway: Gateway, visitor: Visitor, door: DoorKind) {
-    const { agent, principal, toolset, namespace, task } = visitor;
-    this.visitor = visitor;
-    this.namespace = namespace;
+  constructor(gateway: Gateway, identity: Identity, scope: Scope, door: DoorKind) {
+    this.identity = identity;
+    this.namespace = scope.namespace;
     this.peer = new Peer(gateway, {
-      agent,
-      principal,
+      identity,
+      scope,
       door,
-      selection: 'own',
-      toolset,
-      namespace,
-      task,
       notify: (message) => this.notify(message),
       initialized: () => this.initialized(),
     });
@@ -65,9 +59,9 @@ export interface Sessions {
   /** Requests whose clients wait for the answers. */
   readonly awaited: number;
   /** Adds what `create` makes, once there is room for it. */
-  open<S extends Session>(visitor: Visitor, create: () => S): S;
+  open<S extends Session>(scope: Scope, create: () => S): S;
   /** Throws where there is none. A session of another principal, or of another transport, counts as none. */
-  find<S extends Session>(kind: SessionKind<S>, id: string, visitor: Visitor): S;
+  find<S extends Session>(kind: SessionKind<S>, id: string, identity: Identity, scope: Scope): S;
   end(session: Session): void;
   /** Ends the sessions whose credentials were revoked. */
   endRevoked(): void;
@@ -110,32 +104,32 @@ export function createSessions(gateway: Gateway): Sessions {
       for (const { peer } of sessions.values()) sum += peer.awaited;
       return sum;
     },
-    open(visitor, create) {
-      requireNamespace(gateway, visitor);
+    open(scope, create) {
+      requireNamespace(gateway, scope);
       makeRoom();
       const session = create();
       sessions.set(session.id, session);
       return session;
     },
-    find(kind, id, visitor) {
+    find(kind, id, identity, scope) {
       const session = sessions.get(id);
       const now = Date.now();
-      if (!(session instanceof kind) || session.peer.principal !== visitor.principal || isOver(session, now)) {
+      if (!(session instanceof kind) || session.peer.principal !== identity.principal || isOver(session, now)) {
         throw new GatewayError(
           'session_unknown',
           `The session is unknown or over. Start a new one with ${kind.beginning}.`,
         );
       }
-      requireSame(session.namespace, visitor);
+      requireSame(session.namespace, scope);
       session.lastUse = now;
-      if (visitor !== session.visitor && outlives(visitor.credential, session.visitor.credential))
-        session.visitor = visitor;
+      if (identity !== session.identity && outlives(identity.credential, session.identity.credential))
+        session.identity = identity;
       return session;
     },
     end,
     endRevoked() {
       for (const session of sessions.values()) {
-        if (!session.visitor.credential.revocation.isRevoked) continue;
+        if (!session.identity.credential.revocation.isRevoked) continue;
         session.peer.close(true);
         end(session);
       }
@@ -143,7 +137,7 @@ export function createSessions(gateway: Gateway): Sessions {
     keepAlive(now) {
       for (const session of sessions.values()) {
         if (isOver(session, now)) end(session);
-        else session.keepAlive(now, !isInvalid(session.visitor.credential, now));
+        else session.keepAlive(now, !isInvalid(session.identity.credential, now));
       }
     },
     close() {

@@ -4,17 +4,16 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import type { Scope } from '../../../calls/caller.ts';
+import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { claimsRevision, type Message } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';
-import { readOverHttp } from '../../../protocol/trace.ts';
 import type { Exchange } from '../../answer.ts';
-import { requireNotRevoked } from '../../credential.ts';
 import { deliver } from '../../peer.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import { createBodyReader, Post } from '../wire/body.ts';
+import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
 import { requireJson, requireStreamReader } from '../wire/content-types.ts';
 import { Session, type Sessions } from './sessions.ts';
 import { EventStream } from './stream.ts';
@@ -22,7 +21,8 @@ import { EventStream } from './stream.ts';
 type Handler = (
   request: IncomingMessage,
   response: ServerResponse,
-  visitor: Visitor,
+  identity: Identity,
+  scope: Scope,
   headers: readonly string[],
 ) => void;
 
@@ -38,8 +38,8 @@ class SseSession extends Session {
   readonly stream: EventStream;
   readonly exchange: Exchange;
 
-  constructor(gateway: Gateway, visitor: Visitor, stream: EventStream) {
-    super(gateway, visitor, 'sse');
+  constructor(gateway: Gateway, identity: Identity, scope: Scope, stream: EventStream) {
+    super(gateway, identity, scope, 'sse');
     this.stream = stream;
     this.exchange = exchangeOn(stream);
   }
@@ -76,8 +76,8 @@ export function createSseHandlers(
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.visitor.credential);
-        receive(find(post.request, post.visitor), body, post.request);
+        requireNotRevoked(post.identity.credential);
+        receive(find(post.request, post.identity, post.scope), body, post.request);
         post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
       } catch (error) {
         fail(post.response, error, post.headers);
@@ -95,31 +95,31 @@ export function createSseHandlers(
     for (const message of messages) deliver(peer, message, () => exchange);
   }
 
-  function find({ url }: IncomingMessage, visitor: Visitor): SseSession {
+  function find({ url }: IncomingMessage, identity: Identity, scope: Scope): SseSession {
     const id = new URLSearchParams(url!.slice(url!.indexOf('?') + 1)).get('session_id');
     if (id === null)
       throw new GatewayError(
         'session_missing',
         'The session_id is missing: use the address that GET /sse begins with.',
       );
-    return sessions.find(SseSession, id, visitor);
+    return sessions.find(SseSession, id, identity, scope);
   }
 
   return {
-    open(request, response, visitor, headers) {
+    open(request, response, identity, scope, headers) {
       requireStreamReader(request.headers);
       const stream = new EventStream(backpressure, 'standing', null);
-      const session = sessions.open(visitor, () => new SseSession(gateway, visitor, stream));
+      const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));
       stream.attach(response, headers);
       response.on('close', () => sessions.end(session));
       // Next to the stream: a proxy that leads to the one leads to the other.
       const address = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
       response.write(`event: endpoint\ndata: ${address}?session_id=${session.id}\n\n`);
     },
-    post(request, response, visitor, headers) {
+    post(request, response, identity, scope, headers) {
       requireJson(request.headers);
-      find(request, visitor);
-      readBody(new Post(request, response, visitor, headers));
+      find(request, identity, scope);
+      readBody(new Post(request, response, identity, scope, headers));
     },
   };
 }

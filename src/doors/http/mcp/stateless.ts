@@ -1,6 +1,8 @@
 /** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import type { Scope } from '../../../calls/caller.ts';
+import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { modernErrorObject } from '../../../protocol/bridge.ts';
 import {
@@ -15,7 +17,6 @@ import { checkMethodHeader, checkNameHeader, type Headers, mismatch } from '../.
 import { isModern, MODERN_REVISION } from '../../../protocol/revisions.ts';
 import { errorReply } from '../../../protocol/rpc.ts';
 import { ModernPeer } from '../../modern.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import { requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type Memory, type SessionlessClients } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
@@ -28,7 +29,8 @@ export interface Stateless {
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
-    visitor: Visitor,
+    identity: Identity,
+    scope: Scope,
     headers: readonly string[],
   ): void;
   /** Requests whose clients wait for the answers. */
@@ -53,10 +55,10 @@ export function isStateless(message: Message, headers: Headers): boolean {
 
 /** The clients of this revision, one for each principal and each toolset, namespace or task that an address names. */
 export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
-  return createSessionlessClients(({ agent, principal, toolset, namespace, task }) => {
-    const shown = { toolset, namespace, task };
-    return new ModernPeer(gateway, { agent, principal, door: 'http', selection: 'own', ...shown, alone: false });
-  }, memory);
+  return createSessionlessClients(
+    (identity, scope) => new ModernPeer(gateway, { identity, scope, door: 'http', alone: false }),
+    memory,
+  );
 }
 
 export function createStateless(gateway: Gateway, backpressure: Backpressure, memory?: Memory): Stateless {
@@ -68,11 +70,11 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
       for (const peer of peers.all) sum += peer.awaited;
       return sum;
     },
-    receive(message, request, response, visitor, headers) {
+    receive(message, request, response, identity, scope, headers) {
       let audience: ClientAbilities | null;
       try {
         audience = check(message, request.headers, gateway.config.revisions);
-        if (audience !== null) requireNamespace(gateway, visitor);
+        if (audience !== null) requireNamespace(gateway, scope);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         const id = isRequest(message) ? idText(message) : null;
@@ -84,11 +86,11 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
         return;
       }
       const answer = peers
-        .of(visitor)
+        .of(identity, scope)
         .request(
           message,
           audience,
-          new HttpExchange(response, headers, backpressure, null, visitor.credential),
+          new HttpExchange(response, headers, backpressure, null, identity.credential),
           request.headers,
         );
       // Over already: nothing to cancel.

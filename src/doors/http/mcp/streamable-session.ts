@@ -1,7 +1,8 @@
 /** A session over Streamable HTTP: any number of streams for notifications, which a client may come back to. */
 import type { ServerResponse } from 'node:http';
+import type { Scope } from '../../../calls/caller.ts';
+import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { Session } from './sessions.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
@@ -21,8 +22,8 @@ export class StreamableSession extends Session {
   /** Requests that came before the client said that it is initialized. */
   readonly #early = new Set<() => void>();
 
-  constructor(gateway: Gateway, visitor: Visitor, backpressure: Backpressure, budget: Budget) {
-    super(gateway, visitor, 'http');
+  constructor(gateway: Gateway, identity: Identity, scope: Scope, backpressure: Backpressure, budget: Budget) {
+    super(gateway, identity, scope, 'http');
     this.log = new StreamLog(backpressure, () => gateway.config.limits.replay, budget);
   }
 

@@ -2,13 +2,13 @@
 
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import { type Credential, REVOKED } from '../../../calls/identity.ts';
 import { ASKS } from '../../../protocol/bridge.ts';
 import type { Admission, ItemDefinition, Sink, Ticket } from '../../../protocol/contract.ts';
 import { NO_ABILITIES } from '../../../protocol/envelope.ts';
 import { JsonError } from '../../../protocol/json.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { type Question, unanswerable } from '../../../protocol/question.ts';
-import { type Credential, REVOKED } from '../../credential.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import type { UnderWay } from '../wire/cancel-on-close.ts';
 import { sendReply } from '../wire/reply.ts';

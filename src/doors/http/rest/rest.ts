@@ -4,15 +4,14 @@ import { findTool } from '../../../access/find.ts';
 import { includesTool } from '../../../access/toolset.ts';
 import type { View } from '../../../access/view.ts';
 import { GatewayError } from '../../../base/errors.ts';
-import type { Caller } from '../../../calls/caller.ts';
+import { type Caller, FULL_SCOPE, type Scope } from '../../../calls/caller.ts';
+import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import { nameIn } from '../../../catalog/catalog.ts';
 import { KINDS } from '../../../catalog/item.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
-import { requireNotRevoked } from '../../credential.ts';
-import type { Visitor } from '../auth/visitor.ts';
 import { decode, pathOf, requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type SessionlessClient } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
@@ -27,7 +26,8 @@ import { RestCall } from './rest-call.ts';
 export type RestHandler = (
   request: IncomingMessage,
   response: ServerResponse,
-  visitor: Visitor,
+  identity: Identity,
+  scope: Scope,
   headers: readonly string[],
 ) => void;
 
@@ -59,22 +59,15 @@ export interface RestOptions {
   needsToken(): boolean;
 }
 
-class RestRegular implements SessionlessClient {
+/** Over REST nothing is switched, and Toolgate's own tools are left out. */
+export const REST_SCOPE: Scope = Object.freeze({ ...FULL_SCOPE, controls: false, selection: 'all' });
+
+class RestClient implements SessionlessClient {
   readonly caller: Caller;
   readonly running: RestCall[] = [];
 
-  constructor(gateway: Gateway, { agent, principal, toolset, namespace, task }: Visitor) {
-    this.caller = gateway.join({
-      agent,
-      principal,
-      door: 'rest',
-      selection: 'all',
-      controls: false,
-      ...(toolset !== null && { toolset }),
-      ...(namespace !== null && { namespace }),
-      ...(task !== null && { task }),
-      changed() {},
-    });
+  constructor(gateway: Gateway, identity: Identity, scope: Scope) {
+    this.caller = gateway.join({ identity, scope, door: 'rest' });
   }
 
   get isIdle(): boolean {
@@ -88,14 +81,14 @@ class RestRegular implements SessionlessClient {
 }
 
 export function createRest(gateway: Gateway, { backpressure, fail, base, needsToken }: RestOptions): Rest {
-  const sessionless = createSessionlessClients((visitor) => new RestRegular(gateway, visitor));
+  const sessionless = createSessionlessClients((identity, scope) => new RestClient(gateway, identity, scope));
 
   const readBody = createBodyReader(
     () => gateway.config.limits.body,
     (post, body) => {
       try {
         if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.visitor.credential);
+        requireNotRevoked(post.identity.credential);
         // A type that there is has been looked at.
         if (body.length > 0 && post.request.headers['content-type'] === undefined) requireJson(post.request.headers);
         call(post, body);
@@ -117,17 +110,17 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     return name;
   }
 
-  function call({ request, response, visitor, headers, isShort }: Post, body: Buffer): void {
+  function call({ request, response, identity, scope, headers, isShort }: Post, body: Buffer): void {
     const id = requestId(request.headers);
     const made = toolCall(id, namedAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
-    const { caller, running } = sessionless.of(visitor);
+    const { caller, running } = sessionless.of(identity, scope);
     const asked = new RestCall(
       response,
       withOwnId(headers, id),
       id,
       backpressure,
-      visitor.credential,
+      identity.credential,
       isShort,
       running,
     );
@@ -142,10 +135,10 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     isAnywhere = false,
   ): RestHandler {
     return (...asked) => {
-      const [request, response, visitor, headers] = asked;
+      const [request, response, identity, scope, headers] = asked;
       requireJsonReader(request.headers);
-      if (!isAnywhere) requireNamespace(gateway, visitor);
-      const { caller } = sessionless.of(isAnywhere ? { ...visitor, toolset: null, namespace: null } : visitor);
+      if (!isAnywhere) requireNamespace(gateway, scope);
+      const { caller } = sessionless.of(identity, isAnywhere ? { ...scope, toolset: null, namespace: null } : scope);
       Promise.resolve(gateway.opening)
         .then(() => {
           // Servers that do not tell of changes are listed again now and then, when somebody looks.
@@ -156,7 +149,7 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     };
   }
 
-  const list = reading(async (caller, [, response, { namespace }, headers]) => {
+  const list = reading(async (caller, [, response, , { namespace }, headers]) => {
     const tools = documentsOf(caller.view()).list;
     if (namespace !== null) return send(response, tools, headers);
     const { toolsets } = await gateway.toolsets.list();
@@ -164,21 +157,21 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
   });
 
-  const definition = reading((caller, [{ url = '' }, response, , headers]) =>
+  const definition = reading((caller, [{ url = '' }, response, , , headers]) =>
     send(response, definitionAt(caller, url, -1), headers),
   );
 
-  const schema = reading((caller, [{ url = '' }, response, , headers]) =>
+  const schema = reading((caller, [{ url = '' }, response, , , headers]) =>
     send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
   );
 
   const namespaces = reading(
-    (caller, [, response, , headers]) => send(response, toBytes(countNamespaces(gateway, caller.view())), headers),
+    (caller, [, response, , , headers]) => send(response, toBytes(countNamespaces(gateway, caller.view())), headers),
     true,
   );
 
   function documenting(isShort: boolean): RestHandler {
-    return reading((caller, [request, response, { namespace, toolset }, headers]) => {
+    return reading((caller, [request, response, , { namespace, toolset }, headers]) => {
       const place = namespace === null ? '' : `${isShort ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
       const { bytes, etag } = documentsOf(caller.view()).openApi({
         title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
@@ -203,20 +196,20 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
   }
 
   function posting(isShort: boolean): RestHandler {
-    return (request, response, visitor, headers) => {
+    return (request, response, identity, scope, headers) => {
       requireJsonReader(request.headers);
       // Without a body there is nothing to be of a type.
       if (request.headers['content-type'] !== undefined) requireJson(request.headers);
-      requireNamespace(gateway, visitor);
-      readBody(new Post(request, response, visitor, headers, isShort));
+      requireNamespace(gateway, scope);
+      readBody(new Post(request, response, identity, scope, headers, isShort));
     };
   }
 
   const post = posting(false);
   return {
     list,
-    tool: (request, response, visitor, headers) =>
-      (request.method === 'POST' ? post : definition)(request, response, visitor, headers),
+    tool: (request, response, identity, scope, headers) =>
+      (request.method === 'POST' ? post : definition)(request, response, identity, scope, headers),
     short: posting(true),
     schema,
     namespaces,
@@ -231,7 +224,7 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
       for (const { running } of sessionless.all) for (const call of [...running]) call.turnOut();
     },
     close() {
-      for (const regular of sessionless.all) regular.close();
+      for (const client of sessionless.all) client.close();
     },
   };
 }

@@ -1,13 +1,18 @@
-/** Reading the body of a POST, up to the limit. */
+/** Reading the body of a POST, up to the limit, and the message in it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
-import type { Visitor } from '../auth/visitor.ts';
+import type { Scope } from '../../../calls/caller.ts';
+import type { Identity } from '../../../calls/identity.ts';
+import type { Message } from '../../../protocol/message.ts';
+import { readMessage } from '../../../protocol/read.ts';
+import { withHeaderTrace } from '../../../protocol/trace.ts';
 
 /** One POST under way. */
 export class Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly visitor: Visitor;
+  readonly identity: Identity;
+  readonly scope: Scope;
   /** Headers that the reply has to carry. */
   readonly headers: readonly string[];
   /** Whether its address is one of mcpo's. */
@@ -19,13 +24,15 @@ export class Post {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    visitor: Visitor,
+    identity: Identity,
+    scope: Scope,
     headers: readonly string[],
     isShort = false,
   ) {
     this.request = request;
     this.response = response;
-    this.visitor = visitor;
+    this.identity = identity;
+    this.scope = scope;
     this.headers = headers;
     this.isShort = isShort;
   }
@@ -93,6 +100,12 @@ function alreadyRead({ body, headers }: Carrier, limit: number): Buffer | Gatewa
     );
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   return bytes.length > limit ? tooLarge(limit) : bytes;
+}
+
+/** Reads a message that came over HTTP. The trace of its headers counts unless the message names one itself. */
+export function readOverHttp(bytes: Buffer, maxDepth: number, headers: IncomingMessage['headers']): Message {
+  const message = readMessage(bytes, maxDepth);
+  return headers.traceparent === undefined ? message : withHeaderTrace(message, headers);
 }
 
 function tooLarge(limit: number): GatewayError {

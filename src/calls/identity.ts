@@ -1,0 +1,81 @@
+/** Who sends a request: agent, principal and the credential that let the client in. Doors find it out once and pass it on unchanged. */
+import { GatewayError } from '../base/errors.ts';
+import { AGENT_NAME, WRONG_NAME } from '../config/identity-schema.ts';
+
+/** What let a client in. It can expire, and it can be revoked while the client is still connected. */
+export interface Credential {
+  /** Milliseconds since 1970; null if it does not expire. It changes when a token is replaced. */
+  expires: number | null;
+  /** Shared by all credentials that were granted for the same reason, so that one flag revokes them together. */
+  readonly revocation: { isRevoked: boolean };
+}
+
+/** Who sends a request. Made by `createIdentity`. */
+export interface Identity {
+  /** The name that policies and limits are written for. */
+  readonly agent: string;
+  /** The owner of sessions, streams, parked calls and MCP tasks: several people may use one agent. */
+  readonly principal: string;
+  /** Whether it may see what concerns the whole gateway, such as `/metrics`. */
+  readonly isAdmin: boolean;
+  /**
+   * Whether it is the operator, who writes the policies and is exempt from them.
+   * @internal
+   */
+  readonly isOperator: boolean;
+  /** How it was established. */
+  readonly via: 'nothing' | 'token' | 'jwt' | 'header' | 'program';
+  /** @internal */
+  readonly credential: Credential;
+}
+
+/** What a program may say about an identity in addition to its agent. */
+export interface IdentityOptions {
+  /** The owner of sessions, if several people use one agent. Default: the agent. */
+  readonly principal?: string;
+  /** Whether it may see what concerns the whole gateway, such as `/metrics`. */
+  readonly isAdmin?: boolean;
+  /** When it stops being valid, in milliseconds since 1970; null for as long as `identify` returns it. */
+  readonly expires?: number | null;
+}
+
+/**
+ * The identity of a user that your program knows, for the `identify` option of an HTTP door to return.
+ *
+ * @example
+ * const ann = createIdentity('reader', { principal: 'ann@example.com' });
+ */
+export function createIdentity(agent: string, options: IdentityOptions = {}): Identity {
+  const { principal = agent, isAdmin = false, expires = null } = options;
+  if (!AGENT_NAME.test(agent))
+    throw new GatewayError('usage', `${JSON.stringify(agent)} names no agent: ${WRONG_NAME}`);
+  return { ...programIdentity(agent, principal, expires), isAdmin };
+}
+
+/** For doors inside a program: the program vouches for its client, and the name of the agent is its own business. */
+export function programIdentity(agent: string, principal = agent, expires: number | null = null): Identity {
+  const credential = { expires, revocation: { isRevoked: false } };
+  return { agent, principal, isAdmin: false, isOperator: false, via: 'program', credential };
+}
+
+/** The operator, who is exempt from policies. */
+export function operatorIdentity(): Identity {
+  return { ...programIdentity('local'), isOperator: true };
+}
+
+export const REVOKED = new GatewayError('unauthorized', 'The credential was revoked while the request was under way.');
+
+export function isInvalid({ expires, revocation }: Credential, now: number): boolean {
+  return revocation.isRevoked || (expires !== null && now >= expires);
+}
+
+/** Throws if the credential was revoked meanwhile: a request that arrives slowly must not be carried out with it. */
+export function requireNotRevoked({ revocation }: Credential): void {
+  if (revocation.isRevoked) throw REVOKED;
+}
+
+/** Whether the first credential is valid for longer than the second. */
+export function outlives(first: Credential, second: Credential): boolean {
+  if (second.revocation.isRevoked) return true;
+  return second.expires !== null && (first.expires === null || first.expires > second.expires);
+}
