@@ -64,19 +64,6 @@ export async function build() {
   }
 }
 
-/** What the bundle takes in; everything else in node_modules is installed with the package. */
-const bundled = [
-  'zod',
-  'zod-to-json-schema',
-  'smol-toml',
-  'toml-eslint-parser',
-  'eslint-visitor-keys',
-  'ajv',
-  'fast-deep-equal',
-  'fast-uri',
-  'json-schema-traverse',
-];
-
 /**
  * A few files instead of a hundred, without what is not used: that is most of the time a start takes.
  */
@@ -89,7 +76,7 @@ async function bundle(folder) {
     external: Object.keys(dependencies),
     logLevel: 'warn',
   });
-  await made.write({
+  const { output } = await made.write({
     dir: folder,
     format: 'esm',
     entryFileNames: '[name].js',
@@ -97,10 +84,20 @@ async function bundle(folder) {
     // Less to read at each start. Names of functions stay, so that a stack still says something.
     minify: { mangle: { keepNames: true } },
   });
-  await bundleWorker(join(folder, 'worker'));
-  for (const name of bundled) {
-    mkdirSync(join(folder, 'licenses'), { recursive: true });
-    copyFileSync(join(root, 'node_modules', name, 'LICENSE'), join(folder, 'licenses', `${name}.txt`));
+  copyLicenses([...output, ...(await bundleWorker(join(folder, 'worker')))], join(folder, 'licenses'));
+}
+
+/** The licenses of the packages that a bundle contains; all others are installed with the package. */
+function copyLicenses(output, folder) {
+  const packages = output.flatMap(({ moduleIds = [] }) =>
+    moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
+  );
+  mkdirSync(folder);
+  for (const path of new Set(packages)) {
+    const { name } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+    const license = readdirSync(path).find((file) => /^licen[cs]e/i.test(file));
+    if (license === undefined) throw new Error(`${name} is bundled, but ${path} has no license file to ship with it.`);
+    copyFileSync(join(path, license), join(folder, `${name.replace('/', '+')}.txt`));
   }
 }
 
@@ -122,7 +119,7 @@ async function bundleWorker(folder) {
     platform: 'node',
     logLevel: 'warn',
   });
-  await made.write({
+  const { output } = await made.write({
     dir: folder,
     format: 'esm',
     // Modules by their own name, because their package.json may be out of reach.
@@ -130,6 +127,7 @@ async function bundleWorker(folder) {
     chunkFileNames: 'chunks/[name]-[hash].mjs',
     minify: { mangle: false },
   });
+  return output;
 }
 
 /** Runs a program to its end and gives its exit code. A signal to us ends it too, and then us. */

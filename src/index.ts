@@ -1,6 +1,6 @@
 /**
  * Toolgate as a library. What is exported here is public, and changes only as semantic versioning allows; its headings
- * are those of docs/api.md. What only the command line needs is in internal.ts.
+ * are those of docs/api.md.
  */
 
 // A gateway

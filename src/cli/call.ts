@@ -1,16 +1,14 @@
-/** `toolgate call`. */
-import {
-  type Entry,
-  findTool,
-  type Gateway,
-  GatewayError,
-  type LocalDoor,
-  openLocalDoor,
-  RelayedError,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
+/** `toolgate call`: calls one tool and prints its result. */
+import { findTool } from '../access/find.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { LocalDoor } from '../calls/local.ts';
+import { RelayedError } from '../calls/upstream-error.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { openLocalDoor } from '../doors/local.ts';
+import type { Gateway } from '../gateway/types.ts';
+import type { Options } from './options.ts';
 import { withGateway } from './session.ts';
-import { paint, plain } from './terminal.ts';
+import { paint, plain, print } from './terminal.ts';
 
 export async function call(args: readonly string[], options: Options): Promise<number> {
   const [name, ...rest] = args;
@@ -22,14 +20,20 @@ export async function call(args: readonly string[], options: Options): Promise<n
   const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    return print(await answer(door, name, callArguments, options['dry-run'] === true), options.json === true);
+    const outcome = await callTool(door, name, callArguments, options['dry-run'] === true);
+    printOutcome(outcome, options.json === true);
+    return outcome.failed ? 1 : 0;
   };
-  return withGateway(options, work, undefined, ({ catalog }) => catalog.entries.tool.has(name));
+  return withGateway(options, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
 }
 
-type Result = { readonly bytes: Buffer; readonly failed: boolean };
+interface Outcome {
+  /** The result as JSON, or `{"error": …}`. */
+  readonly bytes: Buffer;
+  readonly failed: boolean;
+}
 
-async function answer(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<Result> {
+async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<Outcome> {
   try {
     const bytes = await door.callTool(name, args, {
       ...(dryRun && { dryRun }),
@@ -45,10 +49,10 @@ async function answer(door: LocalDoor, name: string, args: unknown, dryRun: bool
   }
 }
 
-function print({ bytes, failed }: Result, json: boolean): number {
+function printOutcome({ bytes, failed }: Outcome, json: boolean): void {
   if (json) {
-    process.stdout.write(`${bytes}\n`);
-    return failed ? 1 : 0;
+    print(bytes.toString());
+    return;
   }
   const result = JSON.parse(bytes.toString()) as { content?: unknown; error?: { message?: unknown } };
   const blocks = Array.isArray(result.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];
@@ -58,7 +62,6 @@ function print({ bytes, failed }: Result, json: boolean): number {
     if (block.type === 'text') out.write(`${plain(String(block.text))}\n`);
     else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, out)}\n`);
   }
-  return failed ? 1 : 0;
 }
 
 type Properties = Readonly<Record<string, { readonly type?: unknown }>>;

@@ -1,130 +1,149 @@
-/** The commands and their options, as `--help` shows them. */
+/** The commands: what `--help` says about them, the options they take, and the code that runs them. */
 import { parseArgs } from 'node:util';
-import { didYouMean, GatewayError } from '../internal.ts';
-import { type OptionName, type Options, optionTexts } from './options.ts';
-
-export type { Options } from './options.ts';
+import { GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
+import { type OptionName, type Options, optionSpec, type Run } from './options.ts';
+import { print } from './terminal.ts';
 
 interface Command {
   readonly usage: string;
   readonly summary: string;
   readonly details?: readonly string[];
   readonly options: readonly OptionName[];
-  /** Where an option means something else here. */
+  /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
+  /** Each command is loaded only when it is used: start-up time counts in every agent's first second. */
+  readonly load: () => Promise<Run>;
 }
 
 export const commands = {
   stdio: {
     usage: 'toolgate [stdio]',
-    summary: 'MCP on standard input and output, with the configuration found here',
+    summary: 'serve MCP on standard input and output, with the configuration found in this folder',
     options: ['agent', 'task', 'equip-toolset', 'config', 'log-level'],
+    load: async () => (await import('./serve.ts')).stdio,
   },
   serve: {
     usage: 'toolgate serve',
-    summary: 'MCP over HTTP, for many clients at once',
+    summary: 'serve MCP over HTTP, for many clients at once',
     details: [
-      'The endpoint is /mcp; /tools, /openapi.json and /docs are tools over REST; /health and /ready are for probes, /metrics for Prometheus.',
+      'The endpoint is /mcp. Tools over REST: /tools, /openapi.json, /docs. Probes: /health, /ready. Prometheus: /metrics.',
       'Set BEARER_TOKEN to require a token, or give each agent its own: toolgate agents add NAME.',
-      'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and figures to a collector, where OpenTelemetry is installed.',
+      'OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics to a collector, if OpenTelemetry is installed.',
     ],
     options: ['host', 'port', 'task', 'equip-toolset', 'config', 'log-level'],
+    load: async () => (await import('./serve.ts')).serve,
   },
   connect: {
     usage: 'toolgate connect URL',
-    summary: 'MCP on standard input and output, passed on to a gateway elsewhere',
+    summary: 'serve MCP on standard input and output, forwarded to a gateway elsewhere',
     details: [
-      'The token of the agent is taken from TOOLGATE_TOKEN, or from the file that TOOLGATE_TOKEN_FILE names.',
-      'It outlasts restarts of the gateway: requests wait for it, and the client is told to look at its lists again.',
+      "The agent's token comes from TOOLGATE_TOKEN, or from the file named by TOOLGATE_TOKEN_FILE.",
+      'It survives restarts of the gateway: requests wait, and the client is told to reload its lists.',
     ],
     options: ['header', 'timeout'],
+    load: async () => (await import('./connect.ts')).connect,
   },
   wait: {
     usage: 'toolgate wait URL',
-    summary: 'until the gateway there is ready: exit 0, or 1 when it takes too long',
+    summary: 'wait until a gateway is ready; exit 0 when it is, 1 when it takes too long',
     options: ['timeout'],
+    load: async () => (await import('./connect.ts')).wait,
   },
   list: {
     usage: 'toolgate list [servers|tools|resources|prompts|toolsets|namespaces|agents]',
-    summary: 'what the configured servers offer; * marks what is active',
+    summary: 'list what the configured servers offer; * marks what is active',
     details: [
-      '--stats asks a running toolgate serve, with BEARER_TOKEN if it is set: calls, errors, durations; also of agents.',
+      '--stats asks a running toolgate serve (with BEARER_TOKEN if it is set) for calls, errors and durations, also by agent.',
     ],
     options: ['agent', 'json', 'stats', 'url', 'config', 'log-level'],
+    load: async () => (await import('./list.ts')).list,
   },
   toolsets: {
     usage: 'toolgate toolsets [list|show|create|edit|delete|equip|unequip|import] [NAME] [TOOL …]',
-    summary: 'named choices of tools, and which one is equipped at the start',
+    summary: 'manage named sets of tools, and choose the one that is equipped at the start',
     details: [
-      'Tools are named as server.tool or as they are exposed, or by patterns such as "git.*". toolgate toolset is the same.',
-      'import takes the toolsets that hypertool-mcp has saved, from the file that is named or from its usual place.',
+      'Name tools as server.tool, by their exposed names, or by patterns such as "git.*". toolgate toolset is the same.',
+      'import reads the toolsets saved by hypertool-mcp, from the file you name or from its usual location.',
     ],
     options: ['description', 'add', 'remove', 'user', 'yes', 'json', 'config', 'log-level'],
+    load: async () => (await import('./toolsets.ts')).toolsets,
   },
   namespaces: {
     usage: 'toolgate namespaces [list|create|sync|delete] [NAME]',
-    summary: 'folders of TypeScript and Python files that are served as tools',
+    summary: 'manage folders of TypeScript and Python files that are served as tools',
     details: [
       'They are in tools/ of the data folder. create makes one with a first tool; a running gateway serves it at once.',
-      'sync prepares what their tools depend on. delete removes the folder with everything in it. toolgate namespace is the same.',
+      'sync installs the dependencies of their tools. delete removes the folder and everything in it.',
+      'toolgate namespace is the same.',
     ],
     options: ['language', 'description', 'yes', 'json', 'config'],
+    load: async () => (await import('./namespaces.ts')).namespaces,
   },
   agents: {
     usage: 'toolgate agents [list|add|rotate|revoke] [NAME]',
-    summary: 'who is let in over HTTP, each with a token of its own',
+    summary: 'manage the agents that may connect over HTTP, each with its own token',
     details: [
-      'add and rotate print the new token and nothing else; it is not kept. A running gateway notices every change.',
-      'Agents and their tokens may stand in the configuration too, under [agents.NAME].',
+      'add and rotate print the new token and nothing else; it is not stored. A running gateway notices every change.',
+      'Agents and their tokens can also be written in the configuration, under [agents.NAME].',
     ],
     options: ['expires', 'grace', 'description', 'json', 'config'],
+    load: async () => (await import('./agents.ts')).agents,
   },
   approvals: {
     usage: 'toolgate approvals [list|approve|deny] [ID …]',
-    summary: 'what waits for a person, and the decision on it',
+    summary: 'show the calls that wait for a person, and decide on them',
     details: [
-      'Of every gateway that runs with this configuration; with --url, of one elsewhere.',
-      'It takes the operator key: TOOLGATE_OPERATOR_KEY, or the file that is made in your own configuration folder.',
+      'Covers every gateway that runs with this configuration or, with --url, one elsewhere.',
+      'Needs the operator key: TOOLGATE_OPERATOR_KEY, or the file created in your own configuration folder.',
     ],
     options: ['for', 'reason', 'json', 'url', 'config'],
     texts: { url: 'ask the gateway at this address instead' },
+    load: async () => (await import('./approvals.ts')).approvals,
   },
   secrets: {
     usage: 'toolgate secrets [list|set|edit|remove|check|keygen|rotate] [NAME]',
-    summary: 'keys and tokens that servers are given and nobody else sees',
+    summary: 'manage keys and tokens that only the servers get to see',
     details: [
-      'set asks for the value without showing it; edit opens all of them in $EDITOR. They are encrypted with the key in',
-      'SECRETS_KEY, SECRETS_KEY_FILE or secrets.key_file, which keygen makes. A running gateway notices every change.',
-      'Write ${secret:NAME} in the configuration of a server; folders of tools find them in their environment.',
+      'set asks for the value without showing it; edit opens all values in $EDITOR. They are encrypted with the key in',
+      'SECRETS_KEY, SECRETS_KEY_FILE or secrets.key_file; keygen makes one. A running gateway notices every change.',
+      "Write ${secret:NAME} in a server's configuration; folders of tools find secrets in their environment.",
     ],
     options: ['namespace', 'scope', 'key', 'stdin', 'yes', 'out', 'new-key-file', 'json', 'config'],
+    load: async () => (await import('./secrets.ts')).secrets,
   },
   call: {
     usage: 'toolgate call NAME [key=value … | JSON]',
-    summary: 'call one tool and print what it answers',
-    details: ['Values are read by the type that the tool declares; a whole JSON object may be given instead.'],
+    summary: 'call one tool and print its result',
+    details: [
+      'Values are read by the types that the tool declares. Give one JSON object instead of key=value if you like.',
+    ],
     options: ['agent', 'json', 'config', 'log-level'],
+    load: async () => (await import('./call.ts')).call,
   },
   macros: {
     usage: 'toolgate macros [list|run] [NAME] [key=value … | JSON]',
-    summary: 'tools of the configuration that are made of other tools',
+    summary: 'list or run the tools of the configuration that are made of other tools',
     details: [
-      'run calls one, as toolgate call does; with --dry-run it prints its steps and their arguments. toolgate macro is the same.',
+      'run calls one, as toolgate call does; with --dry-run it prints the steps and their arguments.',
+      'toolgate macro is the same.',
     ],
     options: ['dry-run', 'agent', 'json', 'config', 'log-level'],
+    load: async () => (await import('./macros.ts')).macros,
   },
   explain: {
     usage: 'toolgate explain NAME --agent NAME',
-    summary: 'why an agent may use something, or may not: rule by rule; exit 0 allowed, 1 denied',
+    summary: 'explain rule by rule why an agent may use something or not; exit 0 allowed, 1 denied',
     details: ['NAME is a tool, resource, template or prompt, by any of its names.'],
     options: ['agent', 'json', 'config', 'log-level'],
+    load: async () => (await import('./explain.ts')).explain,
   },
   plan: {
     usage: 'toolgate plan --service NAME --type TYPE --description TEXT',
-    summary: 'the configuration that a task needs, by the rules for tasks',
+    summary: 'print the configuration that a task needs, by the rules for tasks',
     details: [
-      'It has the servers that the task needs, and lists of the tools that it needs, each with its reason.',
-      '--json prints the plan itself: the tools, and why each of them.',
+      'It has the servers and the tools that the task needs, each with its reason.',
+      '--json prints the plan itself: the tools, and the reasons for each.',
     ],
     options: [
       'service',
@@ -141,29 +160,36 @@ export const commands = {
       'log-level',
     ],
     texts: {
-      description: 'what is to be done',
-      task: 'a file with service, type, description and profile, or a text that is the description',
-      agent: 'no more than what this agent may use',
+      description: 'what has to be done',
+      task: 'a file with service, type, description and profile, or a text to use as the description',
+      agent: 'only what this agent may use',
     },
+    load: async () => (await import('./plan.ts')).plan,
   },
   audit: {
     usage: 'toolgate audit [tail|query|usage|verify]',
-    summary: 'what was written down of calls, denials and administrative acts',
+    summary: 'read the audit: calls, denials and administrative acts',
     details: [
-      'tail shows the last lines, query those that fit, usage adds them up by agent and tool, verify looks for changed lines.',
+      'tail shows the last lines, query the ones that match, usage adds them up by agent and tool, verify finds altered lines.',
     ],
     options: ['agent', 'server', 'tool', 'status', 'kind', 'since', 'until', 'limit', 'follow', 'json', 'config'],
-    texts: { agent: 'only what this agent asked' },
+    texts: { agent: 'only calls by this agent' },
+    load: async () => (await import('./audit.ts')).audit,
   },
   doctor: {
     usage: 'toolgate doctor',
-    summary: 'check the configuration and every server; exit 0 well, 1 warnings, 2 broken',
+    summary: 'check the configuration and every server; exit 0 healthy, 1 warnings, 2 broken',
     options: ['json', 'config', 'log-level'],
+    load: async () => (await import('./doctor.ts')).doctor,
   },
   schema: {
     usage: 'toolgate schema',
     summary: 'print the JSON Schema of the configuration',
     options: [],
+    load: async () => {
+      const { configJsonSchema } = await import('../config/json-schema.ts');
+      return async () => print(JSON.stringify(configJsonSchema(), null, 2));
+    },
   },
 } as const satisfies Record<string, Command>;
 
@@ -175,7 +201,6 @@ export interface Invocation {
   readonly options: Options;
 }
 
-/** What else commands are called. */
 const ALIASES: Readonly<Record<string, CommandName>> = {
   toolset: 'toolsets',
   namespace: 'namespaces',
@@ -197,7 +222,7 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
   const allowed: readonly OptionName[] = [...commands[command].options, 'help', 'version'];
   const config = Object.fromEntries(
     allowed.map((name) => {
-      const { type, short, multiple = false } = optionTexts[name];
+      const { type, short, multiple = false } = optionSpec(name);
       return [name, { type, multiple, ...(short !== undefined && { short }) }];
     }),
   );
@@ -237,7 +262,7 @@ export function helpText(): string {
 export function commandHelp(name: CommandName): string {
   const command: Command = commands[name];
   const rows = [...command.options, 'help' as const].map((option) => {
-    const { short, value, text } = optionTexts[option];
+    const { short, value, text } = optionSpec(option);
     const names = short === undefined ? `--${option}` : `--${option}, -${short}`;
     return [`${names}${value === undefined ? '' : ` ${value}`}`, command.texts?.[option] ?? text] as const;
   });

@@ -1,23 +1,25 @@
 /** `toolgate connect` and `toolgate wait`: the agent's side of a gateway that runs elsewhere. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError, messageOf, openRemoteDoor, toLifetime } from '../internal.ts';
-import type { Options } from './commands.ts';
-import { untilSignal } from './signals.ts';
-import { paint, plain } from './terminal.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { openRemoteDoor } from '../doors/remote/door.ts';
+import { readDuration, readUrl } from './arguments.ts';
+import type { Options } from './options.ts';
+import { reasonOf } from './remote.ts';
+import { paint, plain, untilSignal } from './terminal.ts';
 
-const PATIENCE = 60_000;
-const LOOK = 500;
+const DEFAULT_TIMEOUT = 60_000;
+const POLL_INTERVAL = 500;
 
-export async function connect([address, ...more]: readonly string[], options: Options): Promise<number> {
-  const url = readUrl(address, more, 'connect');
+export async function connect(args: readonly string[], options: Options): Promise<number> {
+  const url = onlyUrl(args, 'connect');
   if (url.pathname === '/') url.pathname = '/mcp';
   const headers = readHeaders(options.header ?? []);
   const door = openRemoteDoor(
     {
       url: url.href,
       headers: () => ({ ...headers, ...credential() }),
-      patience: readTime(options.timeout) ?? PATIENCE,
+      patience: readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT,
       note: (message) => process.stderr.write(`${paint('dim', plain(message), process.stderr)}\n`),
     },
     process.stdin,
@@ -29,7 +31,7 @@ export async function connect([address, ...more]: readonly string[], options: Op
   return 0;
 }
 
-/** Read each time: the file may be replaced while the agent runs. */
+/** Read for every connection: the file may be replaced while the agent runs. */
 function credential(): Record<string, string> {
   const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = process.env;
   const value = token || (file ? readToken(file) : '') || common;
@@ -44,49 +46,40 @@ function readToken(file: string): string {
   }
 }
 
-/** Until the gateway is ready: an agent that starts earlier would find half of its tools. */
-export async function wait([address, ...more]: readonly string[], options: Options): Promise<number> {
-  const url = readUrl(address, more, 'wait');
-  const patience = readTime(options.timeout) ?? PATIENCE;
-  const end = Date.now() + patience;
-  let last = 'it has not been reached yet';
+/** Waits until the gateway is ready: an agent that starts earlier finds only some of its tools. */
+export async function wait(args: readonly string[], options: Options): Promise<number> {
+  const { origin } = onlyUrl(args, 'wait');
+  const timeout = readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT;
+  const end = Date.now() + timeout;
+  let state = 'it has not been reached yet';
   while (Date.now() < end) {
-    last = await look(url.origin);
-    if (last === 'ready') {
-      process.stderr.write(`${url.origin} is ready.\n`);
+    state = await readState(origin);
+    if (state === 'ready') {
+      process.stderr.write(`${origin} is ready.\n`);
       return 0;
     }
-    await sleep(Math.max(1, Math.min(LOOK, end - Date.now())));
+    await sleep(Math.max(1, Math.min(POLL_INTERVAL, end - Date.now())));
   }
-  process.stderr.write(`toolgate: ${url.origin} is not ready after ${patience / 1000} s: ${last}.\n`);
+  process.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
   return 1;
 }
 
-async function look(origin: string): Promise<string> {
+/** "ready", or why it is not. */
+async function readState(origin: string): Promise<string> {
   try {
     const response = await fetch(`${origin}/ready`, { signal: AbortSignal.timeout(5_000) });
     if (response.ok) return 'ready';
     const { status } = (await response.json().catch(() => ({}))) as { status?: unknown };
     return typeof status === 'string' ? `it is ${status}` : `it answers with status ${response.status}`;
   } catch (error) {
-    const { cause } = error as Error;
-    return cause instanceof Error ? messageOf(cause) : messageOf(error);
+    return reasonOf(error);
   }
 }
 
-function readUrl(address: string | undefined, more: readonly string[], command: string): URL {
+function onlyUrl([address, ...more]: readonly string[], command: string): URL {
   if (address === undefined || more.length > 0)
     throw new GatewayError('usage', `toolgate ${command} needs one address: toolgate ${command} http://gateway:8808`);
-  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
-    throw new GatewayError('usage', `"${address}" is no address that begins with http:// or https://.`);
-  return new URL(address);
-}
-
-function readTime(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const time = toLifetime(text);
-  if (time === null) throw new GatewayError('usage', `--timeout is a time such as "90s" or "5m", not "${text}".`);
-  return time;
+  return readUrl('URL', address);
 }
 
 function readHeaders(texts: readonly string[]): Record<string, string> {

@@ -1,24 +1,31 @@
-/** `toolgate doctor`: is everything as it should be, and if not, what is it and what helps? */
-import {
-  type Config,
-  type Gateway,
-  GatewayError,
-  idleRules,
-  issuerTrouble,
-  loadConfig,
-  openAgentStore,
-  openGateway,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
-import { secretFindings } from './doctor-secrets.ts';
-import type { Finding } from './finding.ts';
+/** `toolgate doctor`: checks the configuration and every server, and says what to do about each problem. */
+import { stat } from 'node:fs/promises';
+import { idleRules } from '../access/idle-rules.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Config } from '../config/config.ts';
+import { secretsInArguments } from '../config/launch.ts';
+import { loadConfig } from '../config/load.ts';
+import { issuerTrouble } from '../doors/http/auth/issuer.ts';
+import { openGateway } from '../gateway/folders.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { openAgentStore } from '../store/agents.ts';
+import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
+import { openSecretStore } from '../store/secrets.ts';
+import type { Options } from './options.ts';
 import { loadOptions } from './session.ts';
-import { jsonText, paint, plain, withSpinner } from './terminal.ts';
+import { counted, paint, plain, printResult, withSpinner } from './terminal.ts';
 
-export async function doctor(options: Options): Promise<number> {
+interface Finding {
+  readonly level: 'ok' | 'warning' | 'broken';
+  readonly about: string;
+  readonly message: string;
+  /** The last lines that a server wrote to its standard error. */
+  readonly stderr?: string;
+}
+
+export async function doctor(_: readonly string[], options: Options): Promise<number> {
   const findings = await examine(options);
-  if (options.json === true) process.stdout.write(`${jsonText({ findings }, 2)}\n`);
-  else for (const finding of findings) process.stdout.write(`${show(finding)}\n`);
+  printResult(options, { findings }, findings.map(toText).join('\n'));
   if (findings.some(({ level }) => level === 'broken')) return 2;
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;
 }
@@ -34,7 +41,8 @@ async function examine(options: Options): Promise<Finding[]> {
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
       ...config.notices.map((message): Finding => ({ level: 'warning', about: 'configuration', message })),
       ...(await identityFindings(config)),
-      ...(await secretFindings(gateway)),
+      ...(await secretFindings(config)),
+      ...argumentFindings(config),
       ...serverFindings(gateway),
       ...policyFindings(gateway),
       ...gateway.catalog.problems.map(({ source, message }): Finding => ({ level: 'warning', about: source, message })),
@@ -48,11 +56,6 @@ async function examine(options: Options): Promise<Finding[]> {
   }
 }
 
-function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Finding[] {
-  if (policy === null) return [];
-  return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
-}
-
 async function identityFindings({ http, agents, dataDir }: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
   if (http.trustAgentHeader)
@@ -60,16 +63,16 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Find
       level: 'warning',
       about: 'http.trust_agent_header',
       message:
-        'whoever reaches the gateway, or has BEARER_TOKEN where that is set, may come as any agent. Switch it off unless the network is trusted.',
+        'anybody who can reach the gateway, or who has BEARER_TOKEN where it is set, can act as any agent. Switch it off unless the network is trusted.',
     });
   const trouble = http.jwt === null ? null : await issuerTrouble(http.jwt);
   if (trouble !== null) findings.push({ level: 'warning', about: 'http.jwt', message: trouble });
   try {
-    const saved = (await openAgentStore(dataDir).read()) ?? [];
+    const stored = (await openAgentStore(dataDir).read()) ?? [];
     const now = new Date().toISOString();
-    const written = new Set(agents.filter(({ tokens }) => tokens.length > 0).map(({ name }) => name));
-    for (const { name, tokens } of saved)
-      if (!written.has(name) && tokens.every(({ expires }) => expires !== null && expires <= now))
+    const configured = new Set(agents.filter(({ tokens }) => tokens.length > 0).map(({ name }) => name));
+    for (const { name, tokens } of stored)
+      if (!configured.has(name) && tokens.every(({ expires }) => expires !== null && expires <= now))
         findings.push({
           level: 'warning',
           about: `agent ${name}`,
@@ -82,39 +85,73 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Find
   return findings;
 }
 
-function serverFindings(gateway: Gateway): Finding[] {
-  if (gateway.statuses().length === 0) {
-    return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
+async function secretFindings({ vault, dataDir }: Config): Promise<Finding[]> {
+  const store = openSecretStore(dataDir, vault);
+  const findings: Finding[] = [];
+  const add = (level: Finding['level'], message: string) => findings.push({ level, about: 'secrets', message });
+  const mode = await stat(store.file).then(
+    (file) => file.mode & 0o777,
+    () => null,
+  );
+  try {
+    const key = await findKey(vault);
+    if (key?.isInsecure === true) add('warning', INSECURE_TEXT);
+    if (key === null && mode !== null) add('broken', keyMissing().message);
+    const all = key === null && mode !== null ? [] : await store.list();
+    const set = all.filter(({ status }) => status === 'set').length;
+    if (set > 0) add('ok', `${set} set, encrypted with the key from ${key?.from ?? 'nowhere'}`);
+    for (const { name, scope, status } of all) {
+      if (status !== 'placeholder') continue;
+      const namespace = scope === null ? '' : ` --namespace ${scope}`;
+      add('warning', `${name} has no value yet: toolgate secrets set ${name}${namespace}`);
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    add('broken', error.message);
   }
-  return gateway.statuses().map(({ key, present, state, detail, revision, required, stderr }): Finding => {
-    if (!present)
-      return {
-        level: required ? 'broken' : 'warning',
-        about: key,
-        message: `${state}: ${detail}`,
-        stderr: lastLines(stderr),
-      };
-    const tools = [...gateway.catalog.entries.tool.values()].filter((entry) => entry.sourceKey === key).length;
-    return {
-      level: 'ok',
-      about: key,
-      message: `${state}, ${tools} tools${revision === null ? '' : `, protocol ${revision}`} ${detail}`.trim(),
-    };
+  if (process.platform !== 'win32' && mode !== null && (mode & 0o077) !== 0)
+    add(
+      'warning',
+      `${store.file} can be read by others (mode ${mode.toString(8).padStart(4, '0')}). Run: chmod 600 ${store.file}`,
+    );
+  return findings;
+}
+
+/** Everybody on the machine can read the arguments of a process. */
+function argumentFindings({ servers }: Config): Finding[] {
+  return servers.flatMap(({ key, launch }): Finding[] => {
+    const names = secretsInArguments(launch);
+    if (names.length === 0) return [];
+    const message = `${names.join(', ')} is in its arguments, which everybody on this machine can read in the process list. Pass it in env.`;
+    return [{ level: 'warning', about: key, message }];
   });
 }
 
-function lastLines(text: string): string {
-  return text.trimEnd().split('\n').slice(-20).join('\n');
+function serverFindings(gateway: Gateway): Finding[] {
+  const statuses = gateway.statuses();
+  if (statuses.length === 0) return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
+  return statuses.map(({ key, present, state, detail, revision, required, stderr }): Finding => {
+    if (!present) {
+      const lastLines = stderr.trimEnd().split('\n').slice(-20).join('\n');
+      return { level: required ? 'broken' : 'warning', about: key, message: `${state}: ${detail}`, stderr: lastLines };
+    }
+    const tools = [...gateway.catalog.entries.tool.values()].filter(({ sourceKey }) => sourceKey === key).length;
+    const protocol = revision === null ? '' : `, protocol ${revision}`;
+    return { level: 'ok', about: key, message: `${state}, ${counted(tools, 'tool')}${protocol} ${detail}`.trim() };
+  });
+}
+
+function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Finding[] {
+  if (policy === null) return [];
+  return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
 }
 
 const marks = { ok: paint('green', '✓'), warning: paint('yellow', '!'), broken: paint('red', '✗') };
 
-function show({ level, about, message, stderr }: Finding): string {
-  const said =
-    stderr === undefined || stderr === ''
-      ? []
-      : plain(stderr)
-          .split('\n')
-          .map((line) => paint('dim', `    ${line}`));
-  return [`${marks[level]} ${paint('bold', about)}: ${plain(message)}`, ...said].join('\n');
+function toText({ level, about, message, stderr = '' }: Finding): string {
+  const lines = stderr === '' ? [] : plain(stderr).split('\n');
+  return [
+    `${marks[level]} ${paint('bold', about)}: ${plain(message)}`,
+    ...lines.map((line) => paint('dim', `    ${line}`)),
+  ].join('\n');
 }

@@ -1,21 +1,18 @@
-/** `toolgate explain`: why an agent may use something, or may not. */
-import {
-  categoryOf,
-  confirmationsFor,
-  type Entry,
-  type EntryDecision,
-  explainName,
-  GatewayError,
-  openLocalDoor,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
+/** `toolgate explain`: why an agent may use something or not. */
+import { confirmationsFor } from '../access/confirm.ts';
+import { type EntryDecision, explainName } from '../access/explain.ts';
+import { GatewayError } from '../base/errors.ts';
+import { categoryOf } from '../catalog/category.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { openLocalDoor } from '../doors/local.ts';
+import type { Options } from './options.ts';
 import { withGateway } from './session.ts';
-import { jsonText, paint, plain, table } from './terminal.ts';
+import { paint, plain, printResult, table } from './terminal.ts';
 
 export async function explain(args: readonly string[], options: Options): Promise<number> {
   const [name] = args;
   if (name === undefined || options.agent === undefined)
-    throw new GatewayError('usage', 'Explain what, and for whom? toolgate explain NAME --agent NAME.');
+    throw new GatewayError('usage', 'Name an item and an agent: toolgate explain NAME --agent NAME.');
   const { agent } = options;
   return withGateway(options, async (gateway) => {
     const { catalog, config } = gateway;
@@ -25,25 +22,19 @@ export async function explain(args: readonly string[], options: Options): Promis
       active: view.entries[one.entry.kind].has(one.entry.name),
       approvals: confirmationsFor(config.security.confirm, agent, one.entry).map(({ place }) => place),
     }));
-    if (options.json === true)
-      process.stdout.write(
-        `${jsonText(
-          explanations.map((one) => asJson(one, agent)),
-          2,
-        )}\n`,
-      );
-    else process.stdout.write(`${explanations.map((one) => show(one, agent)).join('\n\n')}\n`);
+    const json = explanations.map((one) => toJson(one, agent));
+    printResult(options, json, explanations.map((one) => toText(one, agent)).join('\n\n'));
     return explanations.every(({ allowed }) => allowed) ? 0 : 1;
   });
 }
 
 interface Explanation extends EntryDecision {
   readonly active: boolean;
-  /** The rules by which calls wait for a person. */
+  /** The rules that make its calls wait for a person. */
   readonly approvals: readonly string[];
 }
 
-function asJson({ entry, allowed, active, approvals, findings }: Explanation, agent: string) {
+function toJson({ entry, allowed, active, approvals, findings }: Explanation, agent: string) {
   const { name, kind, sourceKey, item } = entry;
   const category = kind === 'tool' ? { category: categoryOf(entry) } : {};
   return {
@@ -60,7 +51,7 @@ function asJson({ entry, allowed, active, approvals, findings }: Explanation, ag
   };
 }
 
-function show({ entry, allowed, active, approvals, findings }: Explanation, agent: string): string {
+function toText({ entry, allowed, active, approvals, findings }: Explanation, agent: string): string {
   const verdict = allowed ? paint('green', 'allowed') : paint('red', 'denied');
   const rows = findings.map(({ rule, verdict, text }, i) => [
     `  ${i + 1}.`,
@@ -69,10 +60,10 @@ function show({ entry, allowed, active, approvals, findings }: Explanation, agen
   ]);
   return [
     `${describe(entry)} for ${plain(JSON.stringify(agent))}: ${verdict}`,
-    ...(findings.length === 0 ? ['  There is no policy: everybody may use everything.'] : [table(rows)]),
-    ...(entry.kind === 'tool' ? [`  Its category: ${categoryText(entry)}.`] : []),
-    ...(allowed && approvals.length > 0 ? [`  A person approves calls of it: ${plain(approvals.join(', '))}.`] : []),
-    ...(allowed && !active ? ['  It is not active until it is switched on.'] : []),
+    ...(findings.length === 0 ? ['  There is no policy: every agent may use everything.'] : [table(rows)]),
+    ...(entry.kind === 'tool' ? [`  Category: ${categoryText(entry)}.`] : []),
+    ...(allowed && approvals.length > 0 ? [`  Calls need an approval: ${plain(approvals.join(', '))}.`] : []),
+    ...(allowed && !active ? ['  It is not active: switch it on first.'] : []),
   ].join('\n');
 }
 

@@ -1,6 +1,9 @@
-/** The log: what happens in the gateway, on standard error; JSON lines when nobody is watching a terminal. */
-import type { EventMap, EventName, Gateway } from '../internal.ts';
-import { GatewayError, logCalls } from '../internal.ts';
+/** The log: events of the gateway on stderr, as text on a terminal and as JSON lines otherwise. */
+
+import { GatewayError } from '../base/errors.ts';
+import type { EventMap, EventName } from '../base/events.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { logCalls } from '../observe/log-calls.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -16,13 +19,13 @@ export function readLogLevel(text: string): LogLevel {
   return level;
 }
 
-interface Line {
+interface LogLine {
   readonly level: Exclude<LogLevel, 'silent'>;
   readonly source?: string;
   readonly message: string;
 }
 
-/** States of servers in which somebody has to do something. */
+/** The states of a server that need somebody's attention. */
 const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
@@ -35,7 +38,7 @@ export function startLog(gateway: Gateway, level: LogLevel): void {
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
     if (name === 'catalog') {
-      // A problem is told when it appears, not with every catalog that still has it.
+      // A problem is logged when it appears, not with every catalog that still has it.
       const now = new Set(lines.map((line) => `${line.source} ${line.message}`));
       lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
       known = now;
@@ -44,7 +47,7 @@ export function startLog(gateway: Gateway, level: LogLevel): void {
   });
 }
 
-const LINES: { readonly [K in EventName]: (event: EventMap[K]) => Line[] } = {
+const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = {
   source({ source, state, detail }) {
     const level = WARNED.includes(state) ? 'warn' : state === 'up' ? 'info' : 'debug';
     return [{ level, source, message: detail === '' ? state : `${state}: ${detail}` }];
@@ -67,7 +70,7 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => Line[] } = {
   cut: ({ bytes }) => [
     { level: 'warn', message: `a client was cut off: it left ${bytes} bytes unread (limits.unread)` },
   ],
-  sent_away: ({ code }) => [{ level: 'debug', message: `http: a request was sent away (${code})` }],
+  sent_away: ({ code }) => [{ level: 'debug', message: `http: a request was refused (${code})` }],
   failure: ({ where, error }) => [
     {
       level: 'error',
@@ -76,7 +79,7 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => Line[] } = {
   ],
 };
 
-function write(line: Line): void {
+function write(line: LogLine): void {
   if (process.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
     process.stderr.write(

@@ -1,70 +1,38 @@
-/** `toolgate namespaces`: folders of tools. Nothing is started for it. */
+/** `toolgate namespaces`: folders of tools. No server is started. */
 import { basename, dirname } from 'node:path';
-import {
-  type Config,
-  createNamespace,
-  deleteNamespace,
-  didYouMean,
-  type FoundFolder,
-  GatewayError,
-  LANGUAGES,
-  type Language,
-  loadConfig,
-  type Namespace,
-  prepareNamespace,
-  scanFolders,
-  toolsFolder,
-} from '../internal.ts';
-import { confirm } from './ask.ts';
-import type { Options } from './commands.ts';
+import { GatewayError } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
+import { loadConfig } from '../config/load.ts';
+import { type FoundFolder, scanFolders } from '../gateway/folders.ts';
+import { createNamespace, deleteNamespace } from '../workers/namespace-folders.ts';
+import { toolsFolder } from '../workers/namespaces.ts';
+import { prepareNamespace } from '../workers/prepare.ts';
+import type { Namespace } from '../workers/scan-folder.ts';
+import { LANGUAGES, type Language } from '../workers/tool-files.ts';
+import { onlyName, withVerbs } from './arguments.ts';
+import type { Options } from './options.ts';
+import { confirm } from './prompts.ts';
 import { loadOptions } from './session.ts';
-import { brief, columns, jsonText, paint, plain, table } from './terminal.ts';
+import { brief, columns, jsonText, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
-type Run = (config: Config, names: readonly string[], options: Options) => Promise<number>;
+export const namespaces = withVerbs('namespaces', { list, create, sync, delete: remove });
 
-const runs: Readonly<Record<string, Run>> = { list: listAll, create, sync, delete: remove };
-
-export async function namespaces(args: readonly string[], options: Options): Promise<number> {
-  const [what = 'list', ...names] = args;
-  const run = Object.hasOwn(runs, what) ? runs[what] : undefined;
-  if (run === undefined) {
-    const known = Object.keys(runs);
-    const text = `toolgate namespaces has no "${what}".${didYouMean(what, known)} Choose from ${known.join(', ')}.`;
-    throw new GatewayError('usage', text);
-  }
-  if ((what === 'create' || what === 'delete') && names.length !== 1) {
-    const text = `toolgate namespaces ${what} needs one name: toolgate namespaces ${what} github`;
-    throw new GatewayError('usage', text);
-  }
-  return run(await loadConfig(loadOptions(options)), names, options);
-}
-
-async function listAll(config: Config, names: readonly string[], { json }: Options): Promise<number> {
-  const { dataDir } = config;
-  const { folders: all, problems } = await scanFolders(config);
-  const shown = pick(all, names);
-  const others = names.length > 0 ? [] : problems.filter(({ source }) => all.every(({ name }) => name !== source));
-  if (json === true) {
-    print(shown.map(describe));
-  } else if (shown.length === 0) {
-    const folder = toolsFolder(dataDir);
-    process.stdout.write(`There are no namespaces in ${folder}. Make one: toolgate namespaces create NAME\n`);
-  } else {
-    process.stdout.write(`${table(shown.map(toRow))}\n`);
+async function list(names: readonly string[], options: Options): Promise<number> {
+  const config = await loadConfig(loadOptions(options));
+  const { folders, problems } = await scanFolders(config);
+  const shown = select(folders, names);
+  const none = `There are no namespaces in ${toolsFolder(config.dataDir)}. Make one: toolgate namespaces create NAME`;
+  printResult(options, shown.map(toJson), shown.length === 0 ? none : table(shown.map(toRow)));
+  if (options.json !== true)
     for (const { key, problems: own } of shown) for (const problem of own) warn(`${key}: ${problem}`);
-  }
+  const others = problems.filter(({ source }) => names.length === 0 && folders.every(({ name }) => name !== source));
   for (const { message } of others) warn(message);
   return 0;
 }
 
-function describe({ key: name, folder, metadata, parts, problems }: FoundFolder) {
+function toJson({ key: name, folder, metadata, parts, problems }: FoundFolder) {
   const languages = Object.fromEntries(parts.map(({ language, files }) => [language, files]));
   return { name, folder, state: stateOf(parts, problems), ...metadata, languages, problems };
-}
-
-function stateOf(parts: Namespace['parts'], problems: readonly string[]): 'empty' | 'problems' | 'ok' {
-  if (problems.length > 0) return 'problems';
-  return parts.length === 0 ? 'empty' : 'ok';
 }
 
 function toRow({ key, metadata, parts, problems }: FoundFolder): string[] {
@@ -79,72 +47,69 @@ function toRow({ key, metadata, parts, problems }: FoundFolder): string[] {
   ];
 }
 
-async function create({ dataDir }: Config, [name = '']: readonly string[], options: Options): Promise<number> {
-  const { language = 'typescript', description = '', json } = options;
+function stateOf(parts: Namespace['parts'], problems: readonly string[]): 'empty' | 'problems' | 'ok' {
+  if (problems.length > 0) return 'problems';
+  return parts.length === 0 ? 'empty' : 'ok';
+}
+
+async function create(args: readonly string[], options: Options): Promise<number> {
+  const name = onlyName(args, 'toolgate namespaces create github');
+  const { language = 'typescript', description = '' } = options;
   if (!isLanguage(language))
-    throw new GatewayError('usage', `--language is one of ${LANGUAGES.join(' and ')}, not "${language}".`);
-  const made = await createNamespace(dataDir, name, language, description);
-  if (json === true) print(made);
-  else process.stdout.write(`Made ${made.file}: edit it, and a running gateway serves it at once.\n`);
-  return 0;
+    throw new GatewayError('usage', `--language is ${LANGUAGES.join(' or ')}, not "${language}".`);
+  const { dataDir } = await loadConfig(loadOptions(options));
+  const created = await createNamespace(dataDir, name, language, description);
+  return printResult(options, created, `Created ${created.file}. Edit it; a running gateway serves it at once.`);
 }
 
 function isLanguage(text: string): text is Language {
   return (LANGUAGES as readonly string[]).includes(text);
 }
 
-async function sync(config: Config, names: readonly string[], { json }: Options): Promise<number> {
-  const { dataDir } = config;
-  const { folders: all } = await scanFolders(config);
+async function sync(names: readonly string[], options: Options): Promise<number> {
+  const config = await loadConfig(loadOptions(options));
+  const { folders } = await scanFolders(config);
   const results = [];
-  for (const namespace of pick(all, names)) {
+  for (const namespace of select(folders, names)) {
     const { key: name } = namespace;
-    const say = (language: Language, message: string) =>
+    const note = (language: Language, message: string) =>
       process.stderr.write(`${paint('dim', plain(`${name} (${language}): ${message}`), process.stderr)}\n`);
-    const prepared = await prepareNamespace(namespace, dataDir, say);
+    const prepared = await prepareNamespace(namespace, config.dataDir, note);
     results.push(...prepared);
-    if (json === true) continue;
+    if (options.json === true) continue;
     for (const { language, error } of prepared) {
-      const state = error === null ? paint('green', 'ready') : paint('red', 'failed');
-      process.stdout.write(`${paint('bold', name)} ${language}: ${state}\n`);
+      print(`${paint('bold', name)} ${language}: ${error === null ? paint('green', 'ready') : paint('red', 'failed')}`);
       if (error !== null) process.stderr.write(`${plain(`${error.message}\n${error.log}`.trimEnd())}\n`);
     }
   }
-  if (json === true) print(results);
+  if (options.json === true) print(jsonText(results, 2));
   return results.some(({ error }) => error !== null) ? 1 : 0;
 }
 
-async function remove(config: Config, [name = '']: readonly string[], options: Options): Promise<number> {
-  const { dataDir } = config;
-  const { folders: all } = await scanFolders(config);
-  const [{ folder }] = pick(all, [name]) as [FoundFolder];
-  if (dirname(folder) !== toolsFolder(dataDir)) {
-    const text = `The configuration names ${folder}: take its entry "${name}" out of ${config.file ?? 'it'}. The folder is yours to delete.`;
-    throw new GatewayError('usage', text);
+async function remove(args: readonly string[], options: Options): Promise<number> {
+  const name = onlyName(args, 'toolgate namespaces delete github');
+  const config = await loadConfig(loadOptions(options));
+  const [{ folder }] = select((await scanFolders(config)).folders, [name]) as [FoundFolder];
+  if (dirname(folder) !== toolsFolder(config.dataDir)) {
+    const file = config.file ?? 'the configuration';
+    throw new GatewayError(
+      'usage',
+      `${file} names ${folder}: remove its entry "${name}", then delete the folder yourself.`,
+    );
   }
-  if (options.yes !== true && !(await confirm(`Delete ${folder} with everything in it?`))) {
+  if (options.yes !== true && !(await confirm(`Delete ${folder} and everything in it?`))) {
     process.stderr.write('Nothing was deleted.\n');
     return 1;
   }
-  const deleted = await deleteNamespace(dataDir, basename(folder));
-  if (options.json === true) print({ name, deleted });
-  else process.stdout.write(`Deleted "${name}".\n`);
-  return 0;
+  const deleted = await deleteNamespace(config.dataDir, basename(folder));
+  return printResult(options, { name, deleted }, `Deleted "${name}".`);
 }
 
-/** Those of these names, or all. */
-function pick(all: readonly FoundFolder[], names: readonly string[]): FoundFolder[] {
-  const known = all.map(({ key }) => key);
+/** The folders with these names; all if none is given. */
+function select(folders: readonly FoundFolder[], names: readonly string[]): FoundFolder[] {
+  const known = folders.map(({ key }) => key);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new GatewayError('usage', `There is no namespace "${unknown}".${didYouMean(unknown, known)}`);
-  return names.length === 0 ? [...all] : all.filter(({ key }) => names.includes(key));
-}
-
-function print(value: unknown): void {
-  process.stdout.write(`${jsonText(value, 2)}\n`);
-}
-
-function warn(text: string): void {
-  process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${plain(text)}\n`);
+  return names.length === 0 ? [...folders] : folders.filter(({ key }) => names.includes(key));
 }

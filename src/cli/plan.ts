@@ -1,46 +1,38 @@
-/** `toolgate plan`: the configuration that a task needs. */
-import {
-  CONFIG_MAP_NAME,
-  type Config,
-  configMapName,
-  EMPTY_CATALOG,
-  type Gateway,
-  GatewayError,
-  loadConfig,
-  loadTask,
-  openLocalDoor,
-  type Plan,
-  type PlanConfig,
-  planConfig,
-  planConfigMap,
-  planJson,
-  planTask,
-  planToml,
-  requireProfile,
-  type Task,
-  taskFromValue,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
+/** `toolgate plan`: prints the configuration that a task needs. */
+import { GatewayError } from '../base/errors.ts';
+import { EMPTY_CATALOG } from '../catalog/catalog.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { loadTask, type Task, taskFromValue } from '../config/task.ts';
+import { openLocalDoor } from '../doors/local.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { type Plan, planTask, requireProfile } from '../plans/plan.ts';
+import { type PlanConfig, planConfig } from '../plans/plan-config.ts';
+import { CONFIG_MAP_NAME, configMapName, planConfigMap, planJson, planToml } from '../plans/plan-text.ts';
+import type { Options } from './options.ts';
 import { loadOptions, withGateway } from './session.ts';
-import { jsonText, paint, plain } from './terminal.ts';
+import { jsonText, print, warn } from './terminal.ts';
 
 const FORMATS = ['toml', 'json', 'configmap'];
 
-export async function plan(options: Options): Promise<number> {
+export async function plan(_: readonly string[], options: Options): Promise<number> {
   const format = options.format ?? 'toml';
   if (!FORMATS.includes(format))
-    throw new GatewayError('usage', `--format is ${FORMATS.join(', ')}, and not "${format}".`);
+    throw new GatewayError('usage', `--format is one of ${FORMATS.join(', ')}, not "${format}".`);
   if (options.name !== undefined && !CONFIG_MAP_NAME.test(options.name))
-    throw new GatewayError('usage', `"${options.name}" is no name for a ConfigMap: use small letters, digits and "-".`);
+    throw new GatewayError(
+      'usage',
+      `"${options.name}" is not a valid ConfigMap name: use lower-case letters, digits and "-".`,
+    );
   const task = await readTask(options);
   if (options.offline !== true) {
-    // The task is what is asked about: the gateway itself is to know everything.
-    const { task: _, ...rest } = options;
+    // The gateway itself must see everything, so it is not narrowed to the task.
+    const { task: __, ...rest } = options;
     const work = (gateway: Gateway) => show(planIn(gateway, task, options.agent), gateway.config, options);
-    return withGateway(rest, work, false);
+    return withGateway(rest, work, { audit: false });
   }
   if (options.agent !== undefined)
-    throw new GatewayError('usage', '--agent needs to know what servers offer; leave out --offline.');
+    throw new GatewayError('usage', '--agent needs to know what the servers offer: leave out --offline.');
   const config = await loadConfig(loadOptions(options));
   requireProfile(task, config.tasks.rules());
   const servers = config.servers.filter(({ enabled }) => enabled).map((one) => ({ ...one, present: false }));
@@ -54,8 +46,8 @@ async function readTask({ task: file, service, type, description, profile }: Opt
       'usage',
       'Which task? toolgate plan --service S --type T --description TEXT, or --task FILE.',
     );
-  const read = file === undefined ? {} : await loadTask(file, process.cwd());
-  return taskFromValue({ ...read, ...Object.fromEntries(given) });
+  const loaded = file === undefined ? {} : await loadTask(file, process.cwd());
+  return taskFromValue({ ...loaded, ...Object.fromEntries(given) });
 }
 
 function planIn(gateway: Gateway, task: Task, agent: string | undefined): Plan {
@@ -65,28 +57,26 @@ function planIn(gateway: Gateway, task: Task, agent: string | undefined): Plan {
   return planTask(task, rules, catalog, gateway.statuses());
 }
 
-async function show(found: Plan, config: Config, options: Options): Promise<number> {
-  if (options.json === true) {
-    process.stdout.write(`${jsonText(asJson(found), 2)}\n`);
-    return 0;
-  }
-  const made = planConfig(config, found);
-  process.stdout.write(await textOf(found, made, options));
-  const warn = (text: string) =>
-    process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${plain(text)}\n`);
-  if (found.tools.length === 0) warn('the task gets no tools: no rule fits, or no server has what they name.');
-  for (const text of found.missing) warn(text);
-  if (made.variables.length > 0)
-    warn(`secrets are not printed. Set ${made.variables.join(', ')} in the environment of the gateway.`);
+async function show(planned: Plan, base: Config, options: Options): Promise<number> {
+  if (options.json === true) return print(jsonText(toJson(planned), 2));
+  const config = planConfig(base, planned);
+  process.stdout.write(await toText(planned, config, options));
+  if (planned.tools.length === 0)
+    warn('the task gets no tools: no rule matches, or no server has the tools they name.');
+  for (const text of planned.missing) warn(text);
+  if (config.variables.length > 0)
+    warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`);
   return 0;
 }
 
-function textOf(found: Plan, made: PlanConfig, { format, name }: Options): string | Promise<string> {
-  if (format === 'json') return planJson(made);
-  return format === 'configmap' ? planConfigMap(found, made, name ?? configMapName(found)) : planToml(found, made);
+function toText(planned: Plan, config: PlanConfig, { format, name }: Options): string | Promise<string> {
+  if (format === 'json') return planJson(config);
+  return format === 'configmap'
+    ? planConfigMap(planned, config, name ?? configMapName(planned))
+    : planToml(planned, config);
 }
 
-function asJson({ tools, ...rest }: Plan) {
+function toJson({ tools, ...rest }: Plan) {
   return {
     ...rest,
     tools: tools.map(({ server, tool, entry, reasons }) => ({

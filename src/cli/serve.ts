@@ -1,23 +1,37 @@
-/** `toolgate serve`. */
+/** `toolgate stdio` and `toolgate serve`: the commands that serve clients until they are stopped. */
+import { Console } from 'node:console';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Config,
-  followConfig,
-  followSecrets,
-  type Gateway,
-  GatewayError,
-  type ListeningDoor,
-  openHttpDoor,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import type { Config } from '../config/config.ts';
+import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
+import { openStdioDoor } from '../doors/stdio.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { followConfig } from '../gateway/watch-config.ts';
+import { followSecrets } from '../gateway/watch-secrets.ts';
+import { openTelemetry } from '../telemetry/open.ts';
+import type { Options } from './options.ts';
 import { loadOptions, startGateway } from './session.ts';
-import { untilSignal } from './signals.ts';
-import { followCalls } from './telemetry.ts';
-import { paint, plain, table } from './terminal.ts';
+import { counted, paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
-export async function serve(options: Options): Promise<number> {
+export async function stdio(_: readonly string[], options: Options): Promise<number> {
+  const gateway = await startGateway(options, 'warn');
+  const stop = untilSignal();
+  const telemetry = await startTelemetry(gateway);
+  const following = follow(gateway, options);
+  const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
+  await Promise.race([door.ended, stop]);
+  following.close();
+  door.close();
+  await gateway.close();
+  await telemetry.close();
+  // A client that holds our input open must not keep us alive.
+  process.stdin.destroy();
+  return 0;
+}
+
+export async function serve(_: readonly string[], options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn', true);
-  const telemetry = await followCalls(gateway);
+  const telemetry = await startTelemetry(gateway);
   try {
     const { http } = gateway.config;
     const token = process.env.BEARER_TOKEN || null;
@@ -26,22 +40,47 @@ export async function serve(options: Options): Promise<number> {
       port: options.port === undefined ? http.port : readPort(options.port),
       token,
     });
-    if (http.trustAgentHeader)
-      process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${trustText(door)}\n`);
-    const following = followConfig(gateway, loadOptions(options));
-    const secrets = followSecrets(gateway);
+    if (http.trustAgentHeader) warn(trustText(door));
+    const following = follow(gateway, options);
     const stop = untilSignal();
-    process.stdout.write(`${connectText(door, token !== null, gateway.config)}\n`);
+    print(connectText(door, token !== null, gateway.config));
     await Promise.race([stop, showServed(gateway)]);
     await stop;
     following.close();
-    secrets.close();
     await door.drain(gateway.config.http.drain);
     await door.close();
     return 0;
   } finally {
     await gateway.close();
     await telemetry.close();
+  }
+}
+
+/** Keeps the gateway on its configuration file and its secrets. */
+function follow(gateway: Gateway, options: Options): { close(): void } {
+  const followed = [followConfig(gateway, loadOptions(options)), followSecrets(gateway)];
+  return {
+    close() {
+      for (const one of followed) one.close();
+    },
+  };
+}
+
+/** Sends traces and metrics if the `OTEL_…` variables ask for it. A gateway whose telemetry fails still serves. */
+async function startTelemetry(gateway: Gateway): Promise<{ close(): Promise<void> }> {
+  // Exporters that print use the console, and stdout belongs to the protocol.
+  Object.assign(console, new Console({ stdout: process.stderr, stderr: process.stderr }));
+  try {
+    const telemetry = await openTelemetry(gateway);
+    return {
+      async close() {
+        // An exporter that still tries to send would keep the process alive.
+        if (telemetry !== null && !(await telemetry.close())) process.exit();
+      },
+    };
+  } catch (error) {
+    gateway.events.emit('note', { source: 'telemetry', message: messageOf(error) });
+    return { async close() {} };
   }
 }
 
@@ -52,14 +91,13 @@ function readPort(text: string): number {
   return port;
 }
 
-/** What trusting the header means here. */
 function trustText({ url, isOpen }: ListeningDoor): string {
-  if (!isOpen) return 'http.trust_agent_header is on: whoever has BEARER_TOKEN may come as any agent.';
-  return `http.trust_agent_header is on and no credential is configured: whoever reaches ${url} may use every tool, as any agent.`;
+  if (!isOpen) return 'http.trust_agent_header is on: anybody who has BEARER_TOKEN can act as any agent.';
+  return `http.trust_agent_header is on and no credential is configured: anybody who can reach ${url} can use every tool, as any agent.`;
 }
 
 function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls, http }: Config): string {
-  // With JWTs alone clients find out by themselves where to get one.
+  // With JWTs alone, clients find out by themselves where to get one.
   const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
   const headers = { Authorization: `Bearer \${${variable}}` };
   const server = { type: 'http', url, ...(variable === null ? {} : { headers }) };
@@ -69,7 +107,7 @@ function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls,
     `Toolgate is listening on ${paint('bold', url)}`,
     ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.')] : []),
     ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.')] : []),
-    // Since 2026-07-28 nothing tells one client of an agent from another.
+    // Since 2026-07-28 nothing distinguishes the clients of one agent.
     ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.')] : []),
     '',
     'Connect Claude Code:',
@@ -83,43 +121,34 @@ function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls,
   ].join('\n');
 }
 
-/** What is served, and later what took longer: what folders depend on may have to be installed. */
+/** Prints what is served. Servers that need longer, for example to install dependencies, are printed when they are ready. */
 async function showServed(gateway: Gateway): Promise<void> {
   const tried = gateway.tried();
   await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
   const rows = servedRows(gateway);
-  process.stdout.write(rows.length === 0 ? 'No servers are configured.\n' : `Serving:\n${table(rows)}\n`);
+  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`);
   if (late.length === 0) return;
   await tried;
-  process.stdout.write(
-    `${table(
-      servedRows(
-        gateway,
-        late.map(({ key }) => key),
-      ),
-    )}\n`,
-  );
+  const keys = late.map(({ key }) => key);
+  print(table(servedRows(gateway, keys)));
 }
 
 function servedRows(gateway: Gateway, keys?: readonly string[]): string[][] {
-  const counts = (key: string) =>
-    (['tool', 'resource', 'template', 'prompt'] as const)
-      .map(
-        (kind) =>
-          [
-            kind,
-            [...gateway.catalog.entries[kind].values()].filter((entry) => entry.sourceKey === key).length,
-          ] as const,
-      )
-      .filter(([, count]) => count > 0)
-      .map(([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`)
-      .join(', ');
   return gateway
     .statuses()
     .filter(({ key }) => keys === undefined || keys.includes(key))
     .map(({ key, state, present, detail }) => [
       `  ${present ? paint('green', '✓') : state === 'starting' ? '…' : paint('red', '✗')} ${key}`,
-      present ? counts(key) || 'nothing' : plain(detail === '' ? state : `${state}: ${detail}`),
+      present ? offerText(gateway, key) : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
+}
+
+/** "3 tools, 1 prompt" */
+function offerText({ catalog }: Gateway, key: string): string {
+  const counts = (['tool', 'resource', 'template', 'prompt'] as const).flatMap((kind) => {
+    const count = [...catalog.entries[kind].values()].filter(({ sourceKey }) => sourceKey === key).length;
+    return count === 0 ? [] : [counted(count, kind)];
+  });
+  return counts.join(', ') || 'nothing';
 }

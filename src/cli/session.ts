@@ -1,17 +1,13 @@
-/** A gateway for the length of one command. */
-import {
-  findKey,
-  type Gateway,
-  INSECURE_TEXT,
-  type LoadOptions,
-  loadConfig,
-  loadTask,
-  openGateway,
-  requireProfile,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
+/** A gateway for the duration of one command. */
+import { type LoadOptions, loadConfig } from '../config/load.ts';
+import { loadTask } from '../config/task.ts';
+import { openGateway } from '../gateway/folders.ts';
+import type { Gateway } from '../gateway/types.ts';
+import { requireProfile } from '../plans/plan.ts';
+import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import { readLogLevel, startLog } from './log.ts';
-import { paint, withSpinner } from './terminal.ts';
+import type { Options } from './options.ts';
+import { warn, withSpinner } from './terminal.ts';
 
 export function loadOptions(options: Options): LoadOptions {
   return { cwd: process.cwd(), env: process.env, ...(options.config === undefined ? {} : { path: options.config }) };
@@ -27,46 +23,45 @@ export async function startGateway(options: Options, defaultLevel: string, audit
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));
   startLog(gateway, level);
-  // Loud, whatever the level.
-  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true)
-    process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${INSECURE_TEXT}\n`);
+  // Shown at every log level.
+  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT);
   for (const message of config.notices) gateway.events.emit('note', { source: 'configuration', message });
   return gateway;
 }
 
-/** Programs in Python say `warning`. */
+/** Python programs write `warning`. */
 function levelOf(variable: string | undefined): string | undefined {
   const level = variable?.toLowerCase();
   return level === 'warning' ? 'warn' : level || undefined;
 }
 
-/**
- * Runs `work` when every server has been tried, or as soon as what is there `suffices`, and closes the gateway whatever
- * happens.
- */
+interface SessionOptions {
+  /** False for commands that only look: they leave nothing in the audit. */
+  readonly audit?: boolean;
+  /** Whether the servers that are up so far are enough to start. Otherwise every server is tried first. */
+  readonly isEnough?: (gateway: Gateway) => boolean;
+}
+
+/** Runs `work` once the servers have been tried, and closes the gateway afterwards in any case. */
 export async function withGateway(
   options: Options,
   work: (gateway: Gateway) => Promise<number>,
-  audit?: boolean,
-  suffices?: (gateway: Gateway) => boolean,
+  { audit, isEnough = () => false }: SessionOptions = {},
 ): Promise<number> {
   const gateway = await startGateway(options, 'error', audit);
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(130));
   });
+  const started = new Promise<void>((resolve, reject) => {
+    gateway.events.listen((name) => {
+      if (name === 'catalog' && isEnough(gateway)) resolve();
+    });
+    gateway.tried().then(resolve, reject);
+  });
   try {
-    await Promise.race([interrupted, withSpinner('starting servers', untilServed(gateway, suffices))]);
+    await Promise.race([interrupted, withSpinner('starting servers', started)]);
     return await Promise.race([interrupted, work(gateway)]);
   } finally {
     await gateway.close();
   }
-}
-
-function untilServed(gateway: Gateway, suffices: (gateway: Gateway) => boolean = () => false): Promise<void> {
-  return new Promise((resolve, reject) => {
-    gateway.events.listen((name) => {
-      if (name === 'catalog' && suffices(gateway)) resolve();
-    });
-    gateway.tried().then(resolve, reject);
-  });
 }

@@ -1,5 +1,6 @@
-/** How the CLI looks: colour and movement on a terminal, plain text in a pipe. */
+/** What the CLI prints: colour and movement on a terminal, plain text in a pipe; and the signals that end it. */
 import { styleText } from 'node:util';
+import type { Options } from './options.ts';
 
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -15,17 +16,17 @@ function colourful(stream: Screen): boolean {
 }
 
 export function paint(style: Style, text: string, stream: Screen = process.stdout): string {
-  // The stream was looked at already; styleText itself would look again and know less.
+  // styleText would check the stream itself, but by other rules.
   return colourful(stream) ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** Text of a server, made safe to show: no escape sequence of its making reaches the terminal. */
+/** Makes text from a server safe to show: none of its escape sequences reach the terminal. */
 export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are exactly the characters to take out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these characters are replaced
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
-/** A value as JSON that is safe to show too: JSON itself leaves some control characters as they are. */
+/** JSON that is safe to show: JSON.stringify leaves some control characters unescaped. */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
     /[\u007f-\u009f]/g,
@@ -33,14 +34,29 @@ export function jsonText(value: unknown, indent?: number): string {
   );
 }
 
-/** The first line, cut to what fits. */
+/** Prints a line. Returns exit code 0, so that a command can end with it. */
+export function print(text: string): 0 {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+/** Prints the result of a command: as JSON for programs, as text for people. */
+export function printResult({ json }: Pick<Options, 'json'>, value: unknown, text: string): 0 {
+  return print(json === true ? jsonText(value, 2) : text);
+}
+
+export function warn(text: string): void {
+  process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${plain(text)}\n`);
+}
+
+/** Text on one line, cut to `width` characters. */
 export function brief(text: string, width: number): string {
   const line = plain(text).replace(/\s+/g, ' ').trim();
   const letters = [...line];
   return letters.length > width ? `${letters.slice(0, Math.max(1, width - 1)).join('')}…` : line;
 }
 
-/** Columns that line up. Styled cells are measured without their colour. */
+/** Rows with aligned columns. Styled cells are measured without their colour. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => width(row[i] ?? ''))));
   return rows
@@ -60,7 +76,12 @@ export function columns(): number {
   return process.stdout.columns ?? 120;
 }
 
-/** Shows that something is going on, on a terminal only. */
+/** A count with its noun: "1 file", "2 files". */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Shows that work is in progress, on a terminal only. */
 export async function withSpinner<T>(text: string, work: Promise<T>): Promise<T> {
   if (process.stderr.isTTY !== true) return work;
   const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -76,8 +97,21 @@ export async function withSpinner<T>(text: string, work: Promise<T>): Promise<T>
   }
 }
 
-/** Milliseconds, as people say them. */
+/** A number of milliseconds as people write it. */
 export function duration(ms: number | null): string {
   if (ms === null) return '-';
   return ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
+export function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      resolve();
+      process.once('SIGINT', () => process.exit(130));
+      process.once('SIGTERM', () => process.exit(143));
+    };
+    process.once('SIGINT', stop);
+    process.once('SIGTERM', stop);
+  });
 }

@@ -1,93 +1,75 @@
-/** `toolgate toolsets`. */
+/** `toolgate toolsets`: named sets of tools. */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import {
-  canonicalName,
-  didYouMean,
-  type Entry,
-  type Gateway,
-  GatewayError,
-  isMeant,
-  type LibraryToolset,
-  messageOf,
-  readToolset,
-  refIdOf,
-  TOOLSET_NAME,
-  tokensOf,
-} from '../internal.ts';
-import type { Options } from './commands.ts';
-import { canPick, pick } from './pick.ts';
+import { canonicalName, isMeant } from '../access/toolset.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import { didYouMean } from '../base/similar.ts';
+import type { Entry } from '../catalog/entry.ts';
+import { refIdOf } from '../controls/equip.ts';
+import { tokensOf } from '../controls/toolset-report.ts';
+import type { Gateway } from '../gateway/types.ts';
+import type { LibraryToolset } from '../store/toolset-library.ts';
+import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
+import { withVerbs } from './arguments.ts';
+import type { Options, Run } from './options.ts';
+import { canPick, pick } from './prompts.ts';
 import { withGateway } from './session.ts';
-import { brief, columns, jsonText, paint, table } from './terminal.ts';
+import { brief, columns, counted, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
-type Run = (gateway: Gateway, args: readonly string[], options: Options) => Promise<void>;
+type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options) => Promise<number>;
 
-const runs: Readonly<Record<string, Run>> = {
-  list: listAll,
-  show: (gateway, [name = ''], options) => show(gateway, name, options),
-  create,
-  edit,
-  delete: remove,
-  equip: (gateway, [name = '']) => equip(gateway, name),
-  unequip: (gateway) => equip(gateway, null),
-  import: importAll,
-};
+const inGateway =
+  (verb: GatewayVerb): Run =>
+  (args, options) =>
+    withGateway(options, (gateway) => verb(gateway, args, options));
 
-export async function toolsets(args: readonly string[], options: Options): Promise<number> {
-  const [what = 'list', ...rest] = args;
-  const run = Object.hasOwn(runs, what) ? runs[what] : undefined;
-  if (run === undefined) {
-    const names = Object.keys(runs);
-    const text = `toolgate toolsets has no "${what}".${didYouMean(what, names)} Choose from ${names.join(', ')}.`;
-    throw new GatewayError('usage', text);
-  }
-  return withGateway(options, async (gateway) => {
-    await run(gateway, rest, options);
-    return 0;
-  });
+export const toolsets = withVerbs('toolsets', {
+  list: inGateway(list),
+  show: inGateway(show),
+  create: inGateway(create),
+  edit: inGateway(edit),
+  delete: inGateway(remove),
+  equip: inGateway((gateway, [name = '']) => equip(gateway, name)),
+  unequip: inGateway((gateway) => equip(gateway, null)),
+  import: inGateway(importAll),
+});
+
+async function list(gateway: Gateway, _: readonly string[], options: Options): Promise<number> {
+  const { toolsets: all, problems } = await gateway.toolsets.list();
+  for (const problem of problems) warn(problem);
+  const rows = all.map(({ name, place, tools, description }) => [
+    paint('bold', name),
+    place,
+    `${tools.length} ${tools.length === 1 ? 'entry' : 'entries'}`,
+    brief(description, columns() - 50),
+  ]);
+  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows));
 }
 
-async function listAll({ toolsets }: Gateway, _args: readonly string[], { json }: Options): Promise<void> {
-  const { toolsets: all, problems } = await toolsets.list();
-  for (const problem of problems) process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${problem}\n`);
-  if (json) print(all);
-  else if (all.length === 0) process.stdout.write('There are no toolsets.\n');
-  else {
-    const rows = all.map(({ name, place, tools, description }) => [
-      paint('bold', name),
-      place,
-      `${tools.length} ${tools.length === 1 ? 'entry' : 'entries'}`,
-      brief(description, columns() - 50),
-    ]);
-    process.stdout.write(`${table(rows)}\n`);
-  }
-}
-
-async function show(gateway: Gateway, name: string, { json }: Options): Promise<void> {
+async function show(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<number> {
   const toolset = await find(gateway, name);
   const entries = toolsOf(gateway);
-  const rows = toolset.tools.flatMap(({ namespacedName }) => shown(namespacedName, entries));
-  if (json) print({ ...toolset, available: rows.filter(({ exposed }) => exposed !== null) });
-  else {
-    const lines = rows.map(({ namespacedName, exposed, description }) => [
-      `  ${exposed === null ? paint('red', '✗') : paint('green', '✓')} ${namespacedName}`,
-      paint('dim', brief(description, columns() - 40)),
-    ]);
-    process.stdout.write(`${paint('bold', name)} ${toolset.description}\n${table(lines)}\n`);
-  }
+  const tools = toolset.tools.flatMap(({ namespacedName }) => resolveReference(namespacedName, entries));
+  const rows = tools.map(({ namespacedName, exposed, description }) => [
+    `  ${exposed === null ? paint('red', '✗') : paint('green', '✓')} ${plain(namespacedName)}`,
+    paint('dim', brief(description, columns() - 40)),
+  ]);
+  const json = { ...toolset, available: tools.filter(({ exposed }) => exposed !== null) };
+  return printResult(options, json, `${paint('bold', name)} ${plain(toolset.description)}\n${table(rows)}`);
 }
 
-interface Shown {
+interface ListedTool {
   readonly namespacedName: string;
-  /** Null while it is not there. */
+  /** Null if no server has it now. */
   readonly exposed: string | null;
   readonly description: string;
 }
 
-function shown(reference: string, entries: readonly Entry[]): Shown[] {
+function resolveReference(reference: string, entries: readonly Entry[]): ListedTool[] {
   const meant = entries.filter((entry) => isMeant(reference, entry));
-  if (meant.length === 0) return [{ namespacedName: reference, exposed: null, description: 'not there at present' }];
+  if (meant.length === 0)
+    return [{ namespacedName: reference, exposed: null, description: 'not available at present' }];
   return meant.map((entry) => ({
     namespacedName: canonicalName(entry),
     exposed: entry.name,
@@ -95,49 +77,39 @@ function shown(reference: string, entries: readonly Entry[]): Shown[] {
   }));
 }
 
-async function create(gateway: Gateway, args: readonly string[], { description, user, json }: Options): Promise<void> {
+async function create(gateway: Gateway, args: readonly string[], options: Options): Promise<number> {
   const [name = '', ...named] = args;
-  const isNamed = TOOLSET_NAME.test(name);
-  const tools = isNamed && named.length === 0 && canPick() ? await pickTools(gateway, []) : named;
-  if (!isNamed || tools.length === 0)
+  const isName = TOOLSET_NAME.test(name);
+  const tools = isName && named.length === 0 && canPick() ? await pickTools(gateway, []) : named;
+  if (!isName || tools.length === 0)
     throw new GatewayError(
       'usage',
       'toolgate toolsets create needs a name of lower-case letters, digits and hyphens, and then its tools: toolgate toolsets create dev git.status docker.ps',
     );
-  const toolset = { name, description: description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
-  const saved = await gateway.toolsets.create(toolset, user === true ? 'user' : 'project');
-  report(saved, json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+  const toolset = { name, description: options.description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
+  return printSaved(await gateway.toolsets.create(toolset, options.user === true ? 'user' : 'project'), options);
 }
 
-async function edit(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<void> {
-  const { add = [], remove: taken = [], description } = options;
-  if (add.length + taken.length === 0 && description === undefined && canPick()) {
-    const { tools } = await find(gateway, name);
-    const picked = resolve(
-      gateway,
-      await pickTools(
-        gateway,
-        tools.map(({ namespacedName }) => namespacedName),
-      ),
-    );
-    const changed = await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools: picked }));
-    report(changed, options.json, `Saved "${name}" with ${count(changed.tools.length)}.`);
-    return;
+async function edit(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<number> {
+  const { add = [], remove: removed = [], description } = options;
+  if (add.length + removed.length === 0 && description === undefined && canPick()) {
+    const chosen = (await find(gateway, name)).tools.map(({ namespacedName }) => namespacedName);
+    const tools = resolve(gateway, await pickTools(gateway, chosen));
+    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options);
   }
-  const off = new Set(taken);
-  const on = resolve(gateway, add);
+  const added = resolve(gateway, add);
   const saved = await gateway.toolsets.change(name, (toolset) => {
     const known = new Set(toolset.tools.map(({ namespacedName }) => namespacedName));
-    const missing = [...off].filter((one) => !known.has(one));
+    const missing = removed.filter((one) => !known.has(one));
     if (missing.length > 0) throw new GatewayError('usage', `"${name}" does not have ${missing.join(', ')}.`);
-    const kept = toolset.tools.filter(({ namespacedName }) => !off.has(namespacedName));
-    const added = on.filter(({ namespacedName }) => !known.has(namespacedName));
-    return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...added] };
+    const kept = toolset.tools.filter(({ namespacedName }) => !removed.includes(namespacedName));
+    const fresh = added.filter(({ namespacedName }) => !known.has(namespacedName));
+    return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...fresh] };
   });
-  report(saved, options.json, `Saved "${name}" with ${count(saved.tools.length)}.`);
+  return printSaved(saved, options);
 }
 
-/** Asks the person at the terminal, who sees what each tool costs. */
+/** Lets the person at the terminal pick, and shows what each tool costs. */
 async function pickTools(gateway: Gateway, chosen: readonly string[]): Promise<string[]> {
   const entries = toolsOf(gateway);
   const choices = entries.map((entry) => ({
@@ -145,29 +117,27 @@ async function pickTools(gateway: Gateway, chosen: readonly string[]): Promise<s
     text: brief(entry.item.description, 200),
     tokens: tokensOf(entry),
   }));
-  const before = entries.filter((entry) => chosen.some((one) => isMeant(one, entry))).map(canonicalName);
-  const picked = await pick(choices, before);
-  if (picked === null || picked.length === 0)
-    throw new GatewayError('usage', 'No tools were chosen; nothing was saved.');
+  const marked = entries.filter((entry) => chosen.some((one) => isMeant(one, entry))).map(canonicalName);
+  const picked = await pick(choices, marked);
+  if (picked.length === 0) throw new GatewayError('usage', 'No tools were chosen. Nothing was saved.');
   return picked;
 }
 
-/** Toolsets that another program saved, all of them or one. What has a name that is taken stays as it is. */
-async function importAll(gateway: Gateway, [path]: readonly string[], { user }: Options): Promise<void> {
+/** Imports the toolsets saved by hypertool-mcp. A toolset whose name is taken is not overwritten. */
+async function importAll(gateway: Gateway, [path]: readonly string[], { user }: Options): Promise<number> {
   const file = path ?? join(homedir(), '.toolprint', 'hypertool-mcp', 'config.json');
   const saved = readSaved(await readFile(file, 'utf8').catch(() => null), file);
   for (const [name, value] of saved) {
     try {
-      if (!TOOLSET_NAME.test(name)) throw new Error('its name is none for a toolset');
+      if (!TOOLSET_NAME.test(name)) throw new Error('its name is not valid for a toolset');
       const { description, tools, toolNotes } = readToolset(value, name);
       await gateway.toolsets.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
-      process.stdout.write(`Saved "${name}" with ${count(tools.length)}.\n`);
+      print(`Saved "${name}" with ${counted(tools.length, 'tool')}.`);
     } catch (error) {
-      process.stderr.write(
-        `${paint('yellow', 'warning:', process.stderr)} "${name}" was left out: ${messageOf(error)}\n`,
-      );
+      warn(`"${name}" was left out: ${messageOf(error)}`);
     }
   }
+  return 0;
 }
 
 function readSaved(text: string | null, file: string): [string, unknown][] {
@@ -181,19 +151,19 @@ function readSaved(text: string | null, file: string): [string, unknown][] {
   const { toolsets: map, name } = (root ?? {}) as { toolsets?: unknown; name?: unknown };
   if (typeof map === 'object' && map !== null) return Object.entries(map);
   if (typeof name === 'string') return [[name, root]];
-  throw new GatewayError('usage', `${file} has neither "toolsets" nor the "name" of one.`);
+  throw new GatewayError('usage', `${file} has neither "toolsets" nor the "name" of a toolset.`);
 }
 
-async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<void> {
+async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<number> {
   if (yes !== true) throw new GatewayError('usage', `Add --yes to delete the toolset "${name}" for good.`);
   await gateway.toolsets.remove(name);
-  process.stdout.write(`Deleted "${name}".\n`);
+  return print(`Deleted "${name}".`);
 }
 
-async function equip(gateway: Gateway, name: string | null): Promise<void> {
+async function equip(gateway: Gateway, name: string | null): Promise<number> {
   if (name !== null) await find(gateway, name);
   await gateway.equip(name);
-  process.stdout.write(name === null ? 'No toolset is equipped.\n' : `Equipped "${name}", from the next start on.\n`);
+  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`);
 }
 
 async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset> {
@@ -205,28 +175,20 @@ async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset
 
 const toolsOf = ({ catalog }: Gateway) => [...catalog.entries.tool.values()];
 
-/** Every name and pattern has to mean something. */
+/** The tools that the names and patterns mean. Each has to mean at least one. */
 function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: string; refId: string }[] {
   const entries = toolsOf(gateway);
-  const bad: string[] = [];
+  const unknown: string[] = [];
   const found = names.flatMap((name) => {
     const meant = entries.filter((entry) => isMeant(name, entry));
-    if (meant.length === 0) bad.push(`"${name}".${didYouMean(name, entries.map(canonicalName))}`);
+    if (meant.length === 0) unknown.push(`"${name}".${didYouMean(name, entries.map(canonicalName))}`);
     return meant;
   });
-  if (bad.length > 0) throw new GatewayError('usage', `Nothing was saved: there is no tool ${bad.join(' And none ')}`);
+  if (unknown.length > 0)
+    throw new GatewayError('usage', `Nothing was saved: there is no tool ${unknown.join(' And no tool ')}`);
   return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
-function report(saved: LibraryToolset, json: boolean | undefined, text: string): void {
-  if (json) print(saved);
-  else process.stdout.write(`${text}\n`);
-}
-
-function count(tools: number): string {
-  return `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
-}
-
-function print(value: unknown): void {
-  process.stdout.write(`${jsonText(value, 2)}\n`);
+function printSaved(saved: LibraryToolset, options: Options): number {
+  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`);
 }

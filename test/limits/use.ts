@@ -1,12 +1,10 @@
 /** The words in which these tests talk about limits: servers, calls under way, and what those are told who are refused. */
-import {
-  type Caller,
-  type Gateway,
-  GatewayError,
-  type LocalDoor,
-  openLocalDoor,
-  RelayedError,
-} from '../../src/internal.ts';
+import { GatewayError } from '../../src/base/errors.ts';
+import type { Caller } from '../../src/calls/caller.ts';
+import type { LocalDoor } from '../../src/calls/local.ts';
+import { RelayedError } from '../../src/calls/upstream-error.ts';
+import { openLocalDoor } from '../../src/doors/local.ts';
+import type { Gateway } from '../../src/gateway/types.ts';
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';

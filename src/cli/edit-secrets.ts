@@ -1,29 +1,25 @@
-/** `toolgate secrets edit`: all secrets in an editor, in a private file that is gone afterwards. */
+/** `toolgate secrets edit`: opens all secrets in an editor, in a private file that is removed afterwards. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  changesIn,
-  GatewayError,
-  type SecretChange,
-  type SecretStatus,
-  type SecretStore,
-  secretsText,
-} from '../internal.ts';
-import { confirm } from './ask.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { SecretChange, SecretStore } from '../store/secrets.ts';
+import type { SecretStatus } from '../store/secrets-meta.ts';
+import { changesIn, secretsText } from '../store/secrets-text.ts';
+import { confirm } from './prompts.ts';
 
-/** The changes that were made. `isShown` says which secrets are to be seen. */
-export async function edit(
+/** Returns the changes that were made. `isShown` selects the secrets to edit. */
+export async function editSecrets(
   store: SecretStore,
   isShown: (status: SecretStatus) => boolean,
 ): Promise<readonly SecretChange[]> {
   const secrets = await store.read();
   const statuses = (await store.list()).filter(isShown);
   const text = secretsText(secrets, statuses);
-  const changes = await withPrivateFile(text, async (file, run) => {
+  const changes = await withPrivateFile(text, async (file, openEditor) => {
     for (;;) {
-      await run(file);
+      await openEditor();
       const edited = readFileSync(file, 'utf8');
       if (edited === text) return [];
       try {
@@ -34,18 +30,22 @@ export async function edit(
       }
     }
   });
-  // Only what was changed here: others may have set theirs in the meantime.
+  // Only what was changed here: other secrets may have been set in the meantime.
   if (changes.length > 0) await store.change(changes);
   return changes;
 }
 
-type Run = (file: string) => Promise<void>;
-
-/** In memory where there is such a place; nobody else can look into its folder, where editors put their own files too. */
-async function withPrivateFile<T>(text: string, work: (file: string, run: Run) => Promise<T>): Promise<T> {
-  const place = isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
-  removeLeft(place);
-  const folder = mkdtempSync(join(place, `${MARK}${process.pid}-`));
+/**
+ * The file is in memory if the system allows it. Its folder is private, because editors put their own files next to the one
+ * they edit.
+ */
+async function withPrivateFile<T>(
+  text: string,
+  work: (file: string, openEditor: () => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const parent = isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
+  removeLeftovers(parent);
+  const folder = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
   let editor: ChildProcess | null = null;
   const remove = () => rmSync(folder, { recursive: true, force: true });
   const end = (signal: NodeJS.Signals) => {
@@ -53,14 +53,14 @@ async function withPrivateFile<T>(text: string, work: (file: string, run: Run) =
     remove();
     process.exit(signal === 'SIGHUP' ? 129 : 143);
   };
-  // What is typed to the editor is meant for the editor; when it ends, so do we.
+  // Ctrl-C in the editor is meant for the editor.
   const ignore = () => {};
   process.on('SIGINT', ignore).on('SIGTERM', end).on('SIGHUP', end).on('exit', remove);
   try {
     const file = join(folder, 'secrets.yaml');
     writeFileSync(file, text, { mode: 0o600, flag: 'wx' });
-    return await work(file, (path) =>
-      runEditor(path, (child) => {
+    return await work(file, () =>
+      runEditor(file, (child) => {
         editor = child;
       }),
     );
@@ -70,17 +70,17 @@ async function withPrivateFile<T>(text: string, work: (file: string, run: Run) =
   }
 }
 
-const MARK = 'toolgate-secrets-';
+const PREFIX = 'toolgate-secrets-';
 
-/** What was left by one that was killed. */
-function removeLeft(place: string): void {
-  for (const name of readdirSync(place)) {
-    const pid = name.startsWith(MARK) ? Number.parseInt(name.slice(MARK.length), 10) : Number.NaN;
+/** Removes the files of commands that were killed. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = name.startsWith(PREFIX) ? Number.parseInt(name.slice(PREFIX.length), 10) : Number.NaN;
     if (Number.isNaN(pid) || isRunning(pid)) continue;
     try {
-      rmSync(join(place, name), { recursive: true, force: true });
+      rmSync(join(parent, name), { recursive: true, force: true });
     } catch {
-      // Somebody else's.
+      // It belongs to another user.
     }
   }
 }
@@ -103,15 +103,15 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Without a shell: the name of a file is no code. */
+/** Runs without a shell, so that nothing in a file name is executed. */
 function runEditor(file: string, started: (child: ChildProcess) => void): Promise<void> {
   const line = process.env.VISUAL || process.env.EDITOR || 'vi';
   const [command = 'vi', ...args] = [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, plain]) => double ?? single ?? plain ?? '',
   );
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SECRETS_KEY'));
+  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('SECRETS_KEY'));
   return new Promise((resolve, reject) => {
-    const child = spawn(command, [...args, file], { stdio: 'inherit', env: Object.fromEntries(inherited) });
+    const child = spawn(command, [...args, file], { stdio: 'inherit', env: Object.fromEntries(environment) });
     started(child);
     child.once('error', (error) =>
       reject(
