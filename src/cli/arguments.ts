@@ -22,7 +22,7 @@ export function withVerbs(command: string, verbs: Readonly<Record<string, Run>>)
 export function onlyName(args: readonly string[], example: string): string {
   const [name = '', ...more] = args;
   if (name === '' || more.length > 0)
-    throw new GatewayError('usage', `${example.slice(0, example.lastIndexOf(' '))} needs exactly one name: ${example}`);
+    throw new GatewayError('usage', `${example.slice(0, example.lastIndexOf(' '))} needs one name: ${example}`);
   return name;
 }
 

@@ -68,18 +68,18 @@ describe('toolgate list --stats', () => {
       expect([code, stdout]).toEqual([2, '']);
       return stderr;
     };
-    expect(await failing(['--url', gateway.url], {})).toContain('wants its token: set BEARER_TOKEN');
+    expect(await failing(['--url', gateway.url], {})).toContain('needs a token: set BEARER_TOKEN');
     expect(await failing(['--url', 'http://127.0.0.1:1'])).toMatch(
       /No gateway answers at http:\/\/127\.0\.0\.1:1 \(.+\)\. Start one with toolgate serve/,
     );
     expect(await failing(['--url', 'nowhere'])).toContain('--url is an address such as http://127.0.0.1:8808');
-    expect(await failing(['servers', '--url', gateway.url])).toContain('There are no figures of servers.');
+    expect(await failing(['servers', '--url', gateway.url])).toContain('There are no metrics for servers.');
     const other = createServer((_, response) => response.end('hello'));
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     atEnd(() => other.close());
     const { port } = other.address() as AddressInfo;
-    expect(await failing(['--url', `http://127.0.0.1:${port}`])).toContain('it is no Toolgate, or an older one');
+    expect(await failing(['--url', `http://127.0.0.1:${port}`])).toContain('it is not Toolgate, or an older one');
     const { stderr } = await runCli(['list', '--url', gateway.url], { config });
-    expect(stderr).toContain('--url says where to ask for --stats');
+    expect(stderr).toContain('--url is for --stats');
   });
 });

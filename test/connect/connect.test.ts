@@ -97,7 +97,9 @@ describe('the credential', () => {
 
 it('says what is wrong with an address', async () => {
   expect((await runCli(['connect'])).stderr).toContain('needs one address');
-  expect((await runCli(['connect', 'ftp://x'])).stderr).toContain('no address that begins with http');
+  expect((await runCli(['connect', 'ftp://x'])).stderr).toContain(
+    'URL is an address such as http://127.0.0.1:8808, not "ftp://x"',
+  );
   expect((await runCli(['connect', gateway.origin, '--header', 'x'])).stderr).toContain('written "Name: value"');
   const port = await freePort();
   const pipe = openPipe(connectTo(`http://127.0.0.1:${port}`, ['--timeout', '1s']));

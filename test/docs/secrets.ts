@@ -10,15 +10,15 @@ import { type Check, toPattern } from './page.ts';
 
 const python = fileURLToPath(new URL('../tools/python/v1/bin/python', import.meta.url));
 
-/** What is typed is not shown: every line that ends with a colon is a question, answered the same each time. */
+/** Every line that ends with a colon is a question; each gets the same answer, which is not shown. */
 const terminal: Check = async (text, { env, shell }) => {
   if (noPython !== undefined) return;
   const [first = '', ...expected] = text.trim().split('\n');
   const questions = expected.filter((line) => line.endsWith(':'));
   const cwd = (await shell('pwd')).output.trim();
-  const steps = questions.map((question) => [question, 'typed by nobody\r'] as const);
-  const { screen } = await onTerminal(first.replace('$ toolgate ', '').split(' '), steps, { cwd, env });
-  expect(screen.replaceAll('\r', '').replace(/: $/gm, ':')).toMatch(toPattern(expected.join('\n')));
+  const steps = questions.map((question) => [question.replace('✔ ', ''), 'typed by nobody\r'] as const);
+  const { shown } = await onTerminal(first.replace('$ toolgate ', '').split(' '), steps, { cwd, env });
+  expect(shown).toMatch(toPattern(expected.join('\n')));
 };
 
 const py: Check = async (text, { shell }) => {

@@ -61,7 +61,7 @@ describe('with trust and no credential', () => {
   it('listens anywhere, and says loudly what that means', async () => {
     const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0', '--log-level', 'silent'], { config: TRUST });
     await waitFor(() => child.stdout().includes('http://0.0.0.0:'));
-    expect(child.stderr()).toMatch(/warning: http\.trust_agent_header is on .* may use every tool, as any agent/);
+    expect(child.stderr()).toMatch(/warning: http\.trust_agent_header is on .* can use every tool, as any agent/);
     const { code, stdout } = await runCli(['doctor'], { config: TRUST });
     expect([code, stdout]).toEqual([1, expect.stringContaining('http.trust_agent_header')]);
   });

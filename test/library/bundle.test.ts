@@ -40,20 +40,33 @@ describe('the command line', () => {
   });
 
   it('loads no gateway to connect with one elsewhere', () => {
-    const [connect] = readdirSync(join(dist, 'chunks')).filter((name) => name.startsWith('connect-'));
-    expect(bytesLoaded(`chunks/${connect}`)).toBeLessThan(120_000);
+    expect(bytesLoaded(chunk('connect'))).toBeLessThan(120_000);
+  });
+
+  it.each(['secrets', 'namespaces', 'toolsets'])('loads nothing for prompts with toolgate %s', (command) => {
+    const draws = (path: string) => readFileSync(path, 'utf8').includes('Prompt functions must return a string');
+    expect([...filesLoaded(chunk(command))].filter(draws)).toEqual([]);
+    expect([...filesLoaded(chunk('pick'))].filter(draws)).toHaveLength(1);
   });
 });
 
-/** The size of a file with all that it imports. */
-function bytesLoaded(file: string): number {
+function chunk(name: string): string {
+  return `chunks/${readdirSync(join(dist, 'chunks')).find((file) => file.startsWith(`${name}-`))}`;
+}
+
+/** A file of dist/ with all files that it imports at once. */
+function filesLoaded(file: string): Set<string> {
   const reached = new Set([join(dist, file)]);
   for (const path of reached) {
     const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
     for (const [, from] of statements) reached.add(join(dirname(path), from!));
   }
   expect(reached.size).toBeGreaterThan(1);
-  return [...reached].reduce((sum, path) => sum + readFileSync(path).length, 0);
+  return reached;
+}
+
+function bytesLoaded(file: string): number {
+  return [...filesLoaded(file)].reduce((sum, path) => sum + readFileSync(path).length, 0);
 }
 
 /** The code that runs when a program starts that re-exports these names, minified. */

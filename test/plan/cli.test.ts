@@ -103,11 +103,11 @@ tools = { files = ["move_fil"], memory = ["delete_*"] }
 
   it.each([
     [[], /Which task\?/],
-    [['--type', 'api', '--format', 'xml'], /--format is toml, json, configmap/],
+    [['--type', 'api', '--format', 'xml'], /--format is one of toml, json, configmap/],
     [['--profile', 'reserch'], /no task profile "reserch". Did you mean "research"\?/],
     [['--task', 'none.toml'], /none.toml: there is no such file/],
     [['--task', 'bad.toml'], /bad.toml has an unknown key "servce". Did you mean "service"\?/],
-    [['--type', 'api', '--name', 'No Name'], /no name for a ConfigMap/],
+    [['--type', 'api', '--name', 'No Name'], /not a valid ConfigMap name/],
   ])('%j is refused, and it is said why', async (args, why) => {
     const files = { 'bad.toml': 'servce = "x"\n' };
     const { code, stderr } = await runCli(['plan', ...args], { config: CONFIG, files });

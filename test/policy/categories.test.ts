@@ -112,5 +112,5 @@ it('list --json and explain show the category', async () => {
     ['notes_frob', false, { effect: 'write', by: 'nothing', domain: 'documents' }],
   ]);
   const explained = await runCli(['explain', 'notes_frob', '--agent', 'a'], { cwd });
-  expect(explained.stdout).toContain('Its category: documents/write, because nothing says what it does.');
+  expect(explained.stdout).toContain('Category: documents/write, because nothing says what it does.');
 });

@@ -36,8 +36,8 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
   it('a value is asked for twice and never shown', async () => {
     const { cwd, env, store } = start();
     const typed = [
-      ['Value of UP_TOKEN: ', `${VALUE}x\u007f\r`],
-      ['The same again: ', `wrong\u0015${VALUE}\r`],
+      ['Value of UP_TOKEN:', `${VALUE}x\u007f\r`],
+      ['The same again:', `wrong\u0015${VALUE}\r`],
     ] as const;
     const { screen, code } = await onTerminal(['secrets', 'set', 'UP_TOKEN'], typed, { cwd, env });
     expect({ code, screen }).toMatchObject({ code: 0, screen: expect.stringContaining('Set UP_TOKEN, global.') });
@@ -55,10 +55,53 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
       ),
       onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value', 'half of it\u0003']], { cwd, env }),
     ]);
-    expect(different).toMatchObject({ code: 2, screen: expect.stringContaining('The two are not the same') });
+    expect(different).toMatchObject({ code: 2, screen: expect.stringContaining('The two values differ') });
     expect(given).toMatchObject({ code: 2, screen: expect.stringContaining('Nothing was changed') });
     expect(given.screen).not.toContain('half');
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
+  });
+
+  it.each<[string, Parameters<typeof onTerminal>[1][number][1], number]>([
+    ['Ctrl-C', 'half of it\u0003', 2],
+    ['Ctrl-D', '\u0004', 2],
+    ['SIGINT', { kill: 'SIGINT' }, 130],
+    ['SIGTERM', { kill: 'SIGTERM' }, 143],
+    ['SIGHUP', { kill: 'SIGHUP' }, 129],
+  ])('%s ends a question, changes nothing and leaves the terminal usable', async (_, typed, code) => {
+    const { cwd, env, store } = start();
+    await store.set('UP_TOKEN', null, VALUE);
+    const hidden = await onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value of UP_TOKEN:', typed]], { cwd, env });
+    expect(hidden).toMatchObject({ code, isSane: true });
+    const removing = await onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['Remove UP_TOKEN', typed]], { cwd, env });
+    expect(removing).toMatchObject({ code, isSane: true });
+    for (const { shown } of [hidden, removing]) {
+      expect(shown).not.toContain('    at ');
+      if (code === 2) expect(shown).toContain('toolgate: Cancelled. Nothing was changed.');
+    }
+    expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
+  });
+
+  it('a question is answered with yes or no, and no is the default', async () => {
+    const { cwd, env, store } = start();
+    await store.set('UP_TOKEN', null, VALUE);
+    const remove = (answer: string) => onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['(y/N)', answer]], { cwd, env });
+    for (const answer of ['\r', 'n\r', 'x\r'])
+      expect(await remove(answer)).toMatchObject({ code: 1, shown: expect.stringContaining('Nothing was removed.') });
+    expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
+    expect(await remove('y\r')).toMatchObject({ code: 0, shown: expect.stringContaining('Removed UP_TOKEN, global.') });
+    expect((await store.read()).global.size).toBe(0);
+  });
+
+  it('refuses a pasted value of several lines instead of taking the first', async () => {
+    const { cwd, env, store } = start();
+    const pasted = await onTerminal(
+      ['secrets', 'set', 'UP_TOKEN'],
+      [['Value of UP_TOKEN:', '-----BEGIN KEY-----\nhunter2\n-----END KEY-----\r']],
+      { cwd, env },
+    );
+    expect(pasted).toMatchObject({ code: 2, isSane: true, shown: expect.stringContaining('Use --stdin') });
+    expect(pasted.screen).not.toMatch(/hunter|BEGIN/);
+    expect(existsSync(store.file)).toBe(false);
   });
 
   const editor = `"${process.execPath}" '${fileURLToPath(new URL('editor.mjs', import.meta.url))}' --wait`;
@@ -179,8 +222,8 @@ describe('without a terminal', () => {
     const doctor = await runCli(['doctor'], { cwd, env: { SECRETS_KEY: KEY } });
     expect(doctor.stdout).toContain('secrets.enc can be read by others (mode 0644). Run: chmod 600');
     expect(doctor.code).toBe(1);
-    expect(doctor.stdout).toContain('secrets: 1 set, with the key of SECRETS_KEY');
-    expect(doctor.stdout).toContain('GH_HEAD waits for a value: toolgate secrets set GH_HEAD');
+    expect(doctor.stdout).toContain('secrets: 1 set, encrypted with the key from SECRETS_KEY');
+    expect(doctor.stdout).toContain('GH_HEAD has no value yet: toolgate secrets set GH_HEAD');
     expect(doctor.stdout).toContain('up: locked: waits for the secret OTHER: toolgate secrets set OTHER');
   });
 });

@@ -1,8 +1,8 @@
-"""Runs a program on a terminal of its own: waits for a text on the screen, types, and tells what was shown.
+"""Runs a program on its own terminal: waits for a text on the screen, types, and prints what was shown as JSON.
 
     terminal.py STEPS PROGRAM ARGUMENT…     STEPS: JSON, [[text to wait for, text to type or {"kill": signal}], …]
 """
-import json, os, pty, select, signal, sys, time
+import json, os, pty, select, signal, sys, termios, time
 
 steps = json.loads(sys.argv[1])
 pid, terminal = pty.fork()
@@ -25,12 +25,19 @@ while time.monotonic() < end:
         wanted, typed = steps.pop(0)
         seen = screen.index(wanted.encode(), seen) + len(wanted.encode())
         if isinstance(typed, str):
-            # The program hides what is typed just after it has asked.
+            # The program starts to listen just after it has asked.
             time.sleep(0.1)
             os.write(terminal, typed.encode())
         else:
+            time.sleep(0.1)
             os.kill(pid, getattr(signal, typed["kill"]))
 else:
     os.kill(pid, signal.SIGKILL)
 _, status = os.waitpid(pid, 0)
-print(json.dumps({"screen": screen.decode(errors="replace"), "left": steps, "code": os.waitstatus_to_exitcode(status)}))
+flags = termios.tcgetattr(terminal)[3]
+print(json.dumps({
+    "screen": screen.decode(errors="replace"),
+    "left": steps,
+    "code": os.waitstatus_to_exitcode(status),
+    "cooked": bool(flags & termios.ECHO and flags & termios.ICANON),
+}))

@@ -1,7 +1,7 @@
-/** The command line on a terminal, driven by Python. */
+/** Runs the command line on a terminal, driven by Python. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { expect } from 'vitest';
 import { childEnv } from '../support/child.ts';
 import { bin } from '../support/gateway.ts';
@@ -10,14 +10,28 @@ const driver = fileURLToPath(new URL('terminal.py', import.meta.url));
 
 type Step = readonly [waitFor: string, type: string | { readonly kill: NodeJS.Signals }];
 
+interface TerminalRun {
+  /** Every byte that was written to the terminal. */
+  readonly screen: string;
+  /** What a person reads in the end: without escape sequences and lines that were drawn over. */
+  readonly shown: string;
+  readonly code: number;
+  /** Whether the terminal echoes, reads by line and shows its cursor, as it did before. */
+  readonly isSane: boolean;
+}
+
 export async function onTerminal(
   args: readonly string[],
   steps: readonly Step[],
   { cwd, env }: { cwd: string; env: Record<string, string> },
-): Promise<{ screen: string; code: number }> {
+): Promise<TerminalRun> {
   const all = [driver, JSON.stringify(steps), process.execPath, bin, ...args];
   const { stdout } = await promisify(execFile)('python3', all, { cwd, env: childEnv({ HOME: cwd, ...env }) });
-  const { screen, left, code } = JSON.parse(stdout) as { screen: string; left: Step[]; code: number };
+  const run = JSON.parse(stdout) as { screen: string; left: Step[]; code: number; cooked: boolean };
+  const { screen, left, code, cooked } = run;
   expect(left, screen).toEqual([]);
-  return { screen, code };
+  const lines = screen.replaceAll('\r\n', '\n').split('\n');
+  const shown = lines.map((line) => stripVTControlCharacters(line.split('\u001b[2K').at(-1)!).trimEnd()).join('\n');
+  const isCursorShown = screen.lastIndexOf('\u001b[?25h') >= screen.lastIndexOf('\u001b[?25l');
+  return { screen, shown, code, isSane: cooked && isCursorShown };
 }

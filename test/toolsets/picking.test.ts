@@ -3,10 +3,12 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { onTerminal as runOnTerminal } from '../secrets/terminal.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { bin } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { noPython } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { THREE, toolsetsToml } from './use.ts';
 
@@ -47,13 +49,26 @@ it.skipIf(!hasScript)('searches, marks and saves', async () => {
   expect(saved.tools).toMatchObject([{ namespacedName: 'git.status' }, { namespacedName: 'docker.ps' }]);
 });
 
-it.skipIf(!hasScript)('saves nothing where the person leaves', async () => {
+it.skipIf(!hasScript).each([
+  ['Ctrl-C', '\x03'],
+  ['Ctrl-D', '\x04'],
+  ['escape', '\x1b'],
+])('saves nothing when the person leaves with %s', async (_, key) => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
   await waitFor(() => terminal.text().includes('6 of 6'), 15_000);
-  terminal.send('\x03');
+  terminal.send(key);
   expect(await terminal.exited).toBe(2);
-  expect(terminal.text()).toContain('nothing was saved');
+  expect(terminal.text()).toContain('Nothing was changed');
+  expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
+});
+
+it.skipIf(noPython !== undefined)('closes its servers and ends when it is terminated', async () => {
+  const cwd = tempFolder();
+  writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
+  const steps = [['escape leaves', { kill: 'SIGTERM' }]] as const;
+  const ended = await runOnTerminal(['toolsets', 'create', 'dev'], steps, { cwd, env: {} });
+  expect(ended).toMatchObject({ code: 130, isSane: true });
   expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
 });

@@ -14,8 +14,8 @@ async function examine(entries: Parameters<typeof toml>[0]): Promise<ReadonlyMap
   return new Map(findings.map((finding) => [finding.about, finding]));
 }
 
-const MODERN = /^up, \d+ tools, protocol 2026-07-28/;
-const LEGACY = /^up, \d+ tools, protocol 2025-11-25/;
+const MODERN = /^up, \d+ tools?, protocol 2026-07-28/;
+const LEGACY = /^up, \d+ tools?, protocol 2025-11-25/;
 const SPOKEN = '2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05';
 
 describe('over stdio', () => {
