@@ -48,10 +48,10 @@ describe('the source tree', () => {
 
 /** Names that are still declared in several rooms. It only ever gets shorter. */
 const shared = new Set<string>([
-  ...['Agent', 'Answer', 'Asked', 'Caller', 'Connection', 'Entry', 'Environment', 'Exchange', 'Failure', 'Finding'],
-  ...['Following', 'Found', 'Held', 'HttpOptions', 'Json', 'Kind', 'Known', 'Line', 'Listed', 'Listener', 'LogLevel'],
+  ...['Agent', 'Answer', 'Asked', 'Caller', 'Connection', 'Entry', 'Environment', 'Exchange', 'Failure'],
+  ...['Found', 'Held', 'HttpOptions', 'Json', 'Kind', 'Known', 'Line', 'Listener'],
   ...['Member', 'Open', 'Outcome', 'Part', 'Parts', 'Place', 'Question', 'Refusal', 'Reply', 'Rest', 'Result', 'Run'],
-  ...['Scan', 'Schema', 'Scope', 'Shown', 'Source', 'Tool', 'Waiting', 'Wanted', 'Way', 'Written'],
+  ...['Scan', 'Schema', 'Scope', 'Source', 'Tool', 'Waiting', 'Wanted', 'Way', 'Written'],
 ]);
 
 it('declares the name of a type in one room only', () => {

@@ -2,10 +2,10 @@
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { toLifetime } from '../config/units.ts';
-import type { Run } from './options.ts';
+import type { RunCommand } from './options.ts';
 
 /** A command whose first argument is a verb, such as `toolgate agents add NAME`. The first verb of the table is the default. */
-export function withVerbs(command: string, verbs: Readonly<Record<string, Run>>): Run {
+export function withVerbs(command: string, verbs: Readonly<Record<string, RunCommand>>): RunCommand {
   const names = Object.keys(verbs);
   return async (args, options) => {
     const [verb = names[0]!, ...rest] = args;

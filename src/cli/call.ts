@@ -20,20 +20,20 @@ export async function call(args: readonly string[], options: Options): Promise<n
   const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    const outcome = await callTool(door, name, callArguments, options['dry-run'] === true);
-    printOutcome(outcome, options.json === true);
-    return outcome.failed ? 1 : 0;
+    const answer = await callTool(door, name, callArguments, options['dry-run'] === true);
+    printAnswer(answer, options.json === true);
+    return answer.failed ? 1 : 0;
   };
   return withGateway(options, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
 }
 
-interface Outcome {
+interface ToolAnswer {
   /** The result as JSON, or `{"error": …}`. */
   readonly bytes: Buffer;
   readonly failed: boolean;
 }
 
-async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<Outcome> {
+async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<ToolAnswer> {
   try {
     const bytes = await door.callTool(name, args, {
       ...(dryRun && { dryRun }),
@@ -49,7 +49,7 @@ async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: bo
   }
 }
 
-function printOutcome({ bytes, failed }: Outcome, json: boolean): void {
+function printAnswer({ bytes, failed }: ToolAnswer, json: boolean): void {
   if (json) {
     print(bytes.toString());
     return;

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
-import { type OptionName, type Options, optionSpec, type Run } from './options.ts';
+import { type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
 import { print } from './terminal.ts';
 
 interface Command {
@@ -13,7 +13,7 @@ interface Command {
   /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
   /** Each command is loaded only when it is used: start-up time counts in every agent's first second. */
-  readonly load: () => Promise<Run>;
+  readonly load: () => Promise<RunCommand>;
 }
 
 export const commands = {

@@ -15,7 +15,7 @@ import type { Options } from './options.ts';
 import { loadOptions } from './session.ts';
 import { counted, paint, plain, printResult, withSpinner } from './terminal.ts';
 
-interface Finding {
+interface Diagnosis {
   readonly level: 'ok' | 'warning' | 'broken';
   readonly about: string;
   readonly message: string;
@@ -30,22 +30,24 @@ export async function doctor(_: readonly string[], options: Options): Promise<nu
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;
 }
 
-async function examine(options: Options): Promise<Finding[]> {
+async function examine(options: Options): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
     const config = await loadConfig(loadOptions(options));
     gateway = await openGateway(config, { audit: false });
     await withSpinner('trying every server', gateway.tried());
     const { redact } = gateway;
-    const findings: Finding[] = [
+    const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
-      ...config.notices.map((message): Finding => ({ level: 'warning', about: 'configuration', message })),
+      ...config.notices.map((message): Diagnosis => ({ level: 'warning', about: 'configuration', message })),
       ...(await identityFindings(config)),
       ...(await secretFindings(config)),
       ...argumentFindings(config),
       ...serverFindings(gateway),
       ...policyFindings(gateway),
-      ...gateway.catalog.problems.map(({ source, message }): Finding => ({ level: 'warning', about: source, message })),
+      ...gateway.catalog.problems.map(
+        ({ source, message }): Diagnosis => ({ level: 'warning', about: source, message }),
+      ),
     ];
     return findings.map((finding) => ({ ...finding, message: redact(finding.message) }));
   } catch (error) {
@@ -56,8 +58,8 @@ async function examine(options: Options): Promise<Finding[]> {
   }
 }
 
-async function identityFindings({ http, agents, dataDir }: Config): Promise<Finding[]> {
-  const findings: Finding[] = [];
+async function identityFindings({ http, agents, dataDir }: Config): Promise<Diagnosis[]> {
+  const findings: Diagnosis[] = [];
   if (http.trustAgentHeader)
     findings.push({
       level: 'warning',
@@ -85,10 +87,10 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Find
   return findings;
 }
 
-async function secretFindings({ vault, dataDir }: Config): Promise<Finding[]> {
+async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> {
   const store = openSecretStore(dataDir, vault);
-  const findings: Finding[] = [];
-  const add = (level: Finding['level'], message: string) => findings.push({ level, about: 'secrets', message });
+  const findings: Diagnosis[] = [];
+  const add = (level: Diagnosis['level'], message: string) => findings.push({ level, about: 'secrets', message });
   const mode = await stat(store.file).then(
     (file) => file.mode & 0o777,
     () => null,
@@ -118,8 +120,8 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Finding[]> {
 }
 
 /** Everybody on the machine can read the arguments of a process. */
-function argumentFindings({ servers }: Config): Finding[] {
-  return servers.flatMap(({ key, launch }): Finding[] => {
+function argumentFindings({ servers }: Config): Diagnosis[] {
+  return servers.flatMap(({ key, launch }): Diagnosis[] => {
     const names = secretsInArguments(launch);
     if (names.length === 0) return [];
     const message = `${names.join(', ')} is in its arguments, which everybody on this machine can read in the process list. Pass it in env.`;
@@ -127,10 +129,10 @@ function argumentFindings({ servers }: Config): Finding[] {
   });
 }
 
-function serverFindings(gateway: Gateway): Finding[] {
+function serverFindings(gateway: Gateway): Diagnosis[] {
   const statuses = gateway.statuses();
   if (statuses.length === 0) return [{ level: 'warning', about: 'servers', message: 'No servers are configured.' }];
-  return statuses.map(({ key, present, state, detail, revision, required, stderr }): Finding => {
+  return statuses.map(({ key, present, state, detail, revision, required, stderr }): Diagnosis => {
     if (!present) {
       const lastLines = stderr.trimEnd().split('\n').slice(-20).join('\n');
       return { level: required ? 'broken' : 'warning', about: key, message: `${state}: ${detail}`, stderr: lastLines };
@@ -141,14 +143,14 @@ function serverFindings(gateway: Gateway): Finding[] {
   });
 }
 
-function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Finding[] {
+function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Diagnosis[] {
   if (policy === null) return [];
   return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
 }
 
 const marks = { ok: paint('green', '✓'), warning: paint('yellow', '!'), broken: paint('red', '✗') };
 
-function toText({ level, about, message, stderr = '' }: Finding): string {
+function toText({ level, about, message, stderr = '' }: Diagnosis): string {
   const lines = stderr === '' ? [] : plain(stderr).split('\n');
   return [
     `${marks[level]} ${paint('bold', about)}: ${plain(message)}`,

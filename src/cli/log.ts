@@ -7,9 +7,9 @@ import { logCalls } from '../observe/log-calls.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof LEVELS)[number];
+export type Verbosity = (typeof LEVELS)[number];
 
-export function readLogLevel(text: string): LogLevel {
+export function readVerbosity(text: string): Verbosity {
   const level = LEVELS.find((one) => one === text);
   if (level === undefined)
     throw new GatewayError(
@@ -20,7 +20,7 @@ export function readLogLevel(text: string): LogLevel {
 }
 
 interface LogLine {
-  readonly level: Exclude<LogLevel, 'silent'>;
+  readonly level: Exclude<Verbosity, 'silent'>;
   readonly source?: string;
   readonly message: string;
 }
@@ -30,7 +30,7 @@ const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
-export function startLog(gateway: Gateway, level: LogLevel): void {
+export function startLog(gateway: Gateway, level: Verbosity): void {
   const least = LEVELS.indexOf(level);
   if (level === 'debug')
     gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) })));

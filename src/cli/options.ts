@@ -93,7 +93,7 @@ type ValueOf<Spec> = Spec extends { type: 'boolean' }
 export type Options = { readonly [Name in OptionName]?: ValueOf<(typeof optionTable)[Name]> };
 
 /** A command, or one of its verbs. Returns the exit code. */
-export type Run = (args: readonly string[], options: Options) => Promise<number>;
+export type RunCommand = (args: readonly string[], options: Options) => Promise<number>;
 
 export function optionSpec(name: OptionName): OptionSpec {
   return optionTable[name];

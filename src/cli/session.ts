@@ -5,7 +5,7 @@ import { openGateway } from '../gateway/folders.ts';
 import type { Gateway } from '../gateway/types.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
-import { readLogLevel, startLog } from './log.ts';
+import { readVerbosity, startLog } from './log.ts';
 import type { Options } from './options.ts';
 import { warn, withSpinner } from './terminal.ts';
 
@@ -14,7 +14,7 @@ export function loadOptions(options: Options): LoadOptions {
 }
 
 export async function startGateway(options: Options, defaultLevel: string, audit?: boolean): Promise<Gateway> {
-  const level = readLogLevel(options['log-level'] ?? levelOf(process.env.LOG_LEVEL) ?? defaultLevel);
+  const level = readVerbosity(options['log-level'] ?? levelOf(process.env.LOG_LEVEL) ?? defaultLevel);
   const config = await loadConfig(loadOptions(options));
   const task = options.task === undefined ? null : await loadTask(options.task, process.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());

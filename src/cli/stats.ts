@@ -27,12 +27,12 @@ function show<T extends TallyMetrics>(all: readonly T[], toTable: (rows: readonl
   return printResult(options, rows, rows.length === 0 ? 'Nothing has been called yet.' : toTable(rows));
 }
 
-interface CallMetrics {
+interface ReportedMetrics {
   readonly calls: readonly EntryMetrics[];
   readonly agents: readonly AgentMetrics[];
 }
 
-async function fetchMetrics({ origin }: URL): Promise<CallMetrics> {
+async function fetchMetrics({ origin }: URL): Promise<ReportedMetrics> {
   const token = process.env.BEARER_TOKEN;
   const response = await ask(new URL('/metrics', origin), token ? { authorization: `Bearer ${token}` } : {});
   if (response.status === 401)
@@ -51,9 +51,9 @@ async function fetchMetrics({ origin }: URL): Promise<CallMetrics> {
   return metrics;
 }
 
-async function readMetrics(response: Response): Promise<CallMetrics | null> {
+async function readMetrics(response: Response): Promise<ReportedMetrics | null> {
   try {
-    const { calls, agents = [] } = (await response.json()) as Partial<CallMetrics>;
+    const { calls, agents = [] } = (await response.json()) as Partial<ReportedMetrics>;
     return Array.isArray(calls) ? { calls, agents } : null;
   } catch {
     return null;

@@ -2,17 +2,18 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { canonicalName, isMeant } from '../access/toolset.ts';
+import { isMeant } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Entry } from '../catalog/entry.ts';
+import { canonicalName } from '../catalog/entry.ts';
 import { refIdOf } from '../controls/equip.ts';
 import { tokensOf } from '../controls/toolset-report.ts';
 import type { Gateway } from '../gateway/types.ts';
 import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
 import { withVerbs } from './arguments.ts';
-import type { Options, Run } from './options.ts';
+import type { Options, RunCommand } from './options.ts';
 import { canPick, pick } from './prompts.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, counted, paint, plain, print, printResult, table, warn } from './terminal.ts';
@@ -20,7 +21,7 @@ import { brief, columns, counted, paint, plain, print, printResult, table, warn 
 type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options) => Promise<number>;
 
 const inGateway =
-  (verb: GatewayVerb): Run =>
+  (verb: GatewayVerb): RunCommand =>
   (args, options) =>
     withGateway(options, (gateway) => verb(gateway, args, options));
 
