@@ -7,7 +7,7 @@ import type { Config, FolderConfig, ServerConfig } from '../config/config.ts';
 import { launchHash } from '../config/launch.ts';
 import { resolveLimits } from '../config/limits.ts';
 import { referToSecrets } from '../secrets/reference.ts';
-import { type FolderPlace, type Scan, scanNamespaces } from '../workers/namespaces.ts';
+import { type NamedFolder, type NamespaceScan, scanNamespaces } from '../workers/namespaces.ts';
 import type { Namespace } from '../workers/scan-folder.ts';
 import { nameProblem } from '../workers/tool-files.ts';
 import { watchNamespaces } from '../workers/watch-folders.ts';
@@ -25,7 +25,7 @@ export async function openGateway(config: Config, options: Omit<GatewayOptions, 
   let gateway: Gateway | null = null;
   let told = new Set<string>();
 
-  function tell({ problems }: Scan, { folders }: Config): void {
+  function tell({ problems }: NamespaceScan, { folders }: Config): void {
     const keys = new Map(folders.named.map((folder) => [idOf(folder), folder.key]));
     const texts = problems.map(({ source, message }) => ({ source: keys.get(source) ?? source, message }));
     for (const { source, message } of texts)
@@ -33,7 +33,7 @@ export async function openGateway(config: Config, options: Omit<GatewayOptions, 
     told = new Set(texts.map(({ source, message }) => `${source} ${message}`));
   }
 
-  function serve(scan: Scan): void {
+  function serve(scan: NamespaceScan): void {
     if (gateway === null) return;
     tell(scan, gateway.config);
     gateway.serve(servedOf(scan, gateway.config));
@@ -67,7 +67,7 @@ export interface FoundFolders {
   readonly folders: readonly FoundFolder[];
   /** The workers that they would have. */
   readonly servers: readonly ServerConfig[];
-  readonly problems: Scan['problems'];
+  readonly problems: NamespaceScan['problems'];
 }
 
 /** What is in all folders of tools that a gateway with this configuration would serve. Nothing is started for it. */
@@ -78,7 +78,7 @@ export async function scanFolders(config: Config): Promise<FoundFolders> {
 }
 
 /** The folders that a configuration names and wants served. */
-function foldersOf({ folders }: Config): FolderPlace[] {
+function foldersOf({ folders }: Config): NamedFolder[] {
   return folders.named.filter(({ enabled }) => enabled).map((named) => ({ name: idOf(named), folder: named.folder }));
 }
 
@@ -88,7 +88,7 @@ function idOf({ namespace, folder }: FolderConfig): string {
   return `${nameProblem(namespace) === null ? namespace : 'folder'}.${hash}`;
 }
 
-function servedOf(scan: Scan, config: Config): Omit<Beside, 'close'> {
+function servedOf(scan: NamespaceScan, config: Config): Omit<Beside, 'close'> {
   const served = servedFolders(scan, config);
   const taken = new Set([...config.servers, ...served.map(({ folder }) => folder)].map(({ key }) => key));
   return {
@@ -98,7 +98,7 @@ function servedOf(scan: Scan, config: Config): Omit<Beside, 'close'> {
 }
 
 function servedFolders(
-  { namespaces }: Scan,
+  { namespaces }: NamespaceScan,
   config: Config,
 ): { readonly namespace: Namespace; readonly folder: FolderConfig }[] {
   const { named } = config.folders;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import { DEPENDENCIES_READY, type Environment, EnvironmentError } from '../workers/environment.ts';
+import { DEPENDENCIES_READY, EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
@@ -53,7 +53,11 @@ export async function openFolder(
   );
 }
 
-async function prepare(launch: FolderLaunch, options: WorkerOptions, events: ConnectionEvents): Promise<Environment> {
+async function prepare(
+  launch: FolderLaunch,
+  options: WorkerOptions,
+  events: ConnectionEvents,
+): Promise<WorkerEnvironment> {
   const { folder, language, namespace, dataDir } = launch;
   const abort = new AbortController();
   const looking = setInterval(() => {

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { defineTool, type ToolContext } from './define-tool.ts';
 
 describe('defineTool', () => {
-  it('gives back the very object, and infers the arguments from a schema', () => {
+  it('returns the same object, and infers the arguments from a schema', () => {
     const tool = {
       description: 'x',
       inputSchema: z.object({ a: z.string(), n: z.number().default(1) }),
@@ -15,7 +15,7 @@ describe('defineTool', () => {
       inputSchema: z.object({ a: z.string(), n: z.number().default(1) }),
       outputSchema: z.object({ sum: z.number() }),
       execute(input, context) {
-        // As they are after parsing: the default is there.
+        // The type after parsing, with the default applied.
         expectTypeOf(input).toEqualTypeOf<{ a: string; n: number }>();
         expectTypeOf(context).toEqualTypeOf<ToolContext>();
         return { sum: input.n };
@@ -23,7 +23,7 @@ describe('defineTool', () => {
     });
   });
 
-  it('takes a plain JSON Schema', () => {
+  it('accepts a plain JSON Schema', () => {
     defineTool({
       name: 'x',
       description: 'x',
@@ -38,7 +38,7 @@ describe('defineTool', () => {
     });
   });
 
-  it('refuses what does not fit', () => {
+  it('rejects what does not fit the schemas', () => {
     defineTool({
       description: 'x',
       inputSchema: z.object({}),

@@ -1,6 +1,6 @@
 /**
- * How a tool file finds what it imports: files of its own folder are bundled, packages stay where the environment has them,
- * and zod and our own types come from us where it has none. What is found nowhere is written down with its line.
+ * Resolves the imports of tool files: files of the folder are bundled, packages are left to the environment, and zod and our
+ * own types come from Toolgate unless the environment has them. Imports that resolve to nothing are reported with their line.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -11,7 +11,7 @@ import { ownFile } from '../base/own-files.ts';
 import type { BuildFailure } from '../tools/build-manifest.ts';
 import { replaceImportMeta } from './import-meta.ts';
 
-/** What every tool file may import without installing it. */
+/** What tool files can import without installing it. */
 const PROVIDED: Readonly<Record<string, string>> = {
   toolgate: 'toolgate.mjs',
   zod: 'zod.mjs',
@@ -20,45 +20,46 @@ const PROVIDED: Readonly<Record<string, string>> = {
   'zod/v4-mini': 'zod-mini.mjs',
 };
 
-export interface BuildPlaces {
-  /** Where the tool files are, as it really is: no link on the way. */
+export interface BuildFolders {
+  /** The real path of the folder of tool files. */
   readonly folder: string;
-  /** Where `node_modules` is, if there is one. */
+  /** The folder that has `node_modules`, if there are any packages. */
   readonly environment: string;
 }
 
-export function toolPlugin({ folder, environment }: BuildPlaces, failed: BuildFailure[]): Plugin {
+/** Adds to `failed` what cannot be resolved. */
+export function toolPlugin({ folder, environment }: BuildFolders, failed: BuildFailure[]): Plugin {
   const fail = (source: string, importer: string, message: string) => {
     const { line, column } = positionOf(source, importer);
-    failed.push({ file: shown(importer, folder), line, column, message });
-    // Goes on, to find all that is missing and not only the first.
+    failed.push({ file: displayPath(importer, folder), line, column, message });
+    // Goes on, to report all missing imports and not only the first.
     return { id: source, external: true };
   };
   return {
     name: 'toolgate',
     async resolveId(source, importer, { kind }) {
-      // An entry, or one of rolldown's own.
+      // An entry, or a module of rolldown itself.
       if (importer === undefined || source.startsWith('\0') || importer.startsWith('\0')) return null;
       if (kind === 'new-url') return { id: source, external: true };
       if (isBuiltin(source)) return { id: source, external: true };
       if (/^[a-z][a-z+.-]+:/i.test(source) && !source.startsWith('file:'))
-        return fail(source, importer, `Cannot import "${source}": tools import packages and files, no addresses.`);
+        return fail(source, importer, `Cannot import "${source}": tools import packages and files, not URLs.`);
       if (isLocal(source)) {
         const found = await this.resolve(source, importer, { skipSelf: true });
         if (found === null || found.external !== false)
-          return fail(source, importer, `Cannot find "${source}" from ${shown(importer, folder)}.`);
+          return fail(source, importer, `Cannot find "${source}" from ${displayPath(importer, folder)}.`);
         if (!isOwn(found.id, folder))
-          return fail(source, importer, `"${source}" is outside of the namespace's folder; copy it into the folder.`);
+          return fail(source, importer, `"${source}" is outside the folder of the namespace; copy it into the folder.`);
         return found;
       }
       const name = packageName(source);
       if (existsSync(join(environment, 'node_modules', name))) return { id: source, external: true };
       const own = PROVIDED[source];
       if (own !== undefined) return { id: pathToFileURL(ownFile(`dist/worker/${own}`)).href, external: true };
-      // As `paths` in the folder's own tsconfig.json may have it.
+      // It may be an alias: `paths` in the folder's tsconfig.json.
       const mapped = await this.resolve(source, importer, { skipSelf: true });
       if (mapped !== null && isOwn(mapped.id, folder)) return mapped;
-      const message = `Cannot find package "${name}": add it to "dependencies" in the package.json of the folder.`;
+      const message = `Cannot find package "${name}": add it to "dependencies" in the folder's package.json.`;
       return fail(source, importer, message);
     },
     transform(code, id) {
@@ -68,7 +69,7 @@ export function toolPlugin({ folder, environment }: BuildPlaces, failed: BuildFa
       try {
         program = this.parse(code, { lang: language });
       } catch {
-        // The bundler says it better, and with the place.
+        // The bundler reports the syntax error itself, with its position.
         return null;
       }
       return replaceImportMeta(code, program, id);
@@ -76,7 +77,7 @@ export function toolPlugin({ folder, environment }: BuildPlaces, failed: BuildFa
   };
 }
 
-/** Names that are looked up in the folder: paths, and the `imports` of its package.json. */
+/** Imports that resolve in the folder: paths, and the `imports` of its package.json. */
 function isLocal(source: string): boolean {
   return /^(?:\.{1,2}(?:\/|$)|\/|#|file:)/.test(source) || isAbsolute(source);
 }
@@ -86,7 +87,7 @@ function packageName(source: string): string {
   return scope.startsWith('@') ? `${scope}/${name}` : scope;
 }
 
-/** What the bundle may take in. */
+/** Whether a file may become part of the bundle. */
 function isOwn(path: string, folder: string): boolean {
   return isBelow(path, folder) && !path.includes(`${sep}node_modules${sep}`);
 }
@@ -95,12 +96,12 @@ export function isBelow(path: string, folder: string): boolean {
   return path.startsWith(folder + sep);
 }
 
-/** A path as people know it: from the folder on. */
-export function shown(path: string, folder: string): string {
+/** A path for messages: relative to the folder. */
+export function displayPath(path: string, folder: string): string {
   return isBelow(path, folder) ? relative(folder, path).split(sep).join('/') : path;
 }
 
-/** Where the import stands. The bundler does not say; the name in quotes does. */
+/** The position of an import. The bundler does not say, so it is found by the quoted name. */
 function positionOf(source: string, importer: string): { line: number | null; column?: number } {
   let text: string;
   try {

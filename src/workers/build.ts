@@ -1,46 +1,50 @@
 /**
- * From tool files to modules that plain Node runs: one bundle for all files of a folder, so that a helper they share is
- * there once. It is written below the environment, where packages are found, under a hash of what was made.
+ * Builds tool files into modules that plain Node runs: one bundle for all files of a folder, so that shared helpers exist only
+ * once. The build is written below the environment, where Node finds the packages, in a folder named by its hash.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readdir, realpath, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { OutputChunk, RolldownOptions } from 'rolldown';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
+import { printJson } from '../base/json-file.ts';
+import { sha256 } from '../base/sha256.ts';
 import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
-import { buildFailures } from './build-failure.ts';
-import { type BuildPlaces, isBelow, toolPlugin } from './build-plugin.ts';
+import { removeOlder } from './build-cache.ts';
+import { type BuildFolders, displayPath, isBelow, toolPlugin } from './build-plugin.ts';
 import { EnvironmentError } from './environment.ts';
-import { pruneFolders } from './prune.ts';
 import { toolLanguage } from './tool-files.ts';
 
 export interface Build extends BuildManifest {
-  /** Changes with every byte of it. */
+  /** Changes with every byte of the build. */
   readonly key: string;
-  /** Where it is. */
   readonly path: string;
 }
 
-/** Of one file, or of all. */
-type Attempt =
+/** The result of bundling one file, or all of them. */
+type BundleResult =
   | { readonly chunks: readonly OutputChunk[]; readonly failed?: undefined }
   | { readonly failed: readonly BuildFailure[] };
 
-/** Builds what can be built; what cannot is among `failed`, and hides nothing else. */
+/** Workers of an older version may still finish calls and load a module for them, so recent builds are kept. */
+const KEPT_MS = 60 * 60 * 1000;
+
+/** Builds what can be built. Files that cannot be built are listed in `failed` and do not affect the others. */
 export async function buildTools(folder: string, environment: string): Promise<Build> {
-  const places = { folder: await realpath(folder), environment: resolve(environment) };
-  const files = await toolFiles(places.folder);
-  const { chunks, failed } = await bundleAll(files, places);
+  const folders = { folder: await realpath(folder), environment: resolve(environment) };
+  const files = await toolFiles(folders.folder);
+  const { chunks, failed } = await bundleAll(files, folders);
   const built = new Map(chunks.filter((chunk) => chunk.isEntry).map((chunk) => [chunk.name, chunk.fileName]));
   const manifest: BuildManifest = {
     files: files.filter((file) => built.has(file)).map((file) => ({ file, module: built.get(file)! })),
     failed,
   };
-  return { ...manifest, ...(await write(chunks, manifest, join(places.environment, 'build'))) };
+  return { ...manifest, ...(await write(chunks, manifest, join(folders.environment, 'build'))) };
 }
 
-/** Files only, and none that a link brings in from elsewhere. */
+/** Regular files only, and no links that lead out of the folder. */
 async function toolFiles(folder: string): Promise<string[]> {
   const files: string[] = [];
   for (const name of (await readdir(folder)).sort()) {
@@ -53,42 +57,42 @@ async function toolFiles(folder: string): Promise<string[]> {
 
 async function bundleAll(
   files: readonly string[],
-  places: BuildPlaces,
+  folders: BuildFolders,
 ): Promise<{ chunks: readonly OutputChunk[]; failed: BuildFailure[] }> {
   if (files.length === 0) return { chunks: [], failed: [] };
-  const whole = await bundle(files, places);
-  if (whole.failed === undefined) return { chunks: whole.chunks, failed: [] };
-  // Each for itself, to see which ones are to blame; then the good ones together.
+  const all = await bundle(files, folders);
+  if (all.failed === undefined) return { chunks: all.chunks, failed: [] };
+  // Bundles each file alone to find the broken ones, then the good ones together.
   const good: string[] = [];
   const failed: BuildFailure[] = [];
   for (const file of files) {
-    const alone = await bundle([file], places);
+    const alone = await bundle([file], folders);
     if (alone.failed === undefined) good.push(file);
-    else failed.push(...alone.failed.map((failure) => blamedOn(file, failure)));
+    else failed.push(...alone.failed.map((failure) => attributedTo(file, failure)));
   }
-  const rest = good.length === 0 ? { chunks: [] } : await bundle(good, places);
-  // It worked for each of them: a file has changed meanwhile, and the next build will tell.
+  const rest = good.length === 0 ? { chunks: [] } : await bundle(good, folders);
+  // Each was good alone, so a file has changed meanwhile. The next build will tell.
   if (rest.failed !== undefined) return { chunks: [], failed: [...failed, ...rest.failed] };
   return { chunks: rest.chunks, failed };
 }
 
-/** A mistake in a helper is one of the tool file, which does not run; the message says where. */
-function blamedOn(file: string, failure: BuildFailure): BuildFailure {
+/** A mistake in a helper is reported for the tool file, which cannot run. The message says where the mistake is. */
+function attributedTo(file: string, failure: BuildFailure): BuildFailure {
   if (failure.file === file) return failure;
-  const place = failure.line === null ? failure.file : `${failure.file}:${failure.line}`;
-  return { file, line: null, message: `${place}: ${failure.message}` };
+  const location = failure.line === null ? failure.file : `${failure.file}:${failure.line}`;
+  return { file, line: null, message: `${location}: ${failure.message}` };
 }
 
-async function bundle(files: readonly string[], places: BuildPlaces): Promise<Attempt> {
+async function bundle(files: readonly string[], folders: BuildFolders): Promise<BundleResult> {
   const { rolldown } = await loadBundler();
   const failed: BuildFailure[] = [];
   const options: RolldownOptions = {
-    input: Object.fromEntries(files.map((file) => [file, join(places.folder, file)])),
-    cwd: places.folder,
+    input: Object.fromEntries(files.map((file) => [file, join(folders.folder, file)])),
+    cwd: folders.folder,
     platform: 'node',
-    plugins: [toolPlugin(places, failed)],
-    // The one that stands in the folder, and none from above: what is there is not a part of the namespace.
-    tsconfig: (await isFile(join(places.folder, 'tsconfig.json'))) ? 'tsconfig.json' : false,
+    plugins: [toolPlugin(folders, failed)],
+    // Only the folder's own tsconfig.json: one in a folder above is not part of the namespace.
+    tsconfig: (await isFile(join(folders.folder, 'tsconfig.json'))) ? 'tsconfig.json' : false,
     resolve: {
       extensions: ['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json'],
       extensionAlias: {
@@ -102,12 +106,12 @@ async function bundle(files: readonly string[], places: BuildPlaces): Promise<At
     preserveEntrySignatures: 'strict',
     logLevel: 'silent',
   };
-  let made: Awaited<ReturnType<typeof rolldown>> | undefined;
+  let build: Awaited<ReturnType<typeof rolldown>> | undefined;
   try {
-    made = await rolldown(options);
-    const { output } = await made.generate({
+    build = await rolldown(options);
+    const { output } = await build.generate({
       format: 'esm',
-      dir: places.folder,
+      dir: folders.folder,
       entryFileNames: '[name].mjs',
       chunkFileNames: 'shared/[name]-[hash].mjs',
       sourcemap: 'inline',
@@ -116,10 +120,10 @@ async function bundle(files: readonly string[], places: BuildPlaces): Promise<At
     if (failed.length > 0) return { failed: inOrder(failed) };
     return { chunks: output.filter((part) => part.type === 'chunk') };
   } catch (error) {
-    // What is missing was found before, and often is the reason.
-    return { failed: failed.length > 0 ? inOrder(failed) : buildFailures(error, files, places.folder) };
+    // A missing import that the plugin has found is often the reason.
+    return { failed: failed.length > 0 ? inOrder(failed) : bundlerFailures(error, files, folders.folder) };
   } finally {
-    await made?.close();
+    await build?.close();
   }
 }
 
@@ -127,39 +131,85 @@ async function loadBundler(): Promise<typeof import('rolldown')> {
   try {
     return await import('rolldown');
   } catch (error) {
-    // Each platform has a package of its own, which npm leaves out with `--omit=optional`.
+    // Each platform has its own package, which npm leaves out with `--omit=optional`.
     throw new EnvironmentError(
       `The bundler for TypeScript tools cannot be loaded; install Toolgate again, with optional packages: ${messageOf(error)}`,
     );
   }
 }
 
-/** Imports are looked up side by side. */
+/** Imports are resolved concurrently, so failures come in any order. */
 function inOrder(failed: readonly BuildFailure[]): BuildFailure[] {
   return failed.toSorted((a, b) => a.file.localeCompare(b.file) || (a.line ?? 0) - (b.line ?? 0));
+}
+
+interface BundlerError {
+  readonly message: string;
+  readonly code?: string;
+  readonly id?: string;
+  readonly loc?: { readonly file?: string; readonly line: number; readonly column: number };
+  readonly pos?: number;
+}
+
+/** The bundler's errors with file, line and a message of one line. */
+function bundlerFailures(error: unknown, files: readonly string[], folder: string): BuildFailure[] {
+  const all = (error as { errors?: readonly BundlerError[] }).errors ?? [{ message: messageOf(error) }];
+  return all.map((one) => {
+    const path = one.loc?.file ?? one.id;
+    const file = path === undefined ? (files[0] ?? '') : displayPath(path, folder);
+    return { file, ...positionOf(one, path), message: firstLine(one.message) };
+  });
+}
+
+function positionOf(
+  { loc, pos, message }: BundlerError,
+  path: string | undefined,
+): { line: number | null; column?: number } {
+  if (loc !== undefined) return { line: loc.line, column: loc.column + 1 };
+  if (pos !== undefined && path !== undefined) return positionAt(pos, path);
+  // The code frame in the message says it: `╭─[ a.ts:3:7 ]`.
+  const frame = /\[\s*[^\]\n]*?:(\d+):(\d+)\s*\]/.exec(message);
+  return frame === null ? { line: null } : { line: Number(frame[1]), column: Number(frame[2]) };
+}
+
+function positionAt(pos: number, path: string): { line: number | null; column?: number } {
+  try {
+    const before = readFileSync(path, 'utf8').slice(0, pos).split('\n');
+    return { line: before.length, column: before.at(-1)!.length + 1 };
+  } catch {
+    return { line: null };
+  }
+}
+
+/** Without colours, error codes and the code frame that follows. */
+function firstLine(message: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters.
+  const text = message.replaceAll(/\u001b\[[0-9;]*m/g, '');
+  const [first = ''] = text.split('\n').filter((line) => line.trim() !== '');
+  return first.replace(/^(?:Error: )?\[[A-Z_]+\]\s*(?:Error: )?/, '').trim();
 }
 
 async function write(
   chunks: readonly OutputChunk[],
   manifest: BuildManifest,
-  below: string,
+  root: string,
 ): Promise<{ key: string; path: string }> {
   const contents = [
     ...chunks.map(({ fileName, code }) => [fileName, code] as const),
-    [MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`] as const,
+    [MANIFEST, printJson(manifest)] as const,
   ];
-  const key = createHash('sha256').update(JSON.stringify(contents)).digest('hex').slice(0, 16);
-  const path = join(below, key);
+  const key = sha256(JSON.stringify(contents)).slice(0, 16);
+  const path = join(root, key);
   if (await isFile(join(path, MANIFEST))) {
     const now = new Date();
     await utimes(path, now, now);
   } else {
     const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     for (const [name, text] of contents) await replaceFile(join(draft, name), text);
-    // Whole or not at all. Where another process was faster, it is the same.
+    // In one step. If another process was faster, it wrote the same.
     await rename(draft, path).catch(() => rm(draft, { recursive: true, force: true }));
   }
-  await pruneFolders(below, key);
+  await removeOlder(root, key, '.', KEPT_MS);
   return { key, path };
 }
 

@@ -1,12 +1,12 @@
-/** What the workers of a namespace run in: made once for what it was made from, and never changed. */
+/** What the workers of a namespace run in. It is built once for its inputs and never changed. */
 
-export interface Environment {
-  /** Changes with everything that the environment was made from. */
+export interface WorkerEnvironment {
+  /** Changes with everything that the environment was built from. */
   readonly key: string;
-  /** How a worker is started in it, without the arguments that every worker takes. */
+  /** How a worker is started, without the arguments that all workers get. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Folders and files that a worker in it has to read, for isolation. */
+  /** The folders and files that a worker must be able to read, for isolation. */
   readonly reads: readonly string[];
 }
 
@@ -14,12 +14,12 @@ export interface EnvironmentRequest {
   readonly namespace: string;
   readonly folder: string;
   readonly dataDir: string;
-  /** What is being done, for people: "installing 3 packages". */
+  /** Says what is being done: "installing 3 packages". */
   progress(message: string): void;
   readonly signal: AbortSignal | null;
 }
 
-/** Why an environment cannot be made: what to do about it, and the end of the log. */
+/** Why an environment cannot be built, and what to do about it. `log` is the end of the installer's output. */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
   readonly log: string;
@@ -30,5 +30,5 @@ export class EnvironmentError extends Error {
   }
 }
 
-/** What is told of a folder when something had to be installed for it, and is. */
-export const DEPENDENCIES_READY = 'what it depends on is there';
+/** What a folder reports after something was installed for it. */
+export const DEPENDENCIES_READY = 'its dependencies are installed';

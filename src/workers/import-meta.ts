@@ -1,20 +1,20 @@
-/** Lets `import.meta` of a bundled file mean the file it was written in, so that data beside it is still found. */
+/** Makes `import.meta` in a bundled file refer to its source file, so that the file still finds data next to it. */
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-interface Node {
+interface SyntaxNode {
   readonly type: string;
   readonly start: number;
   readonly end: number;
 }
 
-interface Member extends Node {
-  readonly object: Node;
+interface MemberExpression extends SyntaxNode {
+  readonly object: SyntaxNode;
   readonly computed: boolean;
-  readonly property: Node & { readonly name?: string };
+  readonly property: SyntaxNode & { readonly name?: string };
 }
 
-/** In place and on the same line, so that the map of the lines still fits. Null where nothing is to be replaced. */
+/** Replaces in place and on the same line, so that line numbers stay right. Null if there is nothing to replace. */
 export function replaceImportMeta(code: string, program: unknown, file: string): string | null {
   const meta: Readonly<Record<string, string>> = {
     url: pathToFileURL(file).href,
@@ -23,12 +23,12 @@ export function replaceImportMeta(code: string, program: unknown, file: string):
   };
   const edits: { start: number; end: number; text: string }[] = [];
   visit(program, (node) => {
-    if (node.type === 'MemberExpression' && (node as Member).object.type === 'MetaProperty') {
-      const { computed, property, object, start, end } = node as Member;
+    if (node.type === 'MemberExpression' && (node as MemberExpression).object.type === 'MetaProperty') {
+      const { computed, property, object, start, end } = node as MemberExpression;
       if (code.slice(object.start, object.end) !== 'import.meta') return false;
       const known = computed ? undefined : meta[property.name ?? ''];
       if (known !== undefined) edits.push({ start, end, text: JSON.stringify(known) });
-      // Any other member is the same for every file, or has to be looked up where the packages are.
+      // `import.meta.resolve` and others stay: they do not depend on the file, or must resolve where the packages are.
       return !computed;
     }
     if (node.type === 'MetaProperty' && code.slice(node.start, node.end) === 'import.meta')
@@ -45,11 +45,11 @@ export function replaceImportMeta(code: string, program: unknown, file: string):
   return text + code.slice(from);
 }
 
-/** Every node, from the top down; `enter` says whether it has been dealt with. */
-function visit(value: unknown, enter: (node: Node) => boolean): void {
+/** Visits all nodes from the top down. Children of a node for which `enter` returns true are skipped. */
+function visit(value: unknown, enter: (node: SyntaxNode) => boolean): void {
   if (Array.isArray(value)) for (const item of value) visit(item, enter);
   else if (typeof value === 'object' && value !== null) {
-    if (typeof (value as Node).type === 'string' && enter(value as Node)) return;
+    if (typeof (value as SyntaxNode).type === 'string' && enter(value as SyntaxNode)) return;
     for (const item of Object.values(value)) visit(item, enter);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps a worker to what it needs, where the system can: bubblewrap gives it a process space of its own and shows it its
- * folder, its environment and the system's programs, all read-only, and nothing of other namespaces or of the gateway.
+ * Isolates workers with bubblewrap, where it works. A worker then has its own process space, and sees its folder, its
+ * environment and the system's programs, all read-only, but nothing of other namespaces or of the gateway.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import type { Isolation } from '../config/config.ts';
 
-export interface Needs {
+export interface IsolationNeeds {
   readonly folder: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
@@ -18,45 +18,45 @@ export type IsolationLevel = 'bubblewrap' | 'process';
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc', '/opt'];
 
-/** After this long it is looked again whether bubblewrap has come. */
-const AGAIN = 60_000;
+/** How long a failed probe counts: bubblewrap may be installed meanwhile. */
+const PROBE_LASTS = 60_000;
 
 let works = false;
-let asked: Promise<string | null> | null = null;
-let askedAt = 0;
+let probe: Promise<string | null> | null = null;
+let probedAt = 0;
 
-/** Why bubblewrap cannot be used, as in many containers; null where it can. */
+/** Why bubblewrap cannot be used, as in many containers; null if it can. */
 export function bubblewrapTrouble(): Promise<string | null> {
-  if (asked !== null && (works || Date.now() - askedAt < AGAIN)) return asked;
-  askedAt = Date.now();
-  asked = new Promise((resolve) => {
-    const probe = ['--unshare-all', '--share-net', '--ro-bind', '/', '/', 'true'];
-    execFile('bwrap', probe, { timeout: 5_000 }, (error, _, stderr) => {
+  if (probe !== null && (works || Date.now() - probedAt < PROBE_LASTS)) return probe;
+  probedAt = Date.now();
+  probe = new Promise((resolve) => {
+    const args = ['--unshare-all', '--share-net', '--ro-bind', '/', '/', 'true'];
+    execFile('bwrap', args, { timeout: 5_000 }, (error, _, stderr) => {
       works = error === null;
       if (error === null) resolve(null);
       else if (error.code === 'ENOENT') resolve('it is not installed');
       else resolve(stderr.trim().split('\n')[0] || error.message);
     });
   });
-  return asked;
+  return probe;
 }
 
-/** What keeps a process of that setting apart, as far as it is known yet. */
+/** The isolation that a setting results in, as far as bubblewrap has been probed yet. */
 export function levelOf(isolation: Isolation): IsolationLevel {
   return isolation !== 'off' && works ? 'bubblewrap' : 'process';
 }
 
-/** The command that runs `command` as apart as the setting says. */
+/** The command that runs `command` with the isolation that the setting asks for. */
 export async function isolate(
   command: readonly string[],
-  { folder, reads, writes }: Needs,
+  { folder, reads, writes }: IsolationNeeds,
   isolation: Isolation,
 ): Promise<readonly string[]> {
   const trouble = isolation === 'off' ? '' : await bubblewrapTrouble();
   if (trouble !== null && isolation === 'required')
     throw new GatewayError(
       'source_unavailable',
-      `isolation is "required", and bubblewrap does not work here (${trouble}). Install bubblewrap, or set folders.isolation = "auto"`,
+      `isolation is "required", but bubblewrap does not work here (${trouble}). Install bubblewrap, or set folders.isolation = "auto"`,
     );
   if (trouble !== null) return command;
   const shown = [dirname(process.execPath), folder, ...reads].filter((path) => existsSync(path));

@@ -6,7 +6,7 @@ import { residentOf, watchMemory } from './memory.ts';
 const MB = 1024 ** 2;
 
 it.skipIf(process.platform !== 'linux')(
-  'counts a process with all that it started, and tells when it is too much',
+  'counts the memory of a process and its children, and reports when it is too much',
   async () => {
     const eat = `const kept = Buffer.alloc(120 * 1024 ** 2, 1);`;
     const script = `${eat} require('node:child_process').spawn(process.execPath, ['-e', '${eat} console.log("there"); setInterval(() => kept, 1000)'], { stdio: 'inherit' });`;

@@ -1,6 +1,6 @@
 /**
- * How much memory a worker has, with every process that it started. What is resident counts, because the runtimes reserve
- * far more than they use; pages that processes share count once, because a fork is no second worker.
+ * Measures the memory of a worker and of all processes it started. Resident memory counts, because runtimes reserve far more
+ * than they use. Pages that processes share count once, because a fork does not double the memory.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -8,13 +8,13 @@ export interface MemoryWatch {
   stop(): void;
 }
 
-/** How often is looked at one that works, and at one that does not. */
+/** Milliseconds between two looks at a worker. */
 const LOOK = { busy: 200, idle: 2_000 };
 const PAGE = 4_096;
-/** More processes than that are not looked at one by one. */
+/** More processes than this are not counted. */
 const MOST = 1_000;
 
-/** Tells once, when there is more than allowed. */
+/** Calls `exceeded` once, when the worker uses more than `most` bytes. */
 export function watchMemory(pid: number, most: number, isBusy: () => boolean, exceeded: () => void): MemoryWatch {
   let timer: NodeJS.Timeout | undefined;
   const lookIn = (ms: number) => {
@@ -29,11 +29,12 @@ export function watchMemory(pid: number, most: number, isBusy: () => boolean, ex
   return { stop: () => clearTimeout(timer) };
 }
 
-/** Bytes, cheap to read; what is shared counts for each. */
+/** In bytes. Cheap to read, but shared pages count for each process. */
 export function residentOf(pid: number): number {
   return sum(pid, (one) => Number(read(one, 'statm').split(' ')[1] ?? 0) * PAGE);
 }
 
+/** In bytes, with shared pages divided among the processes that share them. */
 function shareOf(pid: number): number {
   return sum(pid, (one) => {
     const kilobytes = /^Pss:\s+(\d+) kB/m.exec(read(one, 'smaps_rollup'))?.[1];
@@ -51,7 +52,7 @@ function sum(pid: number, bytesOf: (pid: number) => number): number {
   return bytes;
 }
 
-/** Any of its threads may have started them. */
+/** Any of its threads may have started a child. */
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
@@ -65,7 +66,7 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-/** Empty for one that is gone. */
+/** Empty if the process is gone. */
 function read(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

@@ -1,4 +1,4 @@
-/** `tooldock.yaml`: what a namespace says about itself. What is wrong in it costs that part of it and nothing else. */
+/** Reads `tooldock.yaml`, in which a namespace describes itself. A wrong value is reported and ignored; the rest counts. */
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
@@ -12,7 +12,7 @@ export interface Metadata {
   readonly description: string;
   readonly version: string;
   readonly author: string;
-  /** Names of the secrets that its tools need. */
+  /** The names of the secrets that its tools need. */
   readonly secrets: readonly string[];
   /** Environment variables of its workers. */
   readonly env: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ const name = z
   .regex(VARIABLE, { error: 'needs names of environment variables: letters, digits and "_"' })
   .refine((one) => !OURS.test(one), { error: (issue) => `cannot set ${String(issue.input)}, which is for Toolgate` });
 
-// `version: 1.0` and `PORT: 8080` are numbers in YAML, and meant as text.
+// `version: 1.0` and `PORT: 8080` are numbers in YAML, but meant as text.
 const scalar = z.union([text(), z.number(), z.boolean()], { error: 'needs a text' }).transform(String);
 
 const parts = {
@@ -71,7 +71,7 @@ export async function readMetadata(bytes: string): Promise<ReadMetadata> {
       );
       continue;
     }
-    // A key without a value.
+    // The key has no value.
     if (given === null) continue;
     const { data, error } = parts[known].safeParse(given);
     if (error === undefined) good[known] = data;
@@ -80,7 +80,7 @@ export async function readMetadata(bytes: string): Promise<ReadMetadata> {
   return { metadata: { ...NO_METADATA, ...(good as Partial<Metadata>) }, problems };
 }
 
-/** What is wrong with the name of a variable is inside of what is wrong with its map. */
+/** The reason for an invalid name is nested in the issue of its map. */
 function firstReason(issue: z.core.$ZodIssue): string {
   return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
 }

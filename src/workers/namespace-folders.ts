@@ -1,4 +1,4 @@
-/** Makes and removes folders of tools, each in one step: whoever watches sees all of it or nothing. */
+/** Creates and deletes namespaces. Each happens in one step, so that watchers never see half of a folder. */
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
@@ -32,15 +32,16 @@ const TYPESCRIPT = `export const say_hello = {
 };
 `;
 
+/** The first tool file of a new namespace. */
 const FIRST: Readonly<Record<Language, { readonly file: string; readonly text: string }>> = {
   python: { file: 'hello.py', text: PYTHON },
   typescript: { file: 'hello.ts', text: TYPESCRIPT },
 };
 
-/** Endings of the folders below `venvs/` that are made for a namespace. */
-const MADE_FOR = ['', '.node'];
+/** The endings of a namespace's folders below `venvs/`. */
+const ENVIRONMENTS = ['', '.node'];
 
-/** Throws where there can be no namespace of that name: it is a part of paths. */
+/** Throws if the name is not valid for a namespace. It becomes part of paths. */
 export function requireName(name: string): void {
   const why = nameProblem(name);
   if (why !== null) throw new GatewayError('usage', `${JSON.stringify(name)} cannot be a namespace: ${why}.`);
@@ -49,7 +50,6 @@ export function requireName(name: string): void {
 export interface CreatedNamespace {
   readonly name: string;
   readonly folder: string;
-  /** The first tool file. */
   readonly file: string;
 }
 
@@ -63,51 +63,52 @@ export async function createNamespace(
   const root = toolsFolder(dataDir);
   const folder = join(root, name);
   const { file, text } = FIRST[language];
-  const beside = join(root, `.${name}.${process.pid}.new`);
+  const draft = join(root, `.${name}.${process.pid}.new`);
   try {
-    await mkdir(beside, { recursive: true });
-    await writeFile(join(beside, file), text);
-    await writeFile(join(beside, METADATA_FILE), `description: ${JSON.stringify(description)}\nversion: "0.1.0"\n`);
-    // A folder that is there and empty would be replaced.
-    if (await isThere(folder)) throw taken(name, folder);
-    await rename(beside, folder);
+    await mkdir(draft, { recursive: true });
+    await writeFile(join(draft, file), text);
+    await writeFile(join(draft, METADATA_FILE), `description: ${JSON.stringify(description)}\nversion: "0.1.0"\n`);
+    // `rename` would replace an empty folder.
+    if (await exists(folder)) throw taken(name, folder);
+    await rename(draft, folder);
   } catch (error) {
-    throw explain(error, `${folder} cannot be made`);
+    throw explain(error, `${folder} cannot be created`);
   } finally {
-    await rm(beside, { recursive: true, force: true }).catch(() => {});
+    await rm(draft, { recursive: true, force: true }).catch(() => {});
   }
   return { name, folder, file: join(folder, file) };
 }
 
 function taken(name: string, folder: string): GatewayError {
-  return new GatewayError('usage', `There is a namespace "${name}" already. Put further tools into ${folder}.`);
+  return new GatewayError('usage', `The namespace "${name}" exists already. Put more tools into ${folder}.`);
 }
 
-/** With what was made for it. False where there is none. */
+/** Also deletes the environments of the namespace. Returns false if it does not exist. */
 export async function deleteNamespace(dataDir: string, name: string): Promise<boolean> {
   requireName(name);
   const root = toolsFolder(dataDir);
   const folder = join(root, name);
   const aside = join(root, `.${name}.${process.pid}.old`);
-  if (!(await isThere(folder))) return false;
+  if (!(await exists(folder))) return false;
   try {
     await rename(folder, aside);
     await rm(aside, { recursive: true, force: true });
-    for (const made of MADE_FOR) await rm(join(dataDir, 'venvs', `${name}${made}`), { recursive: true, force: true });
+    for (const ending of ENVIRONMENTS)
+      await rm(join(dataDir, 'venvs', `${name}${ending}`), { recursive: true, force: true });
     return true;
   } catch (error) {
     throw explain(error, `${folder} cannot be deleted`);
   }
 }
 
-/** What the system says of a folder is for the user, not for us. */
+/** A file system error is for the user to fix, so it becomes a usage error. */
 function explain(error: unknown, what: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof GatewayError || code === undefined) return error;
-  return new GatewayError('usage', `${what} (${code}). Look at who may write there, and whether there is room.`);
+  return new GatewayError('usage', `${what} (${code}). Check who may write there, and whether the disk is full.`);
 }
 
-function isThere(path: string): Promise<boolean> {
+function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,

@@ -1,61 +1,51 @@
 /**
- * Where the TypeScript tools of a namespace run: its npm packages, installed once for each state of package.json and lock
- * file, and below them the build of its tool files, because that is where packages are found from.
+ * What the TypeScript tools of a namespace run in: its npm packages, installed once for each state of package.json and lock
+ * file, and below them the build of its tool files, because Node looks for packages in the folders above a module.
  */
-import { createHash } from 'node:crypto';
-import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { realpath, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { ownFile } from '../base/own-files.ts';
+import { sha256 } from '../base/sha256.ts';
 import { buildTools } from './build.ts';
-import { type Environment, EnvironmentError, type EnvironmentRequest } from './environment.ts';
-import { forgetFailures, madeOnce, removeOlder } from './made-once.ts';
-import { runNpm } from './npm.ts';
+import { buildOnce, forgetFailures, removeOlder } from './build-cache.ts';
+import type { EnvironmentRequest, WorkerEnvironment } from './environment.ts';
+import { installPackages, type PackageManifest, readManifest } from './node-install.ts';
 
 export interface NodeOptions {
-  /** What is taken from the process's own, unless told otherwise. */
+  /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** What the tools of the namespace may have in memory, in megabytes. */
+  /** The heap of the worker, in megabytes. */
   readonly memoryMb?: number;
   readonly installTimeout?: number;
 }
 
-/** package.json and what goes with it. */
-interface Manifest {
-  readonly text: string;
-  readonly lock: { readonly name: string; readonly text: string } | null;
-  /** How many packages it names. */
-  readonly count: number;
-}
-
-/** Changes with how environments are made. */
-const FORM = 1;
+/** Part of the key. Increase it when environments are built differently. */
+const FORMAT = 1;
 const MEMORY_MB = 512;
 const INSTALL_TIMEOUT = 10 * 60_000;
-const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
 
-/** Throws an EnvironmentError where the packages cannot be installed. Tool files that do not build are told by the worker. */
-export async function prepareNode(request: EnvironmentRequest, options: NodeOptions = {}): Promise<Environment> {
+/** Throws an EnvironmentError if the packages cannot be installed. The worker reports tool files that do not build. */
+export async function prepareNode(request: EnvironmentRequest, options: NodeOptions = {}): Promise<WorkerEnvironment> {
+  const { env = process.env, memoryMb = MEMORY_MB, installTimeout = INSTALL_TIMEOUT } = options;
   const manifest = await readManifest(request.folder);
   const key = keyOf(manifest);
   const root = rootOf(request);
-  const path = await madeOnce({
+  const path = await buildOnce({
     root,
     key,
     signal: request.signal,
     progress: request.progress,
     isGood: isFolder,
-    make: (folder) => install(folder, manifest, request, options),
+    build: (folder) => installPackages(folder, manifest, request, env, installTimeout),
   });
   const build = await buildTools(request.folder, path);
   await removeOlder(root, key);
-  const memory = options.memoryMb ?? MEMORY_MB;
   return {
-    key: `${key}-${build.key}-${memory}`,
+    key: `${key}-${build.key}-${memoryMb}`,
     command: [
       process.execPath,
       '--enable-source-maps',
-      `--max-old-space-size=${memory}`,
+      `--max-old-space-size=${memoryMb}`,
       ownFile('dist/worker/host.mjs'),
       '--build',
       await realpath(build.path),
@@ -65,65 +55,22 @@ export async function prepareNode(request: EnvironmentRequest, options: NodeOpti
   };
 }
 
-/** A failed installation is not tried again for a while; after this it is. */
+/** A failed installation is not tried again for a while. After this it is. */
 export async function forgetNodeFailures(request: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): Promise<void> {
   await forgetFailures(rootOf(request));
 }
 
-/** Beside those of Python, which are cleared by their own. No namespace has a dot in its name. */
+/** Next to the Python environment of the namespace. Namespaces have no dot in their names, so the two never meet. */
 function rootOf({ dataDir, namespace }: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): string {
   return resolve(dataDir, 'venvs', `${namespace}.node`);
 }
 
-async function install(
-  folder: string,
-  manifest: Manifest | null,
-  { progress, signal }: EnvironmentRequest,
-  { env = process.env, installTimeout = INSTALL_TIMEOUT }: NodeOptions,
-): Promise<Record<string, unknown>> {
-  await mkdir(folder, { recursive: true });
-  if (manifest !== null && manifest.count > 0) {
-    const { text, lock, count } = manifest;
-    await writeFile(join(folder, 'package.json'), text);
-    if (lock !== null) await writeFile(join(folder, lock.name), lock.text);
-    progress(`installing ${count === 1 ? '1 package' : `${count} packages`} with npm`);
-    await runNpm(lock === null ? 'install' : 'ci', { cwd: folder, env, timeout: installTimeout, signal });
-  }
-  return { node: process.version, made: new Date().toISOString() };
-}
-
-async function readManifest(folder: string): Promise<Manifest | null> {
-  const text = await readText(join(folder, 'package.json'));
-  if (text === null) return null;
-  let lock: Manifest['lock'] = null;
-  for (const name of LOCKS) {
-    const found = await readText(join(folder, name));
-    if (found !== null) lock ??= { name, text: found };
-  }
-  return { text, lock, count: countPackages(text) };
-}
-
-function countPackages(text: string): number {
-  let value: Record<string, unknown> | null;
-  try {
-    value = JSON.parse(text) as Record<string, unknown> | null;
-  } catch (error) {
-    throw new EnvironmentError(`package.json is not valid JSON: ${messageOf(error)}`);
-  }
-  const names = new Set<string>();
-  for (const section of ['dependencies', 'optionalDependencies', 'peerDependencies']) {
-    const packages = value?.[section];
-    if (typeof packages === 'object' && packages !== null) for (const name of Object.keys(packages)) names.add(name);
-  }
-  return names.size;
-}
-
-/** The same for all that names no packages. */
-function keyOf(manifest: Manifest | null): string {
+/** The same for all folders that ask for no packages. */
+function keyOf(manifest: PackageManifest | null): string {
   const files = manifest === null || manifest.count === 0 ? [] : [manifest.text, manifest.lock];
   const [major] = process.versions.node.split('.');
-  const from = { form: FORM, node: [major, process.platform, process.arch], files };
-  return createHash('sha256').update(JSON.stringify(from)).digest('hex').slice(0, 16);
+  const inputs = { form: FORMAT, node: [major, process.platform, process.arch], files };
+  return sha256(JSON.stringify(inputs)).slice(0, 16);
 }
 
 function isFolder(path: string): Promise<boolean> {
@@ -131,13 +78,4 @@ function isFolder(path: string): Promise<boolean> {
     (found) => found.isDirectory(),
     () => false,
   );
-}
-
-async function readText(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new EnvironmentError(`${file} cannot be read: ${messageOf(error)}`);
-  }
 }

@@ -1,35 +1,36 @@
-/** Makes one virtual environment: with uv where there is one, else with what Python brings. */
+/** Creates a virtual environment: with uv if it is installed, otherwise with venv and pip. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { counted } from '../base/text.ts';
 import { EnvironmentError, type EnvironmentRequest } from './environment.ts';
 import type { Interpreter } from './python-interpreter.ts';
 import type { Requirements } from './requirements.ts';
-import { type Ended, runProgram } from './run-program.ts';
+import { type ProgramResult, runProgram } from './run-program.ts';
 
-/** What the host works with. */
+/** The versions that the host program works with. */
 export const FASTMCP = 'fastmcp>=3.4,<5';
 
 export interface Installation {
   readonly request: EnvironmentRequest;
   readonly env: NodeJS.ProcessEnv;
-  /** Of each step. */
+  /** For each step, in milliseconds. */
   readonly timeout: number;
   readonly python: Interpreter;
-  /** Null for FastMCP alone. */
+  /** Null to install only FastMCP. */
   readonly requirements: Requirements | null;
   readonly folder: string;
 }
 
-/** What installers go by. Settings that would put packages elsewhere are not among it. */
-const PASSED_ON = [
+/** The variables that installers get. Settings that would put packages elsewhere are not among them. */
+const INHERITED = [
   /^(?:PATH|HOME|LANG|LC_ALL|TMPDIR|XDG_CACHE_HOME|XDG_CONFIG_HOME|NETRC)$/,
   /^(?:https?|all|no)_proxy$/i,
   /^(?:SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$/,
   /^(?:PIP|UV)_(?!(?:USER|TARGET|PREFIX|ROOT|PYTHON|REQUIRE_VIRTUALENV|PROJECT_ENVIRONMENT)$)/,
 ];
 
-/** Gives what is worth knowing about it later. */
+/** Returns facts about the environment for later. */
 export async function install(job: Installation): Promise<Record<string, unknown>> {
   const { folder, python, requirements, request } = job;
   const uv = await findUv(job);
@@ -37,23 +38,23 @@ export async function install(job: Installation): Promise<Record<string, unknown
   const constraints = join(folder, 'constraints.txt');
   await writeFile(constraints, `${FASTMCP}\n`);
 
-  request.progress(`making a virtual environment with Python ${python.version}`);
+  request.progress(`creating a virtual environment with Python ${python.version}`);
   const made =
     uv === null
       ? await step(job, python.executable, ['-m', 'venv', folder])
       : await step(job, uv, ['venv', '--quiet', '--allow-existing', '--python', python.executable, folder]);
-  if (made.code !== 0) throw failure(job, 'The virtual environment could not be made', made);
+  if (made.code !== 0) throw failure(job, 'The virtual environment could not be created', made);
 
   const count = requirements?.count ?? 0;
-  const packages = count === 0 ? '' : `${count} package${count === 1 ? '' : 's'} and `;
+  const packages = count === 0 ? '' : `${counted(count, 'package')} and `;
   request.progress(`installing ${packages}FastMCP`);
   const inside = join(folder, 'bin', 'python');
-  // As a constraint, so that a folder that pins another version fails here and is told why.
+  // As a constraint, so that a folder that pins another version fails here with a clear message.
   const wanted = [...(requirements === null ? [] : ['-r', 'requirements.txt']), 'fastmcp', '-c', constraints];
   const installed =
     uv === null
       ? await step(job, inside, ['-I', '-m', 'pip', 'install', '--progress-bar', 'off', ...wanted])
-      : // Compiled now: a worker may not be allowed to write there.
+      : // Compiles now, because a worker may not write there.
         await step(job, uv, ['pip', 'install', '--python', inside, '--compile-bytecode', ...wanted]);
   if (installed.code !== 0) throw failure(job, 'The packages could not be installed', installed);
 
@@ -64,22 +65,26 @@ export async function install(job: Installation): Promise<Record<string, unknown
 }
 
 async function findUv(job: Installation): Promise<string | null> {
-  const asked = job.env.TOOLGATE_UV || null;
-  if (asked === 'off') return null;
-  const { code } = await step(job, asked ?? 'uv', ['--version']);
-  if (code === 0) return asked ?? 'uv';
-  if (asked === null) return null;
-  throw new EnvironmentError(`TOOLGATE_UV is "${asked}", which does not run. Correct it, or set it to "off".`);
+  const configured = job.env.TOOLGATE_UV || null;
+  if (configured === 'off') return null;
+  const { code } = await step(job, configured ?? 'uv', ['--version']);
+  if (code === 0) return configured ?? 'uv';
+  if (configured === null) return null;
+  throw new EnvironmentError(`TOOLGATE_UV is "${configured}", which does not run. Correct it, or set it to "off".`);
 }
 
-function step({ request, env, timeout }: Installation, command: string, args: readonly string[]): Promise<Ended> {
-  // Paths in requirements are relative to the folder of the tools.
+function step(
+  { request, env, timeout }: Installation,
+  command: string,
+  args: readonly string[],
+): Promise<ProgramResult> {
+  // Paths in requirements.txt are relative to the folder of tools.
   return runProgram({ command, args, cwd: request.folder, env: installerEnv(env), timeout, signal: request.signal });
 }
 
 function installerEnv(env: NodeJS.ProcessEnv): Record<string, string> {
   const passed = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && PASSED_ON.some((names) => names.test(entry[0])),
+    (entry): entry is [string, string] => entry[1] !== undefined && INHERITED.some((names) => names.test(entry[0])),
   );
   return {
     HOME: homedir(),
@@ -91,7 +96,7 @@ function installerEnv(env: NodeJS.ProcessEnv): Record<string, string> {
   };
 }
 
-function failure(job: Installation, what: string, { log, problem }: Ended): EnvironmentError {
+function failure(job: Installation, what: string, { log, problem }: ProgramResult): EnvironmentError {
   const { requirements, request, timeout } = job;
   const failed = requirements === null ? what : `${what} for "${request.namespace}"`;
   if (problem === 'timeout')
@@ -100,28 +105,28 @@ function failure(job: Installation, what: string, { log, problem }: Ended): Envi
     return new EnvironmentError(`${failed}: the disk is full.`, log);
   if (/ensurepip is not available/.test(log))
     return new EnvironmentError(
-      `${failed}: this Python comes without its module venv. Install it (python3-venv), or uv.`,
+      `${failed}: this Python has no venv module. Install it (python3-venv), or install uv.`,
       log,
     );
   if (pinsFastmcp(requirements) && /conflict|no solution found|unsatisfiable/i.test(log))
     return new EnvironmentError(
-      `requirements.txt asks for a FastMCP that tools in a folder cannot run with; it has to be ${FASTMCP}. Change that line, or remove it.`,
+      `requirements.txt asks for a version of FastMCP that tools in a folder cannot use; it has to be ${FASTMCP}. Change or remove that line.`,
       log,
     );
-  return new EnvironmentError(`${failed}: ${reasonIn(log) ?? problem ?? 'it does not say why'}`, log);
+  return new EnvironmentError(`${failed}: ${reasonIn(log) ?? problem ?? 'it gave no reason'}`, log);
 }
 
 function pinsFastmcp(requirements: Requirements | null): boolean {
   return [...(requirements?.files.values() ?? [])].some((text) => /^\s*fastmcp\b/im.test(text));
 }
 
-/** The line in which an installer says what is wrong, or at least the last one. */
+/** The line in which an installer says what is wrong, or else its last line. */
 function reasonIn(log: string): string | null {
   const lines = log
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  // uv says it in two lines, and the second says more.
+  // uv uses two lines, and the second says more.
   const cause = lines.findLast((line) => /^(?:cause:|╰─▶)/.test(line));
   const line = cause ?? lines.findLast((text) => /^(?:error\b|×)/i.test(text)) ?? lines.at(-1);
   return line === undefined ? null : line.replace(/^(?:error:?|×|cause:|╰─▶)\s*/i, '').slice(0, 500);

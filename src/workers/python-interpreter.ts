@@ -1,4 +1,4 @@
-/** The Python that environments are made with: `TOOLGATE_PYTHON`, else python3, else the newest that there is. */
+/** Finds the Python for environments: `TOOLGATE_PYTHON`, else python3, else the newest installed one. */
 import { readdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter } from 'node:path';
@@ -6,16 +6,16 @@ import { EnvironmentError } from './environment.ts';
 import { runProgram } from './run-program.ts';
 
 export interface Interpreter {
-  /** Of the interpreter itself, not of a link or a shim that finds it. */
+  /** The path of the interpreter itself, not of a link or a shim. */
   readonly executable: string;
   readonly version: string;
   /** What compiled packages depend on. */
   readonly platform: string;
-  /** Where it and its library are. */
+  /** The folders of the interpreter and its library. */
   readonly prefixes: readonly string[];
 }
 
-interface Answer extends Interpreter {
+interface ProbedInterpreter extends Interpreter {
   readonly minor: readonly [number, number];
 }
 
@@ -31,33 +31,33 @@ print(json.dumps({
     "prefixes": sorted({sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.path.realpath(executable))}),
 }))`;
 
-/** By what was asked for: asking takes 50 ms, and four times that where it goes through a shim. */
+/** By TOOLGATE_PYTHON and PATH. A probe takes 50 ms, or four times as long through a shim. */
 const known = new Map<string, Interpreter>();
 
 export async function findPython(env: NodeJS.ProcessEnv, signal: AbortSignal | null): Promise<Interpreter> {
-  const asked = env.TOOLGATE_PYTHON || null;
-  const question = JSON.stringify([asked, env.PATH]);
-  const before = known.get(question);
+  const configured = env.TOOLGATE_PYTHON || null;
+  const key = JSON.stringify([configured, env.PATH]);
+  const before = known.get(key);
   if (before !== undefined && (await exists(before.executable))) return before;
   const tooOld: string[] = [];
-  for (const candidate of asked === null ? await candidates(env.PATH) : [asked]) {
+  for (const candidate of configured === null ? await candidates(env.PATH) : [configured]) {
     const found = await probe(candidate, env, signal);
     if (found === null) continue;
     if (found.minor[0] === 3 && found.minor[1] >= OLDEST) {
       const { minor: _, ...interpreter } = found;
-      known.set(question, interpreter);
+      known.set(key, interpreter);
       return interpreter;
     }
     tooOld.push(`${candidate} is ${found.version}`);
   }
   const old = tooOld.length > 0 ? ` (${tooOld.join(', ')})` : '';
   if (signal?.aborted) throw new EnvironmentError('Looking for Python was stopped.');
-  if (asked !== null)
+  if (configured !== null)
     throw new EnvironmentError(
-      `TOOLGATE_PYTHON is no Python 3.${OLDEST} or newer${old || `: "${asked}" does not run`}.`,
+      `TOOLGATE_PYTHON is not a Python 3.${OLDEST} or newer${old || `: "${configured}" does not run`}.`,
     );
   throw new EnvironmentError(
-    `There is no Python 3.${OLDEST} or newer${old}. Install one, or set TOOLGATE_PYTHON to where it is.`,
+    `Python 3.${OLDEST} or newer was not found${old}. Install it, or set TOOLGATE_PYTHON to its path.`,
   );
 }
 
@@ -73,14 +73,18 @@ async function candidates(path = ''): Promise<string[]> {
   return ['python3', ...newest, 'python'];
 }
 
-async function probe(command: string, env: NodeJS.ProcessEnv, signal: AbortSignal | null): Promise<Answer | null> {
+async function probe(
+  command: string,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal | null,
+): Promise<ProbedInterpreter | null> {
   const { PATH = '', HOME = '' } = env;
-  // Not in the folder of the tools: a shim may choose by what it finds there.
+  // Not in the folder of tools, because a shim may choose a version by the files there.
   const program = { command, args: ['-I', '-c', PROBE], cwd: tmpdir(), env: { PATH, HOME }, timeout: 20_000, signal };
   const { code, stdout } = await runProgram(program);
   if (code !== 0) return null;
   try {
-    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Answer;
+    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as ProbedInterpreter;
   } catch {
     return null;
   }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { tempFolder } from '../../test/support/temp.ts';
 import { readRequirements } from './requirements.ts';
 
-it('reads requirements.txt with the files that it names, each once', async () => {
+it('reads requirements.txt and the files that it includes, each once', async () => {
   const folder = tempFolder({
     'requirements.txt':
       '# comment\nhttpx==1.*  # why\n-r more/one.txt\n--constraint=limits.txt\n-r https://example.com/x.txt\n',
@@ -18,20 +18,18 @@ it('reads requirements.txt with the files that it names, each once', async () =>
   expect(found!.count).toBe(5);
 });
 
-it('is none where there is no file, or it asks for nothing', async () => {
+it('finds no requirements without a file, and in an empty one', async () => {
   expect(await readRequirements(tempFolder())).toBeNull();
   expect(await readRequirements(tempFolder({ 'requirements.txt': '\n# nothing\n' }))).toBeNull();
 });
 
-it('says of a file that is not there, or not in the folder, where it is named', async () => {
+it('says which line includes a file that is missing or outside the folder', async () => {
   const missing = tempFolder({ 'requirements.txt': 'rich\n-r base.txt\n', 'base.txt': '\n-c gone.txt\n' });
-  await expect(readRequirements(missing)).rejects.toThrow(
-    'base.txt, line 2: there is no file "gone.txt" at that place.',
-  );
+  await expect(readRequirements(missing)).rejects.toThrow('base.txt, line 2: the file "gone.txt" does not exist.');
 
   const outside = tempFolder({ 'secrets.txt': 'token=x\n' });
   const up = tempFolder({ 'requirements.txt': `-r ${outside}/secrets.txt\n` });
-  const words = 'requirements.txt, line 1: "secrets.txt" is outside of the folder. Copy it into the folder.';
+  const words = 'requirements.txt, line 1: "secrets.txt" is outside the folder. Copy it into the folder.';
   await expect(readRequirements(up)).rejects.toThrow(words);
   const linked = tempFolder({ 'requirements.txt': '-r secrets.txt\n' });
   symlinkSync(join(outside, 'secrets.txt'), join(linked, 'secrets.txt'));

@@ -1,36 +1,36 @@
-/** What a folder asks for in requirements.txt, and in the files that it names with -r and -c. */
+/** Reads a folder's requirements.txt, and the files that it includes with -r and -c. */
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { EnvironmentError } from './environment.ts';
 
 export interface Requirements {
-  /** Path below the folder to content, in the order in which they are named. */
+  /** Contents by path below the folder, in the order in which the files are included. */
   readonly files: ReadonlyMap<string, string>;
-  /** How many packages are asked for. */
+  /** The number of packages asked for. */
   readonly count: number;
 }
 
 const FILE = 'requirements.txt';
 const MOST_FILES = 100;
 
-/** Null where the folder has none, or one that asks for nothing. */
+/** Null if the folder has no requirements.txt, or an empty one. */
 export async function readRequirements(folder: string): Promise<Requirements | null> {
   const files = new Map<string, string>();
   const root = await realpath(folder).catch(() => folder);
   let count = 0;
 
-  const visit = async (path: string, named: string | null): Promise<void> => {
+  const visit = async (path: string, includedBy: string | null): Promise<void> => {
     const name = relative(root, path);
     if (files.has(name)) return;
-    if (files.size >= MOST_FILES) throw new EnvironmentError(`${FILE}: it names more than ${MOST_FILES} files.`);
-    const text = await readInside(root, path, named);
+    if (files.size >= MOST_FILES) throw new EnvironmentError(`${FILE} includes more than ${MOST_FILES} files.`);
+    const text = await readInside(root, path, includedBy);
     if (text === null) return;
     files.set(name, text);
     for (const [index, line] of linesOf(text)) {
       const other = /^(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s*)(?!\s)(.+)$/.exec(line)?.[1];
       if (other === undefined) {
         if (!line.startsWith('-') || /^(?:-e|--editable)\b/.test(line)) count += 1;
-        // What is at an address is the installer's to read.
+        // A URL is read by the installer.
       } else if (!/^[a-z][a-z0-9+.-]*:/i.test(other)) {
         await visit(resolve(dirname(path), other.replace(/^(["'])(.*)\1$/, '$2')), `${name}, line ${index}`);
       }
@@ -42,17 +42,17 @@ export async function readRequirements(folder: string): Promise<Requirements | n
   return asks ? { files, count } : null;
 }
 
-async function readInside(root: string, path: string, named: string | null): Promise<string | null> {
-  const place = named === null ? FILE : named;
+async function readInside(root: string, path: string, includedBy: string | null): Promise<string | null> {
+  const place = includedBy ?? FILE;
   let real: string;
   try {
     real = await realpath(path);
   } catch {
-    if (named === null) return null;
-    throw new EnvironmentError(`${place}: there is no file "${basename(path)}" at that place.`);
+    if (includedBy === null) return null;
+    throw new EnvironmentError(`${place}: the file "${basename(path)}" does not exist.`);
   }
   if (!real.startsWith(root + sep))
-    throw new EnvironmentError(`${place}: "${basename(path)}" is outside of the folder. Copy it into the folder.`);
+    throw new EnvironmentError(`${place}: "${basename(path)}" is outside the folder. Copy it into the folder.`);
   try {
     return await readFile(real, 'utf8');
   } catch (error) {
@@ -62,7 +62,7 @@ async function readInside(root: string, path: string, named: string | null): Pro
   }
 }
 
-/** Number and text of the lines that say something, without comments. A backslash joins a line with the next. */
+/** Number and text of each line that is not empty, without comments. A backslash joins a line with the next. */
 function linesOf(text: string): [number, string][] {
   const lines: [number, string][] = [];
   let open: [number, string] | null = null;

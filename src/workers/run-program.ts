@@ -1,4 +1,4 @@
-/** Runs a program to its end, such as an installer: in a group of its own, so that nothing of it is left behind. */
+/** Runs a program, such as an installer, to its end. It has its own process group, so that nothing of it is left behind. */
 import { spawn } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 
@@ -11,19 +11,19 @@ export interface Program {
   readonly signal: AbortSignal | null;
 }
 
-export interface Ended {
-  /** Null where it did not end by itself. */
+export interface ProgramResult {
+  /** Null if it did not end by itself. */
   readonly code: number | null;
   readonly stdout: string;
-  /** Both of its outputs as they came, the end of them. */
+  /** The end of its output, stdout and stderr together. */
   readonly log: string;
-  /** What was done to it, or why it did not start. */
+  /** Why it was killed, or why it did not start. */
   readonly problem: 'timeout' | 'stopped' | string | null;
 }
 
 const KEPT = 64 * 1024;
 
-export function runProgram({ command, args, cwd, env, timeout, signal }: Program): Promise<Ended> {
+export function runProgram({ command, args, cwd, env, timeout, signal }: Program): Promise<ProgramResult> {
   return new Promise((resolve) => {
     const output = { stdout: '', log: '' };
     let problem: string | null = signal?.aborted ? 'stopped' : null;
@@ -40,7 +40,7 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
     const aborted = () => stop('stopped');
     const timer = setTimeout(stop, timeout, 'timeout');
     signal?.addEventListener('abort', aborted, { once: true });
-    // A group of its own does not hear what ends us.
+    // Signals to our process group do not reach the program's.
     process.once('exit', kill);
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output.stdout = (output.stdout + text).slice(-KEPT);
@@ -52,14 +52,14 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
     child.once('error', (error) => {
       problem ??= messageOf(error);
     });
-    const over = (code: number | null) => {
+    const finish = (code: number | null) => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', aborted);
       process.off('exit', kill);
       resolve({ code, stdout: output.stdout, log: withoutCredentials(output.log), problem });
     };
-    child.once('close', over);
-    // Whatever it started in the background does not hold us up.
+    child.once('close', finish);
+    // Programs that it left in the background would keep the pipes open.
     child.once('exit', kill);
   });
 }
@@ -69,12 +69,12 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // Nobody is left in it.
+    // The group is already gone.
   }
 }
 
-/** Those in the address of a registry. Not from the middle of a line: half of one would not be known for what it is. */
+/** Removes credentials in URLs of registries. Starts at a whole line, because half of a URL would not be recognized. */
 function withoutCredentials(log: string): string {
-  const whole = log.length < KEPT ? log : log.slice(log.indexOf('\n') + 1);
-  return whole.replace(/(:\/\/)[^/@\s]+@/g, '$1***@');
+  const lines = log.length < KEPT ? log : log.slice(log.indexOf('\n') + 1);
+  return lines.replace(/(:\/\/)[^/@\s]+@/g, '$1***@');
 }

@@ -1,21 +1,21 @@
 /**
- * What is in one folder of tools: its languages, what it says about itself, and a hash that changes with everything its
- * workers are made from. Folders are written by anybody and while we look, so all that is odd is left out and named, and
- * there is an end to everything.
+ * Scans one folder of tools: its languages, its metadata, and a hash that changes with everything its workers are built from.
+ * Anybody may write to the folder, also during the scan. So everything odd is reported and left out, and everything is bounded.
  */
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { sha256 } from '../base/sha256.ts';
 import { type Metadata, NO_METADATA, readMetadata } from './metadata.ts';
 import { isSkipped, LANGUAGES, type Language, METADATA_FILE, matters, toolLanguage } from './tool-files.ts';
 
-/** The tools of one language: one worker. */
-export interface Part {
+/** The tools of one language, which run in one worker. */
+export interface NamespacePart {
   readonly language: Language;
-  /** The files that may have tools, by name, sorted. */
+  /** The names of the files that may define tools, sorted. */
   readonly files: readonly string[];
-  /** Changes with whatever a worker has to be started anew for. */
+  /** Changes with everything that requires a new worker. */
   readonly hash: string;
 }
 
@@ -23,9 +23,9 @@ export interface Namespace {
   readonly name: string;
   readonly folder: string;
   readonly metadata: Metadata;
-  /** None where the folder has no tools. */
-  readonly parts: readonly Part[];
-  /** What is wrong in the folder; the rest of it is good all the same. */
+  /** Empty if the folder has no tools. */
+  readonly parts: readonly NamespacePart[];
+  /** What is wrong in the folder. The rest of it is served all the same. */
   readonly problems: readonly string[];
   /** Changes with anything above. */
   readonly hash: string;
@@ -33,24 +33,24 @@ export interface Namespace {
 
 export interface ScannedFolder {
   readonly namespace: Namespace;
-  /** The folders in which a change would be one of the namespace, with what tells one from another in its place. */
+  /** The folders to watch for changes of the namespace, each with a mark that changes if another takes its place. */
   readonly watched: ReadonlyMap<string, string>;
 }
 
-/** Hashes of files, by path, as long as they look the same. */
+/** Hashes of files by path. A hash counts as long as the file's stamp (times, size, inode) is the same. */
 export type Hashes = Map<string, { readonly stamp: string; readonly hash: string }>;
 
 const MOST_ENTRIES = 20_000;
 const MOST_FILES = 4_000;
 const MOST_DEPTH = 12;
-/** A larger one is no source; that it looks different is all there is to say. */
+/** A larger file is not source code. Its stamp is used instead of its contents. */
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_METADATA = 64 * 1024;
 const MOST_PROBLEMS = 20;
 
-interface Walk {
+interface FolderWalk {
   readonly root: string;
-  /** Where the folder really is. */
+  /** The real path of `root`. */
   readonly real: string;
   readonly files: Map<string, BigIntStats>;
   readonly watched: Map<string, string>;
@@ -59,7 +59,7 @@ interface Walk {
 }
 
 export async function scanFolder(name: string, folder: string, hashes: Hashes): Promise<ScannedFolder> {
-  const walk: Walk = {
+  const walk: FolderWalk = {
     root: folder,
     real: await realpath(folder).catch(() => folder),
     files: new Map(),
@@ -67,96 +67,90 @@ export async function scanFolder(name: string, folder: string, hashes: Hashes): 
     problems: new Set(),
     entries: 0,
   };
-  await enter(walk, '', 0);
+  await walkFolder(walk, '', 0);
   const paths = [...walk.files.keys()].sort();
   const { metadata, problems } = await metadataOf(walk);
   for (const problem of problems) walk.problems.add(problem);
-  const parts: Part[] = [];
+  const parts: NamespacePart[] = [];
   for (const language of LANGUAGES) {
     const files = paths.filter((path) => !path.includes('/') && toolLanguage(path) === language);
     if (files.length === 0) continue;
-    const hash = await hashAll(
-      walk,
-      paths.filter((path) => matters(path, language)),
-      hashes,
-    );
-    parts.push({ language, files, hash });
+    const sources = paths.filter((path) => matters(path, language));
+    parts.push({ language, files, hash: await hashAll(walk, sources, hashes) });
   }
   const all = [...walk.problems];
   const shown =
     all.length <= MOST_PROBLEMS ? all : [...all.slice(0, MOST_PROBLEMS), `and ${all.length - MOST_PROBLEMS} more.`];
-  const rest = { name, folder, metadata, parts, problems: shown };
-  return { namespace: { ...rest, hash: sha256(JSON.stringify(rest)) }, watched: walk.watched };
+  const content = { name, folder, metadata, parts, problems: shown };
+  return { namespace: { ...content, hash: sha256(JSON.stringify(content)) }, watched: walk.watched };
 }
 
-async function enter(walk: Walk, below: string, depth: number): Promise<void> {
-  const folder = join(walk.root, below);
-  const found = await look(walk, folder, below);
-  if (found === null) return;
-  for (const one of found) {
-    const { name } = one;
+async function walkFolder(walk: FolderWalk, below: string, depth: number): Promise<void> {
+  const entries = await entriesOf(walk, join(walk.root, below), below);
+  if (entries === null) return;
+  for (const entry of entries) {
+    const { name } = entry;
     if (isSkipped(name)) continue;
     if (++walk.entries > MOST_ENTRIES || walk.files.size >= MOST_FILES) {
       walk.problems.add(
-        'the folder has too many files: not all of them are followed. Keep data and packages elsewhere.',
+        'the folder has too many files: not all of them are watched. Keep data and packages elsewhere.',
       );
       return;
     }
     const path = below === '' ? name : `${below}/${name}`;
-    if (one.isDirectory()) {
-      if (depth < MOST_DEPTH) await enter(walk, path, depth + 1);
-      else walk.problems.add(`${JSON.stringify(path)} is too deep in the folder and not followed.`);
+    if (entry.isDirectory()) {
+      if (depth < MOST_DEPTH) await walkFolder(walk, path, depth + 1);
+      else walk.problems.add(`${JSON.stringify(path)} is nested too deeply and is not watched.`);
       continue;
     }
-    // Most of what may be here is no source.
-    const isWanted = one.isSymbolicLink() || LANGUAGES.some((language) => matters(path, language));
-    const stats = isWanted ? await statInside(walk, path, one.isSymbolicLink()) : null;
-    // What a link to a folder leads to is looked at in its own place, and a ring of them has no end.
+    if (!LANGUAGES.some((language) => matters(path, language)) && !entry.isSymbolicLink()) continue;
+    const stats = await statInside(walk, path, entry.isSymbolicLink());
+    // Links to folders are not followed: their target is scanned where it is, and links may form a cycle.
     if (stats?.isFile() && LANGUAGES.some((language) => matters(path, language))) walk.files.set(path, stats);
   }
 }
 
-/** What is in a folder, by name; null where there is nothing to look at. */
-async function look(walk: Walk, folder: string, below: string): Promise<Dirent[] | null> {
+/** Sorted by name; null if there is nothing to scan. */
+async function entriesOf(walk: FolderWalk, folder: string, below: string): Promise<Dirent[] | null> {
   try {
-    // Before the names, so that what is added meanwhile is noticed.
+    // Before the names are read, so that a file added meanwhile is noticed.
     walk.watched.set(folder, markOf(await stat(folder, { bigint: true })));
-    const found = await readdir(folder, { withFileTypes: true });
-    // A virtual environment that somebody made here is not a part of the tools.
-    if (below !== '' && found.some(({ name }) => name === 'pyvenv.cfg')) {
+    const entries = await readdir(folder, { withFileTypes: true });
+    // A virtual environment that the author created here is not part of the tools.
+    if (below !== '' && entries.some(({ name }) => name === 'pyvenv.cfg')) {
       walk.watched.delete(folder);
       return null;
     }
-    return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Gone since its name was read.
+    // Removed since its name was read.
     if (below !== '' && code === 'ENOENT') return null;
     walk.problems.add(`${below === '' ? 'the folder' : JSON.stringify(below)} cannot be read (${code}).`);
     return null;
   }
 }
 
-/** What stands at a path; null where that is not to be followed. */
-async function statInside(walk: Walk, path: string, isLink: boolean): Promise<BigIntStats | null> {
-  const place = join(walk.root, path);
+/** Null if the path leads out of the folder or cannot be read. */
+async function statInside(walk: FolderWalk, path: string, isLink: boolean): Promise<BigIntStats | null> {
+  const file = join(walk.root, path);
   try {
-    if (isLink && !`${await realpath(place)}${sep}`.startsWith(walk.real + sep)) {
+    if (isLink && !`${await realpath(file)}${sep}`.startsWith(walk.real + sep)) {
       walk.problems.add(
-        `${JSON.stringify(path)} leads out of the folder and is left out. Copy it instead of linking it.`,
+        `${JSON.stringify(path)} is a link out of the folder and is ignored. Copy the file instead of linking it.`,
       );
       return null;
     }
-    return await stat(place, { bigint: true });
+    return await stat(file, { bigint: true });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Gone, or a link to nothing: the next change tells.
+    // Removed, or a link to nothing.
     if (code !== 'ENOENT') walk.problems.add(`${JSON.stringify(path)} cannot be read (${code}).`);
     return null;
   }
 }
 
-async function metadataOf({ root, files }: Walk): Promise<{ metadata: Metadata; problems: readonly string[] }> {
+async function metadataOf({ root, files }: FolderWalk): Promise<{ metadata: Metadata; problems: readonly string[] }> {
   const stats = files.get(METADATA_FILE);
   if (stats === undefined) return { metadata: NO_METADATA, problems: [] };
   if (stats.size > MOST_METADATA)
@@ -166,38 +160,40 @@ async function metadataOf({ root, files }: Walk): Promise<{ metadata: Metadata; 
   return readMetadata(bytes.toString());
 }
 
-async function hashAll({ root, files, problems }: Walk, paths: readonly string[], hashes: Hashes): Promise<string> {
+async function hashAll(
+  { root, files, problems }: FolderWalk,
+  paths: readonly string[],
+  hashes: Hashes,
+): Promise<string> {
   const hash = createHash('sha256');
   for (const path of paths) {
-    const place = join(root, path);
-    const stats = files.get(path)!;
-    const content = await hashOf(place, stats, hashes);
+    const content = await hashOf(join(root, path), files.get(path)!, hashes);
     if (content === null) problems.add(`${JSON.stringify(path)} cannot be read.`);
     hash.update(JSON.stringify([path, content]));
   }
   return hash.digest('hex');
 }
 
-async function hashOf(place: string, stats: BigIntStats, hashes: Hashes): Promise<string | null> {
+async function hashOf(file: string, stats: BigIntStats, hashes: Hashes): Promise<string | null> {
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   const stamp = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
   if (size > MOST_BYTES) return stamp;
-  const known = hashes.get(place);
-  // The clock of a file system has a grain: what was written just now may be written again and look the same.
+  const known = hashes.get(file);
+  // File systems have coarse clocks: a file written just now may be written again without a new stamp.
   const isSettled = Date.now() - Number(ctimeNs / 1_000_000n) > 1_000;
   if (known?.stamp === stamp && isSettled) return known.hash;
-  const bytes = await readBytes(place, Number(size));
+  const bytes = await readBytes(file, Number(size));
   if (bytes === null) return null;
   const hash = sha256(bytes);
-  hashes.set(place, { stamp, hash });
+  hashes.set(file, { stamp, hash });
   return hash;
 }
 
-/** As many bytes as it had: it may grow while it is read, which the next look sees. */
-async function readBytes(place: string, size: number): Promise<Buffer | null> {
+/** Reads at most `size` bytes. If the file grows meanwhile, the next scan reads the rest. */
+async function readBytes(path: string, size: number): Promise<Buffer | null> {
   try {
-    // A pipe that took the place of a file would never open.
-    const file = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
+    // Without O_NONBLOCK, opening a pipe that has replaced the file would never return.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const bytes = Buffer.alloc(size);
       let length = 0;
@@ -215,11 +211,7 @@ async function readBytes(place: string, size: number): Promise<Buffer | null> {
   }
 }
 
-/** Tells a folder from another that took its place. */
+/** Changes if another folder takes the place of this one. */
 export function markOf({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${birthtimeNs}`;
-}
-
-function sha256(data: string | Buffer): string {
-  return createHash('sha256').update(data).digest('hex');
 }

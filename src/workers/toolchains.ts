@@ -1,12 +1,14 @@
-/** What prepares a folder of each language to be run. Loaded when it is wanted: most gateways need neither. */
-import type { Environment, EnvironmentRequest } from './environment.ts';
+/** The toolchain of each language, which prepares a folder of tools to be run. Loaded on demand: most gateways need none. */
+import { messageOf } from '../base/errors.ts';
+import { EnvironmentError, type EnvironmentRequest, type WorkerEnvironment } from './environment.ts';
+import type { Namespace } from './scan-folder.ts';
 import type { Language } from './tool-files.ts';
 
 export interface Toolchain {
   /** Rejects with an EnvironmentError that says what to do. */
-  prepare(request: EnvironmentRequest): Promise<Environment>;
-  /** Tries again what failed before, though nothing was changed since. */
-  forgetFailures(request: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): void | Promise<void>;
+  prepare(request: EnvironmentRequest): Promise<WorkerEnvironment>;
+  /** The next `prepare` tries again what failed before, although nothing has changed. */
+  forgetFailures(request: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): Promise<void>;
 }
 
 export const TOOLCHAINS: Readonly<Record<Language, () => Promise<Toolchain>>> = {
@@ -22,3 +24,40 @@ export const TOOLCHAINS: Readonly<Record<Language, () => Promise<Toolchain>>> = 
     return { prepare: prepareNode, forgetFailures: forgetNodeFailures };
   },
 };
+
+/** The outcome for one language of a namespace. */
+export interface Prepared {
+  readonly namespace: string;
+  readonly language: Language;
+  /** Null on success; otherwise what is wrong, and the end of the installer's output. */
+  readonly error: { readonly message: string; readonly log: string } | null;
+}
+
+/** Installs the dependencies of a namespace, one language after the other. If one fails, the next is tried all the same. */
+export async function prepareNamespace(
+  { name, folder, parts }: Namespace,
+  dataDir: string,
+  progress: (language: Language, message: string) => void,
+  signal: AbortSignal | null = null,
+): Promise<Prepared[]> {
+  const prepared: Prepared[] = [];
+  for (const { language } of parts) {
+    const toolchain = await TOOLCHAINS[language]();
+    const request = {
+      namespace: name,
+      folder,
+      dataDir,
+      progress: (message: string) => progress(language, message),
+      signal,
+    };
+    try {
+      await toolchain.forgetFailures(request);
+      await toolchain.prepare(request);
+      prepared.push({ namespace: name, language, error: null });
+    } catch (error) {
+      const log = error instanceof EnvironmentError ? error.log : '';
+      prepared.push({ namespace: name, language, error: { message: messageOf(error), log } });
+    }
+  }
+  return prepared;
+}

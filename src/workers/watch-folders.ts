@@ -1,51 +1,52 @@
 /**
- * Tells when the namespaces have really changed: a folder dropped, edited or deleted, however that came about. The system's
- * notifications make it quick, a poll makes it certain, and a hash of what is there says whether anything changed at all.
+ * Reports changes of the namespaces: a folder that was added, edited or deleted. File system notifications make it quick,
+ * polling makes it certain, and a hash of the contents tells whether anything really changed.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { type DetailedScan, type FolderPlace, type Scan, scanNamespaces, toolsFolder } from './namespaces.ts';
+import { type DetailedScan, type NamedFolder, type NamespaceScan, scanNamespaces, toolsFolder } from './namespaces.ts';
 import { type Hashes, markOf } from './scan-folder.ts';
 
 export interface NamespaceWatch {
-  /** What there was at the last look. */
-  readonly scan: Scan;
-  /** Looks now; resolves when whoever listens has been told, if there is news. */
+  /** The result of the last scan. */
+  readonly scan: NamespaceScan;
+  /** Scans now. Resolves after `changed` was called, if anything changed. */
   check(): Promise<void>;
-  /** Other folders are named by the configuration from now on. */
-  setFolders(folders: readonly FolderPlace[]): Promise<void>;
+  /** Replaces the folders that the configuration names. */
+  setFolders(folders: readonly NamedFolder[]): Promise<void>;
   close(): void;
 }
 
 export interface WatchOptions {
   readonly dataDir: string;
-  /** Folders that stand elsewhere. */
-  readonly folders?: readonly FolderPlace[];
-  /** False: looks only when it is told to. */
+  /** Folders outside the data folder. */
+  readonly folders?: readonly NamedFolder[];
+  /** False: scans only when `check` is called. */
   readonly enabled?: boolean;
-  /** Milliseconds that have to go by without a change. */
+  /** How many milliseconds without a change it waits for before a scan. */
   readonly debounce?: number;
-  changed(scan: Scan): void;
+  changed(scan: NamespaceScan): void;
 }
 
-/** By folder, with what tells it from another of the same name. */
+/** By folder. The mark changes if another folder takes its place. */
 type Watchers = Map<string, { readonly mark: string; readonly watcher: FSWatcher }>;
 
-/** A pause in the writing; and where none comes, the longest wait for one, as so many of them. */
 const DEBOUNCE = 300;
+/** If files are written without a pause, a scan starts after this many times the debounce. */
 const PATIENCE = 3;
-/** Where the system tells of every folder, and where it does not. */
+/** Milliseconds between two polls, if every folder is watched and if not. */
 const POLL = 10_000;
 const POLL_BLIND = 1_000;
 const MOST_HASHES = 50_000;
 
-/** Resolves after the first look, of which `changed` is not told. It does not keep the process alive. */
+/** Resolves after the first scan, for which `changed` is not called. Does not keep the process alive. */
 export async function watchNamespaces(options: WatchOptions): Promise<NamespaceWatch> {
   const { dataDir, enabled = true, debounce = DEBOUNCE, changed } = options;
   const root = toolsFolder(dataDir);
   const hashes: Hashes = new Map();
   const inside: Watchers = new Map();
+  /** For folders that do not exist yet, or may be removed: the folders in which they would appear. */
   const above: Watchers = new Map();
   let folders = options.folders ?? [];
   let scan: DetailedScan = { namespaces: [], problems: [], watched: new Map() };
@@ -54,7 +55,7 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
   let timer: NodeJS.Timeout | undefined;
   let poll: NodeJS.Timeout | undefined;
   let waitingSince: number | null = null;
-  let looking: Promise<void> = Promise.resolve();
+  let scanning: Promise<void> = Promise.resolve();
 
   function schedule(): void {
     if (closed) return;
@@ -67,56 +68,56 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     ).unref();
   }
 
-  /** One look after the other. */
+  /** One scan at a time. */
   function check(): Promise<void> {
     clearTimeout(timer);
     waitingSince = null;
-    looking = looking.catch(() => {}).then(() => look(true));
-    return looking;
+    scanning = scanning.catch(() => {}).then(() => rescan(true));
+    return scanning;
   }
 
-  async function look(tells: boolean): Promise<void> {
+  async function rescan(reports: boolean): Promise<void> {
     if (closed) return;
     isBlind = false;
-    if (enabled) await followAbove();
+    if (enabled) await watchAbove();
     let next = await scanNamespaces(dataDir, folders, hashes);
-    // What came into a new folder before it was watched is seen by looking once more.
-    if (enabled && follow(next.watched)) {
+    // Files may have been added to a new folder before it was watched, so it is scanned again.
+    if (enabled && watchInside(next.watched)) {
       next = await scanNamespaces(dataDir, folders, hashes);
-      follow(next.watched);
+      watchInside(next.watched);
     }
     if (hashes.size > MOST_HASHES) hashes.clear();
     if (closed) return;
-    const isNews = keyOf(next) !== keyOf(scan);
+    const hasChanged = keyOf(next) !== keyOf(scan);
     scan = next;
-    plan();
-    if (isNews && tells) changed(scan);
+    schedulePoll();
+    if (hasChanged && reports) changed(scan);
   }
 
-  function plan(): void {
+  function schedulePoll(): void {
     clearTimeout(poll);
     if (!enabled || closed) return;
     poll = setTimeout(() => void check(), isBlind ? POLL_BLIND : POLL).unref();
   }
 
-  /** Watches these folders and no others. Whether there is one among them that was not watched. */
-  function follow(wanted: ReadonlyMap<string, string>): boolean {
+  /** Watches exactly these folders. Returns whether one of them was not watched before. */
+  function watchInside(wanted: ReadonlyMap<string, string>): boolean {
     return keep(inside, wanted, () => null);
   }
 
-  /** And those in which a folder that is not there, or is taken away, would have to appear. */
-  async function followAbove(): Promise<boolean> {
+  async function watchAbove(): Promise<boolean> {
     const names = new Map<string, Set<string>>();
     const marks = new Map<string, string>();
-    for (const folder of [root, ...folders.map((place) => place.folder)]) {
-      const { place, name, mark } = await nearest(folder);
-      const known = (names.get(place) ?? new Set<string>()).add(name);
-      names.set(place, known);
-      marks.set(place, `${mark} ${[...known].join(' ')}`);
+    for (const { folder } of [{ folder: root }, ...folders]) {
+      const { parent, name, mark } = await nearestAbove(folder);
+      const expected = (names.get(parent) ?? new Set<string>()).add(name);
+      names.set(parent, expected);
+      marks.set(parent, `${mark} ${[...expected].join(' ')}`);
     }
-    return keep(above, marks, (place) => names.get(place)!);
+    return keep(above, marks, (parent) => names.get(parent)!);
   }
 
+  /** Closes watchers that are no longer wanted and opens missing ones. Returns whether it opened one. */
   function keep(
     watchers: Watchers,
     wanted: ReadonlyMap<string, string>,
@@ -138,12 +139,12 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     return hasNew;
   }
 
-  /** Null where that cannot be, because the folder is gone or the system has no watches left. */
+  /** Null if the folder is gone, or the system has no watches left. */
   function watchFolder(watchers: Watchers, folder: string, names: ReadonlySet<string> | null): FSWatcher | null {
     try {
       const watcher = watch(folder, { persistent: false }, (_, name) => {
         if (names === null || name === null || names.has(name) || name === basename(folder)) schedule();
-        // The folder itself was moved or deleted: one of the same name is another.
+        // The folder itself was moved or deleted. A new one of the same name needs a new watcher.
         if (name === basename(folder)) forget(watchers, folder, watcher);
       });
       return watcher.on('error', () => {
@@ -160,7 +161,7 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     if (watchers.get(folder)?.watcher === watcher) watchers.delete(folder);
   }
 
-  await look(false);
+  await rescan(false);
   return {
     get scan() {
       return scan;
@@ -179,19 +180,19 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
   };
 }
 
-/** The nearest folder above that is there, and the name in it that leads on to `folder`. */
-async function nearest(folder: string): Promise<{ place: string; name: string; mark: string }> {
+/** The nearest existing folder above, and the name in it that leads to `folder`. */
+async function nearestAbove(folder: string): Promise<{ parent: string; name: string; mark: string }> {
   let name = basename(folder);
-  for (let place = dirname(folder); ; place = dirname(place)) {
-    const mark = await stat(place, { bigint: true }).then(
+  for (let parent = dirname(folder); ; parent = dirname(parent)) {
+    const mark = await stat(parent, { bigint: true }).then(
       (found) => (found.isDirectory() ? markOf(found) : null),
       () => null,
     );
-    if (mark !== null || dirname(place) === place) return { place, name, mark: mark ?? '' };
-    name = basename(place);
+    if (mark !== null || dirname(parent) === parent) return { parent, name, mark: mark ?? '' };
+    name = basename(parent);
   }
 }
 
-function keyOf({ namespaces, problems }: Scan): string {
+function keyOf({ namespaces, problems }: NamespaceScan): string {
   return JSON.stringify([namespaces.map(({ name, folder, hash }) => [name, folder, hash]), problems]);
 }

@@ -145,7 +145,7 @@ describe('on the command line', () => {
     const [without] = await list({ PATH });
     expect(without).toMatchObject({ state: 'down', isolation: 'process' });
     expect(without!.detail).toContain(
-      'isolation is "required", and bubblewrap does not work here (it is not installed). Install bubblewrap, or set',
+      'isolation is "required", but bubblewrap does not work here (it is not installed). Install bubblewrap, or set',
     );
   });
 });

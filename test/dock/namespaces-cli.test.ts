@@ -47,7 +47,7 @@ describe('create', () => {
     mkdirSync(join(tools, 'empty'));
     for (const name of ['a', 'empty']) {
       const { code, stderr } = await run('namespaces', 'create', name);
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`There is a namespace "${name}" already.`)]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`The namespace "${name}" exists already.`)]);
     }
     expect([readdirSync(join(tools, 'a')), readdirSync(join(tools, 'empty')), readdirSync(tools)]).toEqual([
       ['mine.py'],
@@ -69,7 +69,7 @@ describe('create', () => {
     expect((await run('namespaces', 'create')).stderr).toContain('needs one name');
     expect((await run('namespaces', 'make', 'a')).stderr).toContain('has no "make"');
     writeFileSync(join(cwd, '.toolgate'), 'a file');
-    expect((await run('namespaces', 'create', 'a')).stderr).toContain('cannot be made (ENOTDIR)');
+    expect((await run('namespaces', 'create', 'a')).stderr).toContain('cannot be created (ENOTDIR)');
   });
 
   it('answers in JSON', async () => {

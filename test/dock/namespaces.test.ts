@@ -51,7 +51,7 @@ describe('what is a namespace', () => {
     async (name) => {
       const { namespaces, problems } = await scanNamespaces(dataDir({ [`${name}/x.py`]: TOOL, 'ok/x.py': TOOL }));
       expect(namespaces.map((one) => one.name)).toEqual(['ok']);
-      expect(problems).toEqual([{ source: name, message: expect.stringContaining('is left alone: the name') }]);
+      expect(problems).toEqual([{ source: name, message: expect.stringContaining('is ignored: the name') }]);
     },
   );
 
@@ -242,9 +242,9 @@ describe('odd folders', () => {
     const [namespace] = (await scanNamespaces(data)).namespaces;
     expect(namespace!.parts.map(({ files }) => files)).toEqual([['linked.py']]);
     expect(namespace!.problems).toEqual([
-      '"out.py" leads out of the folder and is left out. Copy it instead of linking it.',
+      '"out.py" is a link out of the folder and is ignored. Copy the file instead of linking it.',
       '"round.py" cannot be read (ELOOP).',
-      '"up" leads out of the folder and is left out. Copy it instead of linking it.',
+      '"up" is a link out of the folder and is ignored. Copy the file instead of linking it.',
     ]);
   });
 
@@ -253,7 +253,7 @@ describe('odd folders', () => {
     symlinkSync(tempFolder({ 'x.py': '' }), join(data, 'tools/b'));
     const { namespaces, problems } = await scanNamespaces(data);
     expect(namespaces.map(({ name }) => name)).toEqual(['a']);
-    expect(problems[0]?.message).toContain('it is a link: copy the folder here, or name it with folder =');
+    expect(problems[0]?.message).toContain('it is a link; copy the folder here, or name it with folder =');
   });
 
   it('does not open what is no file', async () => {
@@ -282,7 +282,7 @@ describe('odd folders', () => {
     for (let i = 0; i < 4_200; i++) writeFileSync(join(folder, `t${i}.py`), '');
     const [namespace] = (await scanNamespaces(data)).namespaces;
     expect(namespace!.problems).toEqual([
-      expect.stringContaining('is too deep in the folder'),
+      expect.stringContaining('is nested too deeply'),
       expect.stringContaining('too many files'),
     ]);
     expect(namespace!.parts[0]!.files.length).toBeLessThanOrEqual(4_000);

@@ -138,13 +138,13 @@ describe.each(nodes)('on %s', (_, node) => {
           'missing.ts',
           2,
           15,
-          'Cannot find package "left-pad-x": add it to "dependencies" in the package.json of the folder.',
+          'Cannot find package "left-pad-x": add it to "dependencies" in the folder\'s package.json.',
         ],
         [
           'missing.ts',
           3,
           15,
-          'Cannot find package "@scope/pkg": add it to "dependencies" in the package.json of the folder.',
+          'Cannot find package "@scope/pkg": add it to "dependencies" in the folder\'s package.json.',
         ],
         ['missing.ts', 4, 15, 'Cannot find "./no-such-file" from missing.ts.'],
         ['through.ts', null, undefined, expect.stringMatching(/^_broken\.ts:3: /)],
@@ -164,9 +164,9 @@ describe.each(nodes)('on %s', (_, node) => {
       expect((await buildTools(worker.folder, tempFolder())).files).toEqual([{ file: 'd.ts', module: 'd.ts.mjs' }]);
       expect(worker.tools).toHaveLength(1);
       expect(worker.failed.map(({ file, line, message }) => `${file}:${line} ${message}`)).toEqual([
-        expect.stringMatching(/^a\.ts:1 .*is outside of the namespace's folder/),
-        expect.stringMatching(/^b\.ts:1 .*is outside of the namespace's folder/),
-        expect.stringMatching(/^c\.ts:1 .*no addresses/),
+        expect.stringMatching(/^a\.ts:1 .*is outside the folder of the namespace/),
+        expect.stringMatching(/^b\.ts:1 .*is outside the folder of the namespace/),
+        expect.stringMatching(/^c\.ts:1 .*not URLs/),
       ]);
       expect(JSON.stringify(worker.lines)).not.toContain('hidden');
     });

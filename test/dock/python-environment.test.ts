@@ -98,7 +98,7 @@ def which() -> str:
       const folder = tempFolder({ 'requirements.txt': 'iniconfig\nfastmcp==2.14.5\n' });
       const attempt = { dataDir: tempFolder(), env: { TOOLGATE_UV: installer === 'uv' ? uv : 'off' } };
       const words =
-        'requirements.txt asks for a FastMCP that tools in a folder cannot run with; it has to be fastmcp>=3.4,<5. Change that line, or remove it.';
+        'requirements.txt asks for a version of FastMCP that tools in a folder cannot use; it has to be fastmcp>=3.4,<5. Change or remove that line.';
       await expect(make(folder, attempt)).rejects.toMatchObject({
         message: words,
         log: expect.stringContaining('2.14.5'),
@@ -121,7 +121,7 @@ def which() -> str:
   it('is given up after a time, or when told to, and leaves no process', async () => {
     const dataDir = tempFolder();
     const late = make({}, { dataDir, env: { TOOLGATE_UV: 'off' }, installTimeout: 600 });
-    await expect(late).rejects.toThrow('The virtual environment could not be made: it took longer than 1 s.');
+    await expect(late).rejects.toThrow('The virtual environment could not be created: it took longer than 1 s.');
     await waitFor(() => running(dataDir).length === 0);
 
     const stop = new AbortController();
@@ -130,7 +130,7 @@ def which() -> str:
     stopped.catch(() => {});
     await waitFor(() => running(other).length > 0);
     stop.abort();
-    await expect(stopped).rejects.toThrow('Making the environment was stopped.');
+    await expect(stopped).rejects.toThrow('Building the environment was stopped.');
     await waitFor(() => running(other).length === 0);
     expect(
       readdirSync(join(other, 'venvs', '_base')).flatMap((key) => readdirSync(join(other, 'venvs', '_base', key))),
@@ -138,12 +138,12 @@ def which() -> str:
   });
 
   it('is not made without Python, or with an installer that does not run', async () => {
-    await expect(make({}, { env: { PATH: tempFolder() } })).rejects.toThrow('There is no Python 3.10 or newer.');
+    await expect(make({}, { env: { PATH: tempFolder() } })).rejects.toThrow('Python 3.10 or newer was not found.');
     await expect(make({}, { env: { TOOLGATE_UV: '/gone/uv' } })).rejects.toThrow(
       'TOOLGATE_UV is "/gone/uv", which does not run. Correct it, or set it to "off".',
     );
     await expect(make({ 'requirements.txt': '-r gone.txt\n' })).rejects.toThrow(
-      'requirements.txt, line 1: there is no file',
+      'requirements.txt, line 1: the file "gone.txt" does not exist',
     );
   });
 });
@@ -182,7 +182,7 @@ esac
     await forgetPythonFailures(attempt.dataDir, 'ns');
     const { environment, said } = await make(folder, attempt);
     expect(said).toEqual([
-      expect.stringMatching(/^making a virtual environment with Python 3\./),
+      expect.stringMatching(/^creating a virtual environment with Python 3\./),
       'installing 1 package and FastMCP',
     ]);
     expect(environment.command[0]).toContain(join(attempt.dataDir, 'venvs', 'ns', environment.key));

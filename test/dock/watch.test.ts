@@ -3,7 +3,7 @@ import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeF
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { Scan } from '../../src/workers/namespaces.ts';
+import type { NamespaceScan } from '../../src/workers/namespaces.ts';
 import { type WatchOptions, watchNamespaces } from '../../src/workers/watch-folders.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
@@ -11,10 +11,10 @@ import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
 async function start(files: Files = {}, more: Partial<WatchOptions> = {}) {
   const dataDir = tempFolder(files);
-  const told: Scan[] = [];
+  const told: NamespaceScan[] = [];
   const watching = await watchNamespaces({ dataDir, ...more, changed: (scan) => told.push(scan) });
   atEnd(() => watching.close());
-  const names = (scan: Scan | undefined) => scan?.namespaces.map(({ name }) => name);
+  const names = (scan: NamespaceScan | undefined) => scan?.namespaces.map(({ name }) => name);
   return {
     dataDir,
     tools: join(dataDir, 'tools'),
@@ -55,7 +55,7 @@ it('sees a folder dropped into tools/, edited and deleted, each within a second'
 
 it('sees tools/ itself made later, taken away with all above it, and made again', async () => {
   const dataDir = join(tempFolder(), 'not/there/yet');
-  const told: Scan[] = [];
+  const told: NamespaceScan[] = [];
   const watching = await watchNamespaces({ dataDir, changed: (scan) => told.push(scan) });
   atEnd(() => watching.close());
   for (let round = 1; round <= 3; round++) {

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type Environment, EnvironmentError } from '../../src/workers/environment.ts';
-import { madeOnce } from '../../src/workers/made-once.ts';
+import { buildOnce } from '../../src/workers/build-cache.ts';
+import { EnvironmentError, type WorkerEnvironment } from '../../src/workers/environment.ts';
 import { type PythonOptions, preparePython } from '../../src/workers/python-environment.ts';
 import { runProgram } from '../../src/workers/run-program.ts';
 import { type Child, childEnv, startChild, within } from './child.ts';
@@ -28,31 +28,32 @@ async function whyNot(): Promise<string | undefined> {
     // Where the set-up of the tests could make one, so can we.
     const missing = join(kept, 'missing.txt');
     if (existsSync(missing)) return readFileSync(missing, 'utf8');
-    if (error instanceof EnvironmentError && error.message.startsWith('There is no Python')) return error.message;
+    if (error instanceof EnvironmentError && error.message.startsWith('Python 3.10 or newer was not found'))
+      return error.message;
     throw error;
   }
 }
 
 /** What folders without requirements share, made with pip. */
-export function basePython(): Promise<Environment> {
+export function basePython(): Promise<WorkerEnvironment> {
   return prepare(tempFolder(), { env: { ...process.env, TOOLGATE_UV: 'off' } });
 }
 
 /** An environment that is kept for the next run, so it is made on a new machine only. */
-export function prepare(folder: string, options: PythonOptions = {}): Promise<Environment> {
+export function prepare(folder: string, options: PythonOptions = {}): Promise<WorkerEnvironment> {
   return preparePython({ namespace: 'tests', folder, dataDir, progress: () => {}, signal: null }, options);
 }
 
 /** uv, from the registry. */
 export async function findUv(): Promise<string> {
   const { command } = await basePython();
-  const folder = await madeOnce({
+  const folder = await buildOnce({
     root: dataDir,
     key: 'uv',
     signal: null,
     progress: () => {},
     isGood: async (made) => existsSync(join(made, 'bin', 'uv')),
-    make: async (made) => {
+    build: async (made) => {
       const args = ['-I', '-m', 'pip', 'install', '--quiet', '--target', made, 'uv'];
       const env = { ...process.env } as Record<string, string>;
       const { code, log } = await runProgram({
@@ -110,7 +111,7 @@ export interface Host {
 /** The host, with these files, or a folder that is there, asked as the gateway would ask it. */
 export async function startHost(
   files: Files | string,
-  options: { args?: string[]; environment?: Environment } = {},
+  options: { args?: string[]; environment?: WorkerEnvironment } = {},
 ): Promise<Host> {
   const folder = typeof files === 'string' ? files : tempFolder(files);
   const socket = join(tempFolder(), 's');

@@ -1,4 +1,4 @@
-/** Real processes: what is made has to be whole, and made once, whoever dies meanwhile. */
+/** With real processes: a folder is built once and completely, whichever process dies meanwhile. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,29 +8,29 @@ import { beforeAll, expect, it } from 'vitest';
 import { atEnd } from '../../test/support/cleanup.ts';
 import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
+import { buildOnce, type FolderBuild, forgetFailures, removeOlder } from './build-cache.ts';
 import { EnvironmentError } from './environment.ts';
-import { forgetFailures, type Making, madeOnce, removeOlder } from './made-once.ts';
 
 let program: string;
 beforeAll(async () => {
   const bundle = await rolldown({
-    input: join(import.meta.dirname, 'made-once.ts'),
+    input: join(import.meta.dirname, 'build-cache.ts'),
     platform: 'node',
     logLevel: 'silent',
   });
-  program = join(tempFolder(), 'made-once.mjs');
+  program = join(tempFolder(), 'build-cache.mjs');
   await bundle.write({ file: program });
 });
 
 const inProcess = (root: string, ms: number) => {
   const script = `
     import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
-    const { madeOnce } = await import(${JSON.stringify(program)});
+    const { buildOnce } = await import(${JSON.stringify(program)});
     const root = ${JSON.stringify(root)};
-    const folder = await madeOnce({
+    const folder = await buildOnce({
       root, key: 'k', signal: null, progress() {},
       isGood: async () => true,
-      make: async (folder) => {
+      build: async (folder) => {
         appendFileSync(root + '/log', 'm');
         mkdirSync(folder);
         writeFileSync(folder + '/first', '1');
@@ -53,13 +53,13 @@ const inProcess = (root: string, ms: number) => {
   return { child, over };
 };
 
-const making = (root: string, more: Partial<Making> = {}): Making => ({
+const job = (root: string, more: Partial<FolderBuild> = {}): FolderBuild => ({
   root,
   key: 'k',
   signal: null,
   progress: () => {},
   isGood: async (folder) => existsSync(join(folder, 'last')),
-  make: async (folder) => {
+  build: async (folder) => {
     mkdirSync(folder);
     writeFileSync(join(folder, 'last'), '');
     return {};
@@ -67,7 +67,7 @@ const making = (root: string, more: Partial<Making> = {}): Making => ({
   ...more,
 });
 
-it('is made once by several processes at the same time', async () => {
+it('builds a folder once for several processes at the same time', async () => {
   const root = tempFolder();
   const made = await Promise.all([1, 2, 3].map(() => inProcess(root, 300).over));
   expect(new Set(made).size).toBe(1);
@@ -75,7 +75,7 @@ it('is made once by several processes at the same time', async () => {
   expect(readFileSync(join(root, 'log'), 'utf8')).toBe('m');
 });
 
-it('is made again where whoever was at it is killed, and nothing of him is taken for good', async () => {
+it('builds again if the building process is killed, and uses nothing that it left behind', async () => {
   const root = tempFolder();
   const killed = inProcess(root, 60_000);
   await waitFor(() => existsSync(join(root, 'log')) && readdirSync(join(root, 'k')).length === 2);
@@ -87,55 +87,55 @@ it('is made again where whoever was at it is killed, and nothing of him is taken
   expect(readdirSync(join(root, 'k')).sort()).toEqual([made.split('/').at(-1)!, 'ready.json'].sort());
 });
 
-it('is made again where it no longer works, and where what says which it is is damaged', async () => {
+it('builds again if the folder no longer works, or ready.json is damaged', async () => {
   const root = tempFolder();
-  const first = await madeOnce(making(root));
-  expect(await madeOnce(making(root))).toBe(first);
-  const again = await madeOnce(making(root, { isGood: async (folder) => folder !== first }));
+  const first = await buildOnce(job(root));
+  expect(await buildOnce(job(root))).toBe(first);
+  const again = await buildOnce(job(root, { isGood: async (folder) => folder !== first }));
   expect(again).not.toBe(first);
   for (const text of ['', '{"folder":', '{"folder":"../../x"}', '[]', 'null']) {
     writeFileSync(join(root, 'k', 'ready.json'), text);
-    const other = await madeOnce(making(root));
+    const other = await buildOnce(job(root));
     expect(existsSync(join(other, 'last'))).toBe(true);
   }
 });
 
-it('leaves nothing of a failure but the reason, which stands until it is forgotten or old', async () => {
+it('keeps only the reason of a failure, until that is forgotten or old', async () => {
   const root = tempFolder();
   let tries = 0;
-  const failing = making(root, {
-    make: async (folder) => {
+  const failing = job(root, {
+    build: async (folder) => {
       tries += 1;
       mkdirSync(folder);
       throw new EnvironmentError('no such package', 'the log');
     },
   });
   for (let i = 0; i < 3; i += 1)
-    await expect(madeOnce(failing)).rejects.toMatchObject({ message: 'no such package', log: 'the log' });
+    await expect(buildOnce(failing)).rejects.toMatchObject({ message: 'no such package', log: 'the log' });
   expect(tries).toBe(1);
   expect(readdirSync(join(root, 'k'))).toEqual(['failed.json']);
 
   const long = new Date(Date.now() - 3_600_000);
   utimesSync(join(root, 'k', 'failed.json'), long, long);
-  await expect(madeOnce(failing)).rejects.toThrow('no such package');
+  await expect(buildOnce(failing)).rejects.toThrow('no such package');
   expect(tries).toBe(2);
   await forgetFailures(root);
-  await madeOnce(making(root));
+  await buildOnce(job(root));
   expect(readdirSync(join(root, 'k'))).not.toContain('failed.json');
 });
 
-it('says why where there is no place for it', async () => {
+it('says why it cannot write the folder', async () => {
   const root = join(tempFolder({ file: '' }), 'file');
-  await expect(madeOnce(making(root))).rejects.toThrow(/^The environment could not be made: ENOTDIR/);
+  await expect(buildOnce(job(root))).rejects.toThrow(/^The environment could not be built: ENOTDIR/);
 });
 
-it('stops when it is told to, at work and while it waits, without calling that a failure', async () => {
+it('stops on request, while it builds and while it waits, and does not record a failure', async () => {
   const root = tempFolder();
   const stop = new AbortController();
-  const stopped = madeOnce(
-    making(root, {
+  const stopped = buildOnce(
+    job(root, {
       signal: stop.signal,
-      make: async (folder) => {
+      build: async (folder) => {
         mkdirSync(folder);
         await sleep(100);
         return {};
@@ -144,24 +144,24 @@ it('stops when it is told to, at work and while it waits, without calling that a
   );
   const waits = new AbortController();
   await sleep(20);
-  const waiting = madeOnce(making(root, { signal: waits.signal }));
+  const waiting = buildOnce(job(root, { signal: waits.signal }));
   waits.abort();
   await expect(waiting).rejects.toThrow('Waiting for the environment was stopped.');
   stop.abort();
-  await expect(stopped).rejects.toThrow('Making the environment was stopped.');
+  await expect(stopped).rejects.toThrow('Building the environment was stopped.');
   expect(readdirSync(join(root, 'k'))).toEqual([]);
 });
 
-it('is kept beside the one before it, and older ones are removed', async () => {
+it('keeps the current build and the one before it, and removes older ones', async () => {
   const root = tempFolder();
   for (const key of ['a', 'b', 'c', 'd']) {
-    await madeOnce(making(root, { key }));
+    await buildOnce(job(root, { key }));
     await sleep(20);
   }
   await removeOlder(root, 'd');
   expect(readdirSync(root).sort()).toEqual(['c', 'd']);
   // Going back makes the other one the older.
-  await madeOnce(making(root, { key: 'c' }));
+  await buildOnce(job(root, { key: 'c' }));
   await removeOlder(root, 'c');
   expect(readdirSync(root).sort()).toEqual(['c', 'd']);
 });
