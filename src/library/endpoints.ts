@@ -120,40 +120,22 @@ export function definePermissionAwareEndpoint<Body = unknown, Query = unknown, P
 }
 
 const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'];
-const RESERVED = ['/mcp', '/healthz', '/tools', '/.well-known/mcp-config'];
+/** The paths of MCP, of the health check, of the status and of the configuration schema. */
+export const RESERVED_PATHS = ['/mcp', '/healthz', '/tools', '/.well-known/mcp-config'] as const;
 
 export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): void {
   for (const { method, path, handler } of endpoints) {
     const where = `The endpoint ${method} ${path}`;
     if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
     if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: a path begins with "/".`);
-    if (RESERVED.some((one) => path === one || path.startsWith(`${one}/`)))
+    if (RESERVED_PATHS.some((one) => path === one || path.startsWith(`${one}/`)))
       throw wrongOptions(`${where} is taken: that path belongs to MCP. Choose another.`);
     if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);
   }
 }
 
-/** The values at the `:names` of a path; null where it is another one. */
-export function matchPath(pattern: string, path: string): Record<string, string> | null {
-  const [wanted, given] = [pattern.split('/'), path.split('/')];
-  if (wanted.length !== given.length) return null;
-  const params: Record<string, string> = {};
-  for (const [i, part] of wanted.entries()) {
-    if (!part.startsWith(':')) {
-      if (part !== given[i]) return null;
-      continue;
-    }
-    try {
-      params[part.slice(1)] = decodeURIComponent(given[i]!);
-    } catch {
-      return null;
-    }
-  }
-  return params;
-}
-
 /** What came in with a request, before anything of it is checked. */
-export interface Received {
+export interface EndpointInput {
   readonly body: unknown;
   readonly query: Record<string, unknown>;
   readonly params: Record<string, string>;
@@ -171,7 +153,7 @@ export interface EndpointReply {
 /** Never rejects: `failed` is told what went wrong in the program itself. */
 export async function runEndpoint(
   endpoint: CustomEndpointDefinition,
-  received: Received,
+  received: EndpointInput,
   failed: (error: unknown) => void,
 ): Promise<EndpointReply> {
   const { headers, clientId, more } = received;

@@ -1,19 +1,20 @@
-/** The addresses of a server with toolsets: MCP by the gateway's own door, and beside it what programs ask for. */
+/** A server with toolsets over HTTP: the gateway's HTTP door with a route table of its own, and the program's endpoints in it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError, toGatewayError } from '../base/errors.ts';
-import { isLoopback } from '../base/loopback.ts';
+import { GatewayError } from '../base/errors.ts';
 import { type Identity, programIdentity } from '../calls/identity.ts';
-import { createGuard } from '../doors/http/guard.ts';
-import { pathOf } from '../doors/http/scope.ts';
-import { createHttpDoor } from '../doors/http/server.ts';
+import { makeDoor } from '../doors/http/door.ts';
+import { pathOf, readBasePath } from '../doors/http/path.ts';
+import { type OpenHandler, type OpenRoute, paramsOf, type Route, type RouteTable } from '../doors/http/router.ts';
+import { MCP_HEADERS, mcpRoute } from '../doors/http/routes.ts';
+import { readJson } from '../doors/http/wire/body.ts';
+import { sendText } from '../doors/http/wire/reply.ts';
 import type { AdmittedClient } from './admission.ts';
-import { readJson } from './body.ts';
 import {
   anonymousId,
   type CustomEndpointDefinition,
   type EndpointReply,
   invalid,
-  matchPath,
+  RESERVED_PATHS,
   runEndpoint,
 } from './endpoints.ts';
 import type { ToolsetGateway } from './toolset-gateway.ts';
@@ -21,14 +22,14 @@ import type { ClientRequest } from './types.ts';
 
 export interface ListenerOptions {
   readonly basePath: string;
-  /** What the server listens on; null where it is another program's. */
+  /** What the server listens on; null for the server of another program. */
   readonly host: string | null;
   readonly allowedHosts: readonly string[] | 'any';
   readonly configSchema: object | null;
   readonly endpoints: readonly CustomEndpointDefinition[];
-  /** Whether everything but `/healthz` wants to know who it is. */
+  /** Whether there is `authenticate`: then endpoints need a client that it knows, unless they are public. */
   readonly isGuarded: boolean;
-  /** How many without a session are remembered, and for how many milliseconds. */
+  /** How many clients without a session are remembered, and for how many milliseconds. */
   readonly clients: { readonly most: number; readonly ttl: number };
   /** Whether endpoints are told which toolsets their client has. */
   readonly isPermissionAware: boolean;
@@ -42,8 +43,6 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-const OWN = ['/mcp', '/healthz', '/tools', '/.well-known/mcp-config'];
-
 const NO_SETTINGS = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   title: 'MCP Session Configuration',
@@ -53,87 +52,83 @@ const NO_SETTINGS = {
   required: [],
 };
 
-const ALLOWED_HEADERS =
-  'authorization, content-type, mcp-client-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, mcp-toolset-permissions, last-event-id';
+const [MCP_PATH, HEALTH_PATH, TOOLS_PATH, CONFIG_PATH] = RESERVED_PATHS;
+const JSON_TYPE = 'application/json; charset=utf-8';
 
-export async function openListener(host: ToolsetGateway, options: ListenerOptions): Promise<Listener> {
-  const { endpoints, isGuarded } = options;
-  /** Whose addresses were made plain for the door, as they came. */
-  const came = new WeakMap<IncomingMessage, ClientRequest>();
-  let isClosed = false;
-  const { gateway, admissions } = host;
-  const base = options.basePath.replace(/\/+$/, '');
-  const guard = createGuard(() => gateway.config.http, options.host, options.allowedHosts);
-  const door = await createHttpDoor(gateway, {
-    basePath: base,
-    allowedHosts: options.host === null ? options.allowedHosts : hostsOf(options.host, options.allowedHosts),
-    forget: options.clients,
-    identify(request) {
-      const admission = admissions.admit(came.get(request) ?? requestOf(request));
-      return admission instanceof Promise ? admission.then(identityOf) : identityOf(admission);
+export async function openListener(toolsets: ToolsetGateway, options: ListenerOptions): Promise<Listener> {
+  const { gateway, admissions } = toolsets;
+  const { host, allowedHosts, clients, endpoints } = options;
+  const base = readBasePath(options.basePath);
+  const routes: Route[] = [
+    reading(HEALTH_PATH, () => ({ ok: true })),
+    reading(TOOLS_PATH, async (request) => toolsets.status(await clientOf(request))),
+    reading(CONFIG_PATH, () => options.configSchema ?? NO_SETTINGS, 'application/schema+json; charset=utf-8'),
+    ...endpoints.map(endpointRoute),
+  ];
+  const table: Omit<RouteTable, 'routes'> = {
+    fallback: { access: 'open', errors: 'rest', message: `There is nothing here; MCP is at ${base}/mcp.` },
+    readsQuery: false,
+    pageHeaders: [...MCP_HEADERS, 'mcp-client-id', 'mcp-toolset-permissions'],
+    allowsPageHeader: (name) => /^(mcp-param-|x-)[\w-]+$/.test(name),
+  };
+  const door = await makeDoor(
+    gateway,
+    {
+      basePath: base,
+      allowedHosts,
+      forget: clients,
+      identify(request) {
+        const admitted = admissions.admit(requestOf(request));
+        return admitted instanceof Promise ? admitted.then(identityOf) : identityOf(admitted);
+      },
     },
-  });
+    { host, origin: () => 'http://localhost', refusal: () => null },
+    ({ mcp }) => ({ ...table, routes: [{ path: MCP_PATH, ...mcpRoute(mcp) }, ...routes] }),
+  );
 
-  /** The path below the base; null for one that is not. */
-  function inside(url: string): string | null {
-    const path = pathOf(url);
-    if (path !== base && !path.startsWith(`${base}/`)) return null;
-    return path.slice(base.length) || '/';
+  /** The request as it came: the door has taken the base path off its address. */
+  function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): ClientRequest {
+    return { method, url: base + url, headers };
   }
 
-  async function answer(path: string, request: IncomingMessage): Promise<EndpointReply> {
-    const { method = 'GET' } = request;
-    const isReading = method === 'GET' || method === 'HEAD';
-    switch (path) {
-      case '/healthz':
-        if (isReading) return { status: 200, body: { ok: true } };
-        break;
-      case '/tools':
-        if (isReading) return { status: 200, body: host.status(await clientOf(request)) };
-        break;
-      case '/.well-known/mcp-config':
-        if (isReading) return { status: 200, body: options.configSchema ?? NO_SETTINGS };
-        break;
-      default:
-        return custom(path, request);
-    }
-    throw new GatewayError('method_not_allowed', 'Only GET can be used here.');
-  }
-
-  /** What somebody has who says who it is; null for others. */
+  /** The client, if the request names one. */
   async function clientOf(request: IncomingMessage): Promise<AdmittedClient['client']> {
-    const known = await admissions.identify(requestOf(request));
-    if (known === null) return null;
-    const { client } = await admissions.enter(known, requestOf(request));
-    return client;
-  }
-
-  async function custom(path: string, request: IncomingMessage): Promise<EndpointReply> {
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
-    for (const endpoint of endpoints) {
-      const params = endpoint.method === method ? matchPath(endpoint.path, path) : null;
-      if (params !== null) return run(endpoint, params, request);
-    }
-    const isThere = endpoints.some((one) => matchPath(one.path, path) !== null);
-    if (isThere) throw new GatewayError('method_not_allowed', 'This method cannot be used here.');
-    throw new GatewayError('path_unknown', `There is nothing here; MCP is at ${base}/mcp.`);
-  }
-
-  async function run(
-    endpoint: CustomEndpointDefinition,
-    params: Record<string, string>,
-    request: IncomingMessage,
-  ): Promise<EndpointReply> {
     const asked = requestOf(request);
-    const isOpen = isGuarded && endpoint.isPublic === true;
-    const known = isOpen ? null : await admissions.identify(asked);
-    const body = await readJson(request, gateway.config.limits.body);
-    if (body instanceof SyntaxError) return invalid('body', [{ message: body.message, path: [] }]);
+    const known = await admissions.identify(asked);
+    return known === null ? null : (await admissions.enter(known, asked)).client;
+  }
+
+  function endpointRoute(endpoint: CustomEndpointDefinition): OpenRoute {
+    const { method, path } = endpoint;
+    return {
+      path,
+      methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
+      access: 'open',
+      errors: 'rest',
+      sharesPath: true,
+      async handle(request, response, headers) {
+        send(response, await run(endpoint, request), headers);
+      },
+    };
+  }
+
+  async function run(endpoint: CustomEndpointDefinition, request: IncomingMessage): Promise<EndpointReply> {
+    const { method, path, isPublic } = endpoint;
+    const { url = '/', headers } = request;
+    const asked = requestOf(request);
+    const known = options.isGuarded && isPublic === true ? null : await admissions.identify(asked);
+    let body: unknown;
+    try {
+      body = method === 'GET' ? undefined : await readJson(request, gateway.config.limits.body);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'parse') throw error;
+      return invalid('body', [{ message: error.message, path: [] }]);
+    }
     const clientId = known?.clientId ?? anonymousId();
     const more = options.isPermissionAware ? await permissionsOf(known ?? { clientId }, asked) : {};
-    const query = queryOf(request.url ?? '/');
-    return runEndpoint(endpoint, { body, query, params, headers: request.headers, clientId, more }, (error) =>
-      gateway.events.emit('failure', { where: `${endpoint.method} ${endpoint.path}`, error }),
+    const params = paramsOf(path, pathOf(url));
+    return runEndpoint(endpoint, { body, query: queryOf(url), params, headers, clientId, more }, (error) =>
+      gateway.events.emit('failure', { where: `${method} ${path}`, error }),
     );
   }
 
@@ -142,84 +137,26 @@ export async function openListener(host: ToolsetGateway, options: ListenerOption
     return { allowedToolsets: [...(client?.active ?? [])], failedToolsets: [...(client?.failed ?? [])] };
   }
 
-  function fail(response: ServerResponse, error: unknown, headers: readonly string[]): void {
-    const known = toGatewayError(error);
-    if (known.code === 'internal') gateway.events.emit('failure', { where: 'http', error });
-    gateway.events.emit('sent_away', { code: known.code });
-    const challenge = known.code === 'unauthorized' ? ['www-authenticate', 'Bearer'] : [];
-    send(response, { status: known.httpStatus, body: known.body }, [...headers, ...challenge]);
-  }
-
-  function handle(request: IncomingMessage, response: ServerResponse): void {
-    const path = inside(request.url ?? '/');
-    if (isClosed) {
-      fail(response, new GatewayError('source_unavailable', 'The server is closed.'), []);
-      return;
-    }
-    if (path === '/mcp' && request.method !== 'OPTIONS') {
-      // What stands in the address is for us; the door has other words there.
-      if (request.url!.includes('?')) came.set(request, requestOf(request));
-      request.url = `${base}/mcp`;
-      door.handle(request, response);
-      return;
-    }
-    let headers: readonly string[] = [];
-    try {
-      headers = guard.admit(request);
-      if (request.method === 'OPTIONS') {
-        response.writeHead(204, [...headers, ...preflight(request)]).end();
-        return;
-      }
-      if (path === null) throw new GatewayError('path_unknown', `There is nothing here; MCP is at ${base}/mcp.`);
-      const type = path === '/.well-known/mcp-config' ? 'application/schema+json; charset=utf-8' : undefined;
-      answer(path, request).then(
-        (reply) => send(response, reply, headers, type),
-        (error: unknown) => fail(response, error, headers),
-      );
-    } catch (error) {
-      fail(response, error, headers);
-    }
-  }
-
   return {
-    handle,
-    paths: [...OWN, ...new Set(endpoints.map(({ path }) => path))].map((path) => `${base}${path}`),
+    handle: door.handle,
+    paths: [...new Set([MCP_PATH, ...routes.map(({ path }) => path)])].map((path) => `${base}${path}`),
     drain: door.drain,
-    close() {
-      isClosed = true;
-      return door.close();
-    },
+    close: door.close,
   };
 }
 
-function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): ClientRequest {
-  return { method, url, headers };
+/** A route that anybody may read. */
+function reading(path: string, answer: (request: IncomingMessage) => unknown, type = JSON_TYPE): OpenRoute {
+  const handle: OpenHandler = async (request, response, headers) =>
+    sendText(response, 200, type, JSON.stringify(await answer(request)), headers);
+  return { path, methods: ['GET', 'HEAD'], access: 'open', errors: 'rest', handle };
 }
 
 function identityOf({ clientId, principal, expires }: AdmittedClient): Identity {
   return programIdentity(clientId, principal, expires);
 }
 
-/** Beyond loopback the names by which it is reached are not ours to know, unless they are listed. */
-function hostsOf(host: string, allowed: readonly string[] | 'any'): readonly string[] | 'any' {
-  if (allowed === 'any' || allowed.length > 0) return allowed;
-  return isLoopback(host) ? [host] : 'any';
-}
-
-function preflight({ headers }: IncomingMessage): readonly string[] {
-  const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
-  const more = asked.map((name) => name.trim()).filter((name) => /^(mcp-param-|x-)[\w-]+$/.test(name));
-  return [
-    'access-control-allow-methods',
-    'GET, POST, PUT, PATCH, DELETE',
-    'access-control-allow-headers',
-    [ALLOWED_HEADERS, ...more].join(', '),
-    'access-control-max-age',
-    '600',
-  ];
-}
-
-/** One that is there several times is a list. */
+/** A parameter that comes several times is a list. */
 function queryOf(url: string): Record<string, unknown> {
   const at = url.indexOf('?');
   if (at < 0) return {};
@@ -232,13 +169,9 @@ function queryOf(url: string): Record<string, unknown> {
   );
 }
 
-function send(response: ServerResponse, { status, body }: EndpointReply, headers: readonly string[], type?: string) {
-  if (response.headersSent) return;
-  const text = body === undefined ? '' : JSON.stringify(body);
-  const isEmpty = text === undefined || text === '';
-  response.writeHead(isEmpty && status === 200 ? 204 : status, [
-    ...headers,
-    ...(isEmpty ? [] : ['content-type', type ?? 'application/json; charset=utf-8']),
-  ]);
-  response.end(isEmpty || response.req.method === 'HEAD' ? undefined : text);
+/** An endpoint that returns nothing answers 204. */
+function send(response: ServerResponse, { status, body }: EndpointReply, headers: readonly string[]): void {
+  const text: string | undefined = JSON.stringify(body);
+  if (text !== undefined) sendText(response, status, JSON_TYPE, text, headers);
+  else if (!response.headersSent) response.writeHead(204, [...headers]).end();
 }

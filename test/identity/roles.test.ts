@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { ROUTES } from '../../src/doors/http/routes.ts';
+import { type DoorHandlers, doorRoutes } from '../../src/doors/http/routes.ts';
 import { openAgentStore } from '../../src/index.ts';
 import { readRows } from '../docs/markdown.ts';
 import { root } from '../docs/page.ts';
@@ -11,6 +11,8 @@ import { initialize, PING } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+
+const ROUTES = doorRoutes({ base: '', sse: {}, rest: {} } as DoorHandlers).routes;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const ROLES = ['no token', 'wrong', 'expired', 'another agent', 'the agent', 'an admin'] as const;

@@ -151,7 +151,18 @@ describe('a server with a base path', () => {
       { error: { code: 'RESPONSE_VALIDATION_ERROR', message: 'Internal server error: invalid response format' } },
     ]);
     expect((await get('/api/nothing', { method: 'DELETE' })).status).toBe(204);
-    expect((await json('/api/users', { method: 'PUT' }))[0]).toBe(405);
+    const put = await get('/api/users', { method: 'PUT' });
+    expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it('refuses a body that is too long, and says so', async () => {
+    const small = await startServer({ catalog, settings: { limits: { body: '1KB' } }, http: { customEndpoints } });
+    const [fitting, long] = ['x', 'x'.repeat(5_000_000)].map((name) => JSON.stringify({ name }));
+    const put = (body: string) =>
+      fetch(small.url.replace('/mcp', '/api/users/42'), { method: 'POST', body, duplex: 'half' } as RequestInit);
+    expect((await put(fitting!)).status).toBe(200);
+    const refused = await put(long!);
+    expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'too_large' }]);
   });
 
   it('lets pages of named origins in, and no others', async () => {
@@ -165,6 +176,33 @@ describe('a server with a base path', () => {
     expect(asked.status).toBe(204);
     expect(asked.headers.get('access-control-allow-headers')).toContain('mcp-client-id');
   });
+});
+
+it('shows `authenticate` every request with its address as it came', async () => {
+  const seen: string[] = [];
+  const server = await startServer({
+    catalog,
+    authenticate: ({ method, url }) => {
+      seen.push(`${method} ${url}`);
+      return null;
+    },
+    http: { basePath: '/deep', customEndpoints },
+  });
+  const base = server.url.replace('/mcp', '');
+  const paths = ['/mcp', '/mcp?config=e30', '/tools', '/api/users?limit=1', '/mcp?access_token=x&toolset=y'];
+  for (const path of paths) expect((await fetch(base + path)).status).toBe(401);
+  expect(seen).toEqual(paths.map((path) => `GET /deep${path}`));
+});
+
+it('answers 503 once it is closed', async () => {
+  const server = await createMcpServer({ catalog });
+  const own = createServer(await server.handler()).listen(0, '127.0.0.1');
+  atEnd(() => own.close());
+  await once(own, 'listening');
+  const origin = `http://127.0.0.1:${(own.address() as AddressInfo).port}`;
+  expect((await fetch(`${origin}/healthz`)).status).toBe(200);
+  await server.close();
+  for (const path of ['/healthz', '/mcp']) expect((await fetch(origin + path)).status).toBe(503);
 });
 
 it('tells endpoints of a server with permissions what their client has', async () => {

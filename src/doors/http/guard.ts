@@ -24,7 +24,7 @@ export function createGuard(
   own: readonly string[] | 'any' = [],
 ): Guard {
   // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
-  const anyHost = own === 'any' || (boundHost !== null && !isLoopback(boundHost));
+  const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
   // Clients say the same host every time; what was allowed is asked again when the list is replaced.

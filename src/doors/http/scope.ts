@@ -1,49 +1,55 @@
-/** What a request says about what its client is to see, by its address or by headers: which toolset, which namespace, which task. */
+/** What a request asks to be narrowed to, by its address or by headers: a toolset, a namespace, a task. */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
 import type { Gateway } from '../../gateway/types.ts';
+import { requireProfile } from '../../plans/plan.ts';
+import { decodePart, pathOf } from './path.ts';
 
-export interface Address {
-  /** For clients that do not hear of changed lists; null where the address leaves that open. */
+/** As the request names it. */
+export interface RequestedScope {
+  /** A toolset's name; null where the client has the choice. */
   readonly toolset: string | null;
   /** Null for all of them. */
   readonly namespace: string | null;
-  /** Null where it is not said. */
+  /** Null where the request names none. */
   readonly task: Task | null;
 }
 
 const TOOLSET = '/mcp/t/';
 const NAMESPACE = /^\/ns\/([^/]*)\//;
-const SHORT = /^\/([^/]*)\//;
+const MCPO_NAMESPACE = /^\/([^/]*)\//;
 
-/** `isShort` says that the namespace stands first in the path. */
-export function readAddress({ url = '/', headers }: IncomingMessage, isShort = false): Address {
-  const at = url.indexOf('?');
-  // Nearly all of them.
-  if (at < 0 && !isShort && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
-    if (headers['x-task'] === undefined && !url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return PLAIN;
+/**
+ * Null for everything. `isMcpo` says that the namespace stands first in the path, `readsQuery` that the query may name a scope.
+ */
+export function readScope(
+  { url = '/', headers }: IncomingMessage,
+  isMcpo: boolean,
+  readsQuery: boolean,
+): RequestedScope | null {
+  const at = readsQuery ? url.indexOf('?') : -1;
+  // Nearly all requests.
+  if (at < 0 && !isMcpo && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
+    if (headers['x-task'] === undefined && !url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return null;
   const path = pathOf(url);
   const query = at < 0 ? null : new URLSearchParams(url.slice(at + 1));
-  return {
-    toolset: toolsetOf(path, query, headers),
-    namespace: namespaceOf(path, headers, isShort ? SHORT : NAMESPACE),
-    task: taskOf(query, headers),
-  };
+  const toolset = toolsetOf(path, query, headers);
+  const namespace = namespaceOf(path, headers, isMcpo ? MCPO_NAMESPACE : NAMESPACE);
+  const task = taskOf(query, headers);
+  return toolset === null && namespace === null && task === null ? null : { toolset, namespace, task };
 }
-
-const PLAIN: Address = { toolset: null, namespace: null, task: null };
 
 function toolsetOf(path: string, query: URLSearchParams | null, headers: IncomingMessage['headers']): string | null {
-  if (path.startsWith(TOOLSET)) return decode(path.slice(TOOLSET.length), 'toolset');
-  return query?.get('toolset') ?? said(headers['x-toolset']);
+  if (path.startsWith(TOOLSET)) return decodePart(path.slice(TOOLSET.length), 'toolset');
+  return query?.get('toolset') ?? textOf(headers['x-toolset']);
 }
 
-/** Both at once would leave open which of them holds. */
+/** Throws where there are two tasks: nothing says which of them is meant. */
 function taskOf(query: URLSearchParams | null, headers: IncomingMessage['headers']): Task | null {
   const asked = query?.getAll('task') ?? [];
-  const header = said(headers['x-task']);
+  const header = textOf(headers['x-task']);
   if (asked.length + (header === null ? 0 : 1) > 1)
     throw new GatewayError('request_invalid', 'The request names more than one task. Leave all but one out.');
   if (asked[0] !== undefined) return taskFromText(asked[0], 'The task of the address');
@@ -51,11 +57,11 @@ function taskOf(query: URLSearchParams | null, headers: IncomingMessage['headers
   return header === null ? null : taskFromText(Buffer.from(header, 'latin1').toString(), 'The header X-Task');
 }
 
-function namespaceOf(path: string, headers: IncomingMessage['headers'], place: RegExp): string | null {
-  const named = said(headers['x-namespace']) || null;
-  const below = place.exec(path)?.[1];
-  if (below === undefined) return named;
-  const namespace = decode(below, 'namespace');
+function namespaceOf(path: string, headers: IncomingMessage['headers'], pattern: RegExp): string | null {
+  const named = textOf(headers['x-namespace']) || null;
+  const part = pattern.exec(path)?.[1];
+  if (part === undefined) return named;
+  const namespace = decodePart(part, 'namespace');
   if (named !== null && named !== namespace)
     throw new GatewayError(
       'request_invalid',
@@ -64,37 +70,43 @@ function namespaceOf(path: string, headers: IncomingMessage['headers'], place: R
   return namespace;
 }
 
-function said(header: string | string[] | undefined): string | null {
+function textOf(header: string | string[] | undefined): string | null {
   return typeof header === 'string' ? header : null;
 }
 
-/** A part of a path. */
-export function decode(text: string, what: string): string {
-  if (!text.includes('%')) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new GatewayError('path_unknown', `The address names no ${what}: it cannot be read.`);
-  }
+/** Narrows a scope to what a request names. Rejects where there is no such toolset, namespace or task for the agent. */
+export async function narrowScope(
+  gateway: Gateway,
+  scope: Scope,
+  { toolset: name, namespace, task }: RequestedScope,
+  request: IncomingMessage,
+  agent: string,
+): Promise<Scope> {
+  // A session knows its namespace.
+  if (namespace !== null && !isInSession(request)) await findNamespace(gateway, agent, namespace);
+  const toolset = name === null ? null : await gateway.toolsets.find(name);
+  if (name !== null && toolset === null)
+    throw new GatewayError('path_unknown', `There is no toolset "${name}". Build it, or use /mcp.`);
+  if (task !== null) requireProfile(task, gateway.config.tasks.rules());
+  return { ...scope, toolset, namespace, task };
 }
 
-export function pathOf(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
+function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
+  return headers['mcp-session-id'] !== undefined || pathOf(url).endsWith('/messages');
 }
 
-/** Throws where there is none for this agent; while servers are starting, that is known later. */
-export function findNamespace(gateway: Gateway, agent: string, namespace: string): Promise<void> | null {
+/** Throws where the agent has no such namespace. While servers are starting, that is known later. */
+function findNamespace(gateway: Gateway, agent: string, namespace: string): Promise<void> | null {
   if (gateway.knows(agent, namespace)) return null;
   const { opening } = gateway;
-  if (opening === null) throw unknown(namespace);
+  if (opening === null) throw namespaceUnknown(namespace);
   return opening.then(() => {
-    if (!gateway.knows(agent, namespace)) throw unknown(namespace);
+    if (!gateway.knows(agent, namespace)) throw namespaceUnknown(namespace);
   });
 }
 
-// One that is hidden from an agent and one that does not exist answer alike.
-function unknown(namespace: string): GatewayError {
+// A namespace that is hidden from an agent and one that does not exist answer alike.
+function namespaceUnknown(namespace: string): GatewayError {
   const name = JSON.stringify(namespace.slice(0, 100));
   return new GatewayError(
     'path_unknown',
@@ -102,7 +114,7 @@ function unknown(namespace: string): GatewayError {
   );
 }
 
-/** For whoever comes for the first time, or comes anew with every request. */
+/** For requests outside of a session, and for the one that opens it. */
 export function requireNamespace({ config }: Gateway, { namespace }: Scope): void {
   if (!config.http.requireNamespace || namespace !== null) return;
   throw new GatewayError(
@@ -111,7 +123,7 @@ export function requireNamespace({ config }: Gateway, { namespace }: Scope): voi
   );
 }
 
-/** For whoever comes again: a session stays where it was opened. */
+/** A session keeps the namespace that it was opened with. */
 export function requireSame(opened: string | null, { namespace }: Scope): void {
   if (namespace === null || namespace === opened) return;
   throw new GatewayError(

@@ -9,7 +9,7 @@ import { type Credential, type Identity, isInvalid, requireNotRevoked } from '..
 import type { JwtConfig } from '../../../config/config.ts';
 import { AGENT_NAME } from '../../../config/identity-schema.ts';
 import type { Gateway } from '../../../gateway/types.ts';
-import { metadataUrl, Refusal } from './challenge.ts';
+import { AccessRefused, metadataUrl } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { openTokens } from './tokens.ts';
 
@@ -104,10 +104,10 @@ export async function openAuthenticator(
     return { agent, principal, via, isAdmin, isOperator: false, credential };
   }
 
-  function refuse(request: IncomingMessage, message: string, description?: string): Refusal {
+  function refuse(request: IncomingMessage, message: string, description?: string): AccessRefused {
     const reason = description ?? 'no token';
     tellOf(request, reason);
-    return new Refusal('unauthorized', message, reason, {
+    return new AccessRefused('unauthorized', message, reason, {
       ...(description !== undefined && { error: 'invalid_token', description }),
       ...challenged(),
     });
@@ -176,7 +176,7 @@ export async function openAuthenticator(
       const { kind, description } = error;
       if (kind === 'invalid') throw refuse(request, `${description}.`, description);
       tellOf(request, description);
-      throw new Refusal('forbidden', `${description}.`, description, {
+      throw new AccessRefused('forbidden', `${description}.`, description, {
         ...challenged(),
         ...(kind === 'scope' && { error: 'insufficient_scope', description }),
       });
@@ -203,7 +203,7 @@ export async function openAuthenticator(
     requireAdmin(identity, request) {
       if (identity.isAdmin || isOpen()) return;
       tellOf(request, `the agent ${JSON.stringify(identity.agent)} is no admin`);
-      throw new Refusal('forbidden', 'This is for admins only: http.admins says which agents are.', 'no admin', {
+      throw new AccessRefused('forbidden', 'This is for admins only: http.admins says which agents are.', 'no admin', {
         metadata: challenged().metadata,
       });
     },

@@ -14,7 +14,7 @@ export interface Challenge {
   readonly metadata: string | null;
 }
 
-export class Refusal extends GatewayError {
+export class AccessRefused extends GatewayError {
   /** The value of `WWW-Authenticate`. */
   readonly challenge: string;
   /** For the log; it has nothing of the credential. */

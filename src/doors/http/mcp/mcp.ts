@@ -2,52 +2,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
-import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
+import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { isRequest, type Message, parseParams } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../../protocol/revisions.ts';
 import { deliver } from '../../peer.ts';
+import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
 import { mayStream, requireJson, requireStreamReader, requireVersion } from '../wire/content-types.ts';
+import type { Fail } from '../wire/reply.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
 import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 
-/** Answers one POST, GET or DELETE to `/mcp`. Throws a GatewayError for what is wrong with the HTTP exchange itself. */
-export type McpHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  identity: Identity,
-  scope: Scope,
-  headers: readonly string[],
-) => void;
-
+/** Answers POST, GET and DELETE. Throws what is wrong with the HTTP exchange itself. */
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
   stateless: Stateless,
   backpressure: Backpressure,
-  fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
-): McpHandler {
+  fail: Fail,
+): AgentHandler {
   const budget: Budget = { used: 0 };
-  const readBody = createBodyReader(
-    () => gateway.config.limits.body,
-    (post, body) => {
-      try {
-        if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.identity.credential);
-        receive(body, post);
-      } catch (failure) {
-        fail(post.response, failure, post.headers);
-      }
-    },
-  );
+  const readBody = createBodyReader(() => gateway.config.limits.body, receive, fail);
 
-  function receive(body: Buffer, { request, response, identity, scope, headers }: Post): void {
+  function receive({ request, response, headers, identity, scope }: Post, body: Buffer): void {
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
@@ -60,9 +43,9 @@ export function createMcpHandler(
     const message = readOverHttp(body, depth, request.headers);
     if (isStateless(message, request.headers)) {
       mayStream(request.headers, LATEST_REVISION);
-      stateless.receive(message, request, response, identity, scope, headers);
+      stateless.receive(message, request, response, headers, identity, scope);
     } else if (message.method === 'initialize') {
-      initialize(message, request, response, identity, scope, headers);
+      initialize(message, request, response, headers, identity, scope);
     } else {
       receiveOne(findSession(request, identity, scope), message, request, response, headers);
     }
@@ -98,9 +81,9 @@ export function createMcpHandler(
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
+    headers: readonly string[],
     identity: Identity,
     scope: Scope,
-    headers: readonly string[],
   ): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
     const { revisions } = gateway.config;
@@ -158,13 +141,13 @@ export function createMcpHandler(
     return session;
   }
 
-  return (request, response, identity, scope, headers) => {
+  return (request, response, headers, identity, scope) => {
     if (request.method !== 'POST' && isModernHeader(request.headers))
       throw new GatewayError('method_not_allowed', 'Only POST is possible in this revision of the protocol.');
     switch (request.method) {
       case 'POST':
         requireJson(request.headers);
-        readBody(new Post(request, response, identity, scope, headers));
+        readBody(new Post(request, response, headers, identity, scope));
         return;
       case 'GET': {
         requireStreamReader(request.headers);

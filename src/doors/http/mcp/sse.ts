@@ -2,35 +2,29 @@
  * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we send, for as
  * long as the session lasts. The client sends its messages one by one to the address that the stream begins with.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
-import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
+import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { claimsRevision, type Message } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';
 import type { Exchange } from '../../answer.ts';
 import { deliver } from '../../peer.ts';
+import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
 import { requireJson, requireStreamReader } from '../wire/content-types.ts';
+import type { Fail } from '../wire/reply.ts';
 import { Session, type Sessions } from './sessions.ts';
 import { EventStream } from './stream.ts';
 
-type Handler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  identity: Identity,
-  scope: Scope,
-  headers: readonly string[],
-) => void;
-
 export interface SseHandlers {
   /** `GET /sse` */
-  readonly open: Handler;
+  readonly open: AgentHandler;
   /** `POST /messages` */
-  readonly post: Handler;
+  readonly post: AgentHandler;
 }
 
 class SseSession extends Session {
@@ -69,30 +63,20 @@ export function createSseHandlers(
   sessions: Sessions,
   backpressure: Backpressure,
   base: string,
-  fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void,
+  fail: Fail,
 ): SseHandlers {
-  const readBody = createBodyReader(
-    () => gateway.config.limits.body,
-    (post, body) => {
-      try {
-        if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.identity.credential);
-        receive(find(post.request, post.identity, post.scope), body, post.request);
-        post.response.writeHead(202, [...post.headers, 'content-type', 'text/plain']).end('Accepted');
-      } catch (error) {
-        fail(post.response, error, post.headers);
-      }
-    },
-  );
+  const readBody = createBodyReader(() => gateway.config.limits.body, receive, fail);
 
-  function receive({ peer, exchange }: SseSession, body: Buffer, { headers }: IncomingMessage): void {
+  function receive({ request, response, headers, identity, scope }: Post, body: Buffer): void {
+    const { peer, exchange } = find(request, identity, scope);
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null && (peer.revision === null || !allowsBatch(peer.revision)))
       throw new GatewayError('request_invalid', 'A batch is not allowed here; send one message at a time.');
-    const messages = (batch ?? [body]).map((part) => readOverHttp(part, depth, headers));
+    const messages = (batch ?? [body]).map((part) => readOverHttp(part, depth, request.headers));
     messages.forEach(refuseModern);
     for (const message of messages) deliver(peer, message, () => exchange);
+    response.writeHead(202, [...headers, 'content-type', 'text/plain']).end('Accepted');
   }
 
   function find({ url }: IncomingMessage, identity: Identity, scope: Scope): SseSession {
@@ -106,7 +90,7 @@ export function createSseHandlers(
   }
 
   return {
-    open(request, response, identity, scope, headers) {
+    open(request, response, headers, identity, scope) {
       requireStreamReader(request.headers);
       const stream = new EventStream(backpressure, 'standing', null);
       const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));
@@ -116,10 +100,10 @@ export function createSseHandlers(
       const address = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
       response.write(`event: endpoint\ndata: ${address}?session_id=${session.id}\n\n`);
     },
-    post(request, response, identity, scope, headers) {
+    post(request, response, headers, identity, scope) {
       requireJson(request.headers);
       find(request, identity, scope);
-      readBody(new Post(request, response, identity, scope, headers));
+      readBody(new Post(request, response, headers, identity, scope));
     },
   };
 }

@@ -29,9 +29,9 @@ export interface Stateless {
     message: Message,
     request: IncomingMessage,
     response: ServerResponse,
+    headers: readonly string[],
     identity: Identity,
     scope: Scope,
-    headers: readonly string[],
   ): void;
   /** Requests whose clients wait for the answers. */
   readonly awaited: number;
@@ -70,7 +70,7 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
       for (const peer of peers.all) sum += peer.awaited;
       return sum;
     },
-    receive(message, request, response, identity, scope, headers) {
+    receive(message, request, response, headers, identity, scope) {
       let audience: ClientAbilities | null;
       try {
         audience = check(message, request.headers, gateway.config.revisions);

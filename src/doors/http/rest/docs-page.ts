@@ -68,11 +68,6 @@ const HEADERS: readonly string[] = [
   ...['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer', 'cache-control', 'no-cache'],
 ];
 
-export function sendDocsPage(
-  _parts: unknown,
-  _request: IncomingMessage,
-  response: ServerResponse,
-  headers: readonly string[],
-): void {
+export function sendDocsPage(_request: IncomingMessage, response: ServerResponse, headers: readonly string[]): void {
   response.writeHead(200, [...headers, ...HEADERS]).end(BODY);
 }

@@ -3,46 +3,42 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findTool } from '../../../access/find.ts';
 import { includesTool } from '../../../access/toolset.ts';
 import type { View } from '../../../access/view.ts';
-import { GatewayError } from '../../../base/errors.ts';
 import { type Caller, FULL_SCOPE, type Scope } from '../../../calls/caller.ts';
-import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
+import type { Identity } from '../../../calls/identity.ts';
 import { nameIn } from '../../../catalog/catalog.ts';
 import { KINDS } from '../../../catalog/item.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
-import { decode, pathOf, requireNamespace } from '../scope.ts';
+import { decodePart, pathOf } from '../path.ts';
+import type { AgentHandler } from '../router.ts';
+import { requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type SessionlessClient } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post } from '../wire/body.ts';
 import { cancelOnClose } from '../wire/cancel-on-close.ts';
 import { requireJson, requireJsonReader } from '../wire/content-types.ts';
-import { sendReply } from '../wire/reply.ts';
+import { type Fail, sendReply } from '../wire/reply.ts';
 import { documentsOf, inputSchemaOf } from './documents.ts';
 import { requestId, withOwnId } from './request-id.ts';
 import { RestCall } from './rest-call.ts';
 
-export type RestHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  identity: Identity,
-  scope: Scope,
-  headers: readonly string[],
-) => void;
-
-export interface Rest {
+export interface RestHandlers {
   /** `GET /tools` */
-  readonly list: RestHandler;
-  /** `GET` and `POST /tools/{name}`; `short` is for addresses as mcpo has them. */
-  readonly tool: RestHandler;
-  readonly short: RestHandler;
+  readonly list: AgentHandler;
+  /** `GET` and `POST /tools/{name}` */
+  readonly tool: AgentHandler;
   /** `GET /tools/{name}/schema` */
-  readonly schema: RestHandler;
-  readonly namespaces: RestHandler;
-  /** The document for addresses of ours, and for those of mcpo. */
-  readonly openApi: RestHandler;
-  readonly shortOpenApi: RestHandler;
+  readonly schema: AgentHandler;
+  readonly namespaces: AgentHandler;
+  readonly openApi: AgentHandler;
+  /** The same at the addresses of mcpo. */
+  readonly mcpoCall: AgentHandler;
+  readonly mcpoOpenApi: AgentHandler;
+}
+
+export interface Rest extends RestHandlers {
   /** Calls whose clients wait for the answers. */
   readonly awaited: number;
   /** Ends the calls whose credentials were revoked. */
@@ -52,7 +48,7 @@ export interface Rest {
 
 export interface RestOptions {
   readonly backpressure: Backpressure;
-  readonly fail: (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
+  readonly fail: Fail;
   /** The address that clients know us by, without a path; empty where that is the one they use. */
   base(): string;
   /** Whether nobody is let in without a token. */
@@ -83,20 +79,7 @@ class RestClient implements SessionlessClient {
 export function createRest(gateway: Gateway, { backpressure, fail, base, needsToken }: RestOptions): Rest {
   const sessionless = createSessionlessClients((identity, scope) => new RestClient(gateway, identity, scope));
 
-  const readBody = createBodyReader(
-    () => gateway.config.limits.body,
-    (post, body) => {
-      try {
-        if (body instanceof GatewayError) throw body;
-        requireNotRevoked(post.identity.credential);
-        // A type that there is has been looked at.
-        if (body.length > 0 && post.request.headers['content-type'] === undefined) requireJson(post.request.headers);
-        call(post, body);
-      } catch (error) {
-        fail(post.response, error, post.headers);
-      }
-    },
-  );
+  const readBody = createBodyReader(() => gateway.config.limits.body, call, fail);
 
   /** How the tool at an address is named in calls. The same few addresses come again and again. */
   const named = new Map<string, string>();
@@ -104,13 +87,15 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
   function namedAt(path: string): string {
     const known = named.get(path);
     if (known !== undefined) return known;
-    const name = namedInCall(decode(path.slice(path.lastIndexOf('/') + 1), 'tool'));
+    const name = namedInCall(decodePart(path.slice(path.lastIndexOf('/') + 1), 'tool'));
     if (named.size >= MOST_NAMED) named.clear();
     if (path.length <= LONGEST_NAMED) named.set(path, name);
     return name;
   }
 
-  function call({ request, response, identity, scope, headers, isShort }: Post, body: Buffer): void {
+  function call({ request, response, headers, identity, scope, isMcpo }: Post, body: Buffer): void {
+    // A content type was checked before the body was read.
+    if (body.length > 0 && request.headers['content-type'] === undefined) requireJson(request.headers);
     const id = requestId(request.headers);
     const made = toolCall(id, namedAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? made : withHeaderTrace(made, request.headers);
@@ -121,7 +106,7 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
       id,
       backpressure,
       identity.credential,
-      isShort,
+      isMcpo,
       running,
     );
     asked.ticket = caller.call(message, asked);
@@ -129,27 +114,29 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     if (asked.place >= 0) cancelOnClose(response, asked);
   }
 
-  /** For what is read: answered when servers have been tried. */
+  /** For what is read: answered when servers have been tried. `ignoresScope` is for what is the same in every namespace. */
   function reading(
-    answer: (caller: Caller, asked: Parameters<RestHandler>) => void | Promise<void>,
-    isAnywhere = false,
-  ): RestHandler {
-    return (...asked) => {
-      const [request, response, identity, scope, headers] = asked;
+    answer: (
+      caller: Caller,
+      request: IncomingMessage,
+      response: ServerResponse,
+      headers: readonly string[],
+      scope: Scope,
+    ) => void | Promise<void>,
+    ignoresScope = false,
+  ): AgentHandler {
+    return async (request, response, headers, identity, scope) => {
       requireJsonReader(request.headers);
-      if (!isAnywhere) requireNamespace(gateway, scope);
-      const { caller } = sessionless.of(identity, isAnywhere ? { ...scope, toolset: null, namespace: null } : scope);
-      Promise.resolve(gateway.opening)
-        .then(() => {
-          // Servers that do not tell of changes are listed again now and then, when somebody looks.
-          if (!isAnywhere) caller.list('tool', 'modern');
-          return answer(caller, asked);
-        })
-        .catch((error: unknown) => fail(response, error, headers));
+      if (!ignoresScope) requireNamespace(gateway, scope);
+      const { caller } = sessionless.of(identity, ignoresScope ? { ...scope, toolset: null, namespace: null } : scope);
+      await gateway.opening;
+      // Some servers do not announce changes: they are listed again now and then, when a client looks.
+      if (!ignoresScope) caller.list('tool', 'modern');
+      await answer(caller, request, response, headers, scope);
     };
   }
 
-  const list = reading(async (caller, [, response, , { namespace }, headers]) => {
+  const list = reading(async (caller, _, response, headers, { namespace }) => {
     const tools = documentsOf(caller.view()).list;
     if (namespace !== null) return send(response, tools, headers);
     const { toolsets } = await gateway.toolsets.list();
@@ -157,27 +144,27 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
   });
 
-  const definition = reading((caller, [{ url = '' }, response, , , headers]) =>
+  const definition = reading((caller, { url = '' }, response, headers) =>
     send(response, definitionAt(caller, url, -1), headers),
   );
 
-  const schema = reading((caller, [{ url = '' }, response, , , headers]) =>
+  const schema = reading((caller, { url = '' }, response, headers) =>
     send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
   );
 
   const namespaces = reading(
-    (caller, [, response, , , headers]) => send(response, toBytes(countNamespaces(gateway, caller.view())), headers),
+    (caller, _, response, headers) => send(response, toBytes(countNamespaces(gateway, caller.view())), headers),
     true,
   );
 
-  function documenting(isShort: boolean): RestHandler {
-    return reading((caller, [request, response, , { namespace, toolset }, headers]) => {
-      const place = namespace === null ? '' : `${isShort ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
+  function documenting(isMcpo: boolean): AgentHandler {
+    return reading((caller, request, response, headers, { namespace, toolset }) => {
+      const place = namespace === null ? '' : `${isMcpo ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
       const { bytes, etag } = documentsOf(caller.view()).openApi({
         title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
         description: caller.introduction(),
         server: `${base()}${place}` || '/',
-        prefix: isShort ? '' : '/tools',
+        prefix: isMcpo ? '' : '/tools',
         needsToken: needsToken(),
         toolset: toolset?.name ?? null,
       });
@@ -195,26 +182,26 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
     });
   }
 
-  function posting(isShort: boolean): RestHandler {
-    return (request, response, identity, scope, headers) => {
+  function posting(isMcpo: boolean): AgentHandler {
+    return (request, response, headers, identity, scope) => {
       requireJsonReader(request.headers);
       // Without a body there is nothing to be of a type.
       if (request.headers['content-type'] !== undefined) requireJson(request.headers);
       requireNamespace(gateway, scope);
-      readBody(new Post(request, response, identity, scope, headers, isShort));
+      readBody(new Post(request, response, headers, identity, scope, isMcpo));
     };
   }
 
   const post = posting(false);
   return {
     list,
-    tool: (request, response, identity, scope, headers) =>
-      (request.method === 'POST' ? post : definition)(request, response, identity, scope, headers),
-    short: posting(true),
+    tool: (request, response, headers, identity, scope) =>
+      (request.method === 'POST' ? post : definition)(request, response, headers, identity, scope),
     schema,
     namespaces,
     openApi: documenting(false),
-    shortOpenApi: documenting(true),
+    mcpoCall: posting(true),
+    mcpoOpenApi: documenting(true),
     get awaited() {
       let sum = 0;
       for (const { running } of sessionless.all) sum += running.filter(({ response }) => !response.destroyed).length;
@@ -242,7 +229,7 @@ function send(response: ServerResponse, body: Buffer, headers: readonly string[]
 function definitionAt(caller: Caller, url: string, place: number): Buffer {
   const parts = pathOf(url).split('/');
   const view = caller.view();
-  const entry = findTool(view, decode(parts.at(place)!, 'tool'));
+  const entry = findTool(view, decodePart(parts.at(place)!, 'tool'));
   return documentsOf(view).definition(nameIn(view.catalog, entry));
 }
 

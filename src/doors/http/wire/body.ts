@@ -1,22 +1,23 @@
-/** Reading the body of a POST, up to the limit, and the message in it. */
+/** Reading the body of a request, up to a limit: as a message on the path of a call, as JSON elsewhere. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
-import type { Identity } from '../../../calls/identity.ts';
+import { type Identity, requireNotRevoked } from '../../../calls/identity.ts';
 import type { Message } from '../../../protocol/message.ts';
 import { readMessage } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
+import type { Fail } from './reply.ts';
 
 /** One POST under way. */
 export class Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly identity: Identity;
-  readonly scope: Scope;
   /** Headers that the reply has to carry. */
   readonly headers: readonly string[];
+  readonly identity: Identity;
+  readonly scope: Scope;
   /** Whether its address is one of mcpo's. */
-  readonly isShort: boolean;
+  readonly isMcpo: boolean;
   first: Buffer | null = null;
   rest: Buffer[] | null = null;
   size = 0;
@@ -24,37 +25,49 @@ export class Post {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
+    headers: readonly string[],
     identity: Identity,
     scope: Scope,
-    headers: readonly string[],
-    isShort = false,
+    isMcpo = false,
   ) {
     this.request = request;
     this.response = response;
+    this.headers = headers;
     this.identity = identity;
     this.scope = scope;
-    this.headers = headers;
-    this.isShort = isShort;
+    this.isMcpo = isMcpo;
   }
 }
 
-// The state hangs on the request and the listeners are made once: closures for every request, which live as long as node
-// keeps the request, would be most of what the garbage collector has to do here.
+// The state hangs on the request, and the listeners are made once. Closures for every request would live as long as Node
+// keeps the request, and would be most of what the garbage collector has to do here.
 const POST = Symbol('post');
-type Carrier = IncomingMessage & { [POST]?: Post | null; readonly body?: unknown };
+type PostRequest = IncomingMessage & { [POST]?: Post | null };
 
-/** Returns what starts the reading. `done` is called once for each POST, with its body or with what is wrong with it. */
+/** Returns the function that starts reading. Each POST ends in one call of `receive`, or of `fail` where it is refused. */
 export function createBodyReader(
   limit: () => number,
-  done: (post: Post, body: Buffer | GatewayError) => void,
+  receive: (post: Post, body: Buffer) => void,
+  fail: Fail,
 ): (post: Post) => void {
-  function onData(this: Carrier, chunk: Buffer): void {
+  function done(post: Post, body: Buffer | GatewayError): void {
+    try {
+      if (body instanceof GatewayError) throw body;
+      // A body may come in slowly: the credential may have been revoked meanwhile.
+      requireNotRevoked(post.identity.credential);
+      receive(post, body);
+    } catch (error) {
+      fail(post.response, error, post.headers);
+    }
+  }
+
+  function onData(this: PostRequest, chunk: Buffer): void {
     const post = this[POST];
     if (post == null) return;
     post.size += chunk.length;
     if (post.size > limit()) {
       this[POST] = null;
-      done(post, tooLarge(limit()));
+      done(post, messageTooLarge(limit()));
     } else if (post.first === null) {
       post.first = chunk;
     } else {
@@ -63,7 +76,7 @@ export function createBodyReader(
     }
   }
 
-  function onEnd(this: Carrier): void {
+  function onEnd(this: PostRequest): void {
     const post = this[POST];
     if (post == null) return;
     this[POST] = null;
@@ -72,14 +85,15 @@ export function createBodyReader(
   }
 
   return (post) => {
-    const request: Carrier = post.request;
+    const request: PostRequest = post.request;
     if (Number(request.headers['content-length'] ?? 0) > limit()) {
-      done(post, tooLarge(limit()));
+      done(post, messageTooLarge(limit()));
       return;
     }
-    // In somebody else's server it may have been read before it came here.
+    // In the server of a program it may have been read before the gateway got it.
     if (request.readableEnded) {
-      done(post, alreadyRead(request, limit()));
+      const body = bodyBefore(request);
+      done(post, body instanceof GatewayError || body.length <= limit() ? body : messageTooLarge(limit()));
       return;
     }
     request[POST] = post;
@@ -89,8 +103,8 @@ export function createBodyReader(
   };
 }
 
-/** What the one who read it has made of it: text, bytes, or values that are printed again. */
-function alreadyRead({ body, headers }: Carrier, limit: number): Buffer | GatewayError {
+/** What another reader made of the body: text, bytes, or values that are printed again. */
+function bodyBefore({ body, headers }: IncomingMessage & { readonly body?: unknown }): Buffer | GatewayError {
   // Frameworks that found nothing to read leave nothing, or an empty object.
   if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0)) return EMPTY;
   if (body === undefined)
@@ -98,8 +112,7 @@ function alreadyRead({ body, headers }: Carrier, limit: number): Buffer | Gatewa
       'usage',
       'The body was read before it came to the gateway, and is not in request.body. Mount the gateway before whatever reads it.',
     );
-  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  return bytes.length > limit ? tooLarge(limit) : bytes;
+  return Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
 /** Reads a message that came over HTTP. The trace of its headers counts unless the message names one itself. */
@@ -108,8 +121,45 @@ export function readOverHttp(bytes: Buffer, maxDepth: number, headers: IncomingM
   return headers.traceparent === undefined ? message : withHeaderTrace(message, headers);
 }
 
-function tooLarge(limit: number): GatewayError {
+function messageTooLarge(limit: number): GatewayError {
   return new GatewayError('too_large', `The message has more than ${limit} bytes; limits.body allows no more.`);
+}
+
+/**
+ * The JSON in a body, for routes that are not on the path of a call; undefined where the body is empty. Rejects with
+ * `too_large`, or with `parse` where it is no JSON.
+ */
+export async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {
+  const bytes = request.readableEnded ? bodyBefore(request) : await readBytes(request, limit);
+  if (bytes instanceof GatewayError) throw bytes;
+  if (bytes.length > limit) throw bodyTooLarge(limit);
+  if (bytes.length === 0) return undefined;
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    throw new GatewayError('parse', 'The body is not JSON.');
+  }
+}
+
+/** By listeners: a `for await` that is left early destroys the socket, and the client would never read the refusal. */
+function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const leave = () => reject(new GatewayError('cancelled', 'The client left before the body had come.'));
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > limit) reject(bodyTooLarge(limit));
+      else chunks.push(chunk);
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', leave);
+    request.on('close', leave);
+  });
+}
+
+function bodyTooLarge(limit: number): GatewayError {
+  return new GatewayError('too_large', `The body has more than ${limit} bytes.`);
 }
 
 const EMPTY = Buffer.alloc(0);

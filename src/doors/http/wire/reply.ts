@@ -4,6 +4,9 @@ import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import type { Backpressure } from './backpressure.ts';
 
+/** Answers with an error. `headers` are those that the reply has to carry. */
+export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
+
 /** A reply in plain JSON, whole. */
 export function sendReply(
   response: ServerResponse,

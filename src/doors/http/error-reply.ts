@@ -1,0 +1,48 @@
+/** Errors that end an HTTP exchange, written as the clients of a route read them. */
+import { toGatewayError } from '../../base/errors.ts';
+import type { HttpConfig } from '../../config/config.ts';
+import type { Gateway } from '../../gateway/types.ts';
+import { modernErrorObject } from '../../protocol/bridge.ts';
+import { errorObject, errorReply } from '../../protocol/rpc.ts';
+import { AccessRefused } from './auth/challenge.ts';
+import { isModernHeader } from './mcp/stateless.ts';
+import { pathOf } from './path.ts';
+import { ownFailure, sendFailure } from './rest/failure.ts';
+import { requestId, withOwnId } from './rest/request-id.ts';
+import type { ErrorStyle, Router } from './router.ts';
+import { type Fail, sendReply } from './wire/reply.ts';
+
+/** Up to this length Node reads the rest of a refused body, so that the connection can be used again. */
+const READ_OFF = 64 * 1024 * 1024;
+
+/** `router` is asked at each error: it is made of handlers that need this function. */
+export function createFail(gateway: Gateway, router: () => Router): Fail {
+  const { events } = gateway;
+  return (response, error, admitted) => {
+    const { req: request } = response;
+    const known = toGatewayError(error);
+    if (known.code === 'internal') events.emit('failure', { where: 'http', error });
+    events.emit('sent_away', { code: known.code });
+    const headers = [...admitted];
+    if (known instanceof AccessRefused) headers.push('www-authenticate', known.challenge);
+    else if (known.code === 'unauthorized') headers.push('www-authenticate', 'Bearer realm="toolgate"');
+    const path = pathOf(request.url ?? '/');
+    const isModern = isModernHeader(request.headers);
+    if (known.code === 'method_not_allowed') headers.push('allow', router().methodsAt(path, isModern).join(', '));
+    // Closing while the client still sends would keep the answer from it.
+    if (!request.complete && !(Number(request.headers['content-length']) <= READ_OFF))
+      headers.push('connection', 'close');
+    const style = styleAt(router(), path, request.method ?? '', gateway.config.http);
+    if (style !== 'rpc') {
+      sendFailure(response, ownFailure(known), withOwnId(headers, requestId(request.headers)), style === 'mcpo');
+      return;
+    }
+    const reply = isModern ? errorReply(null, modernErrorObject(known)) : errorReply('null', errorObject(known));
+    sendReply(response, known.httpStatus, reply, headers);
+  };
+}
+
+function styleAt({ find, fallback }: Router, path: string, method: string, config: HttpConfig): ErrorStyle {
+  const route = find(path, method);
+  return route.isEnabled?.(config) === false ? fallback.errors : route.errors;
+}

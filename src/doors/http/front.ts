@@ -1,0 +1,153 @@
+/** The front of the HTTP door: takes each request past the guard and the authenticator to its route. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../base/errors.ts';
+import type { Identity } from '../../calls/identity.ts';
+import type { Gateway } from '../../gateway/types.ts';
+import { hasOperatorKey } from './admin/operator.ts';
+import type { Authenticator } from './auth/authenticator.ts';
+import type { Guard } from './guard.ts';
+import { belowBase, pathOf } from './path.ts';
+import { type AgentRoute, type OperatorRoute, preflight, type Route, type Router } from './router.ts';
+import { narrowScope, readScope } from './scope.ts';
+import type { Fail } from './wire/reply.ts';
+
+export interface FrontOptions {
+  readonly gateway: Gateway;
+  /** Empty where the door is at the root. */
+  readonly base: string;
+  readonly guard: Guard;
+  readonly authenticator: Authenticator;
+  readonly router: Router;
+  readonly fail: Fail;
+}
+
+export class HttpFront {
+  readonly options: FrontOptions;
+  isDraining = false;
+  isClosed = false;
+
+  constructor(options: FrontOptions) {
+    this.options = options;
+  }
+
+  /** Whether the door answers at this address, which has the base path in it. */
+  serves(url: string): boolean {
+    const { gateway, base, router } = this.options;
+    if (base !== '' && belowBase(base, url) !== null) return true;
+    const path = pathOf(url);
+    const own = base === '' ? path : router.table.aliasOf?.(path);
+    return own != null && router.find(own, 'GET').isEnabled?.(gateway.config.http) !== false;
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const { base, guard, router, fail } = this.options;
+    if (this.isDraining) response.shouldKeepAlive = false;
+    let headers: readonly string[] = [];
+    try {
+      if (this.isClosed) throw new GatewayError('source_unavailable', 'This server is closed.');
+      if (base !== '') request.url = this.#withoutBase(request.url ?? '/');
+      const { url = '/', method = '' } = request;
+      const path = pathOf(url);
+      const route = router.find(path, method);
+      if (route.access !== 'open' || route.anyHost !== true) headers = guard.admit(request);
+      if (method === 'OPTIONS' && headers.length > 0 && route !== router.fallback) {
+        response.writeHead(204, [...headers, ...preflight(router, path, request)]).end();
+        return;
+      }
+      if (router.table.readsQuery) refuseQueryToken(url);
+      if (route.access === 'open') {
+        this.#require(route, request);
+        this.#settle(route.handle(request, response, headers), response, headers);
+      } else if (route.access === 'operator')
+        this.#settle(this.#serveOperator(route, request, response, headers), response, headers);
+      else this.#serveClient(route, request, response, headers);
+    } catch (error) {
+      fail(response, error, headers);
+    }
+  }
+
+  #serveClient(
+    route: AgentRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): void {
+    const identity = this.options.authenticator.identify(request);
+    if (!(identity instanceof Promise)) this.#serveIdentified(route, request, response, headers, identity);
+    else {
+      const served = identity.then((known) => this.#serveIdentified(route, request, response, headers, known));
+      this.#settle(served, response, headers);
+    }
+  }
+
+  #serveIdentified(
+    route: AgentRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+    identity: Identity,
+  ): void {
+    const { gateway, router, authenticator } = this.options;
+    this.#require(route, request);
+    if (route.access === 'admin') authenticator.requireAdmin(identity, request);
+    const requested = readScope(request, route.errors === 'mcpo', router.table.readsQuery);
+    if (requested === null)
+      this.#settle(route.handle(request, response, headers, identity, route.scope), response, headers);
+    else {
+      const served = narrowScope(gateway, route.scope, requested, request, identity.agent).then((scope) =>
+        route.handle(request, response, headers, identity, scope),
+      );
+      this.#settle(served, response, headers);
+    }
+  }
+
+  /** An agent is not the operator, not even one that is an admin: the model may know its token. */
+  async #serveOperator(
+    route: OperatorRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: readonly string[],
+  ): Promise<void> {
+    const isOperator = await hasOperatorKey(request);
+    if (!isOperator) await this.options.authenticator.identify(request);
+    this.#require(route, request);
+    if (!isOperator) throw new GatewayError('forbidden', 'This takes the operator key of the gateway as bearer token.');
+    await route.handle(request, response, headers);
+  }
+
+  #require({ methods, isEnabled }: Route, { method = '', url = '/' }: IncomingMessage): void {
+    const { gateway, router } = this.options;
+    if (isEnabled?.(gateway.config.http) === false) throw this.#nothingHere();
+    if (methods.includes(method)) return;
+    const possible = router.methodsAt(pathOf(url), false).join(', ');
+    throw new GatewayError('method_not_allowed', `Only ${possible} can be used here.`);
+  }
+
+  #settle(done: void | Promise<void>, response: ServerResponse, headers: readonly string[]): void {
+    if (done instanceof Promise) done.catch((error: unknown) => this.options.fail(response, error, headers));
+  }
+
+  /** The metadata of a resource stand at the root, also where the resource itself is below a base path. */
+  #withoutBase(url: string): string {
+    const { base, router } = this.options;
+    const below = belowBase(base, url) ?? router.table.aliasOf?.(pathOf(url));
+    if (below == null) throw this.#nothingHere();
+    return below;
+  }
+
+  #nothingHere(): GatewayError {
+    return new GatewayError('path_unknown', this.options.router.table.fallback.message);
+  }
+}
+
+/** Addresses end up in logs and histories; nothing secret belongs there. */
+function refuseQueryToken(url: string): void {
+  // Nearly all requests.
+  if (url === '/mcp') return;
+  const query = url.indexOf('?');
+  if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;
+  throw new GatewayError(
+    'request_invalid',
+    'A token must not stand in the address: send it in the header Authorization.',
+  );
+}
