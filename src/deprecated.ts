@@ -5,7 +5,8 @@ import type { Task } from './config/task.ts';
 import type { AuditMetrics } from './observe/audit.ts';
 import type { TallyMetrics } from './observe/histogram.ts';
 import type { AgentMetrics, CallMetrics, EntryMetrics } from './observe/metrics.ts';
-import { type ApprovalRequest, readApprovalRequests } from './store/approval-board.ts';
+import type { ApprovalRequest } from './store/approval-files.ts';
+import { readApprovalRequests } from './store/decide-approval.ts';
 import type { LibraryToolset, ToolsetLibrary } from './store/toolset-library.ts';
 
 /** @deprecated Use `AgentMetrics`. */

@@ -146,12 +146,8 @@ export type {
 export { type EntryDecision, explainName } from './access/explain.ts';
 export type { Decision, Finding } from './access/policy.ts';
 export { type Agent, type AgentStore, openAgentStore } from './store/agents.ts';
-export {
-  type ApprovalRequest,
-  decide as decideApproval,
-  readApprovalRequests,
-  type Verdict,
-} from './store/approval-board.ts';
+export type { ApprovalRequest, Verdict } from './store/approval-files.ts';
+export { decideApproval, readApprovalRequests } from './store/decide-approval.ts';
 export { operatorKey } from './store/operator.ts';
 
 // Tasks

@@ -2,12 +2,8 @@
 import { userInfo } from 'node:os';
 import { GatewayError } from '../base/errors.ts';
 import { loadConfig } from '../config/load.ts';
-import {
-  type ApprovalRequest,
-  decide as decideApproval,
-  readApprovalRequests,
-  type Verdict,
-} from '../store/approval-board.ts';
+import type { ApprovalRequest, Verdict } from '../store/approval-files.ts';
+import { decideApproval, readApprovalRequests } from '../store/decide-approval.ts';
 import { operatorKey } from '../store/operator.ts';
 import { readDuration, readUrl, withVerbs } from './arguments.ts';
 import type { Options } from './options.ts';

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import { SHORTEST as SHORTEST_SECRET } from '../secrets/forms.ts';
-import { nameProblem } from '../secrets/names.ts';
+import { nameProblem } from '../secrets/secret-names.ts';
 import { findKey, INSECURE_TEXT, keyMissing, readKeyFile } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { SecretStatus } from '../store/secrets-meta.ts';

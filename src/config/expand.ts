@@ -1,5 +1,5 @@
 /** `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in the strings of a configuration. */
-import { nameProblem } from '../secrets/names.ts';
+import { nameProblem } from '../secrets/secret-names.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { environmentSecrets } from '../secrets/known.ts';
 import { createRedactor } from '../secrets/redact.ts';
+import { environmentSecrets } from '../secrets/secret-values.ts';
 import type { Config } from './config.ts';
 import type { Environment } from './expand.ts';
 import { isMap } from './fields.ts';

@@ -1,5 +1,5 @@
 /** A configuration as it is written, so that another can be made of parts of it: nothing is expanded in it. */
-import { headerSecrets, looksSecret, urlSecrets } from '../secrets/known.ts';
+import { headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { isMap } from './fields.ts';
 import type { Path } from './issues.ts';
 

@@ -1,6 +1,7 @@
 /** The values that a configuration brings along and nobody is to read in a log. */
-import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/known.ts';
+
 import { referTo } from '../secrets/reference.ts';
+import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import { type Environment, expand, variablesIn } from './expand.ts';
 import type { Entry } from './schema.ts';
 

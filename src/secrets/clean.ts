@@ -1,15 +1,15 @@
 /**
- * Takes the secrets that a server was given out of what it says, before anybody reads it. Works on the bytes of JSON, and
- * changes what is inside of strings only: everything else stays as it came.
+ * Removes the secrets that a server was given from its messages before anyone reads them. Works on the bytes of JSON and
+ * changes only what is inside strings.
  */
 import { formsOf } from './forms.ts';
 import { createSearch, type Search, searchFor } from './redact.ts';
 
 export type Clean = (message: Buffer) => Buffer;
 
-/** Null where there is nothing to look for. */
+/** Null if there is nothing to search for. */
 export function createClean(values: Iterable<string>): Clean | null {
-  // Bytes are looked at one by one, as characters: so is what is looked for.
+  // One character per byte, in the text and in the forms.
   const forms = new Set([...values].flatMap(formsOf).map((form) => Buffer.from(form).toString('latin1')));
   if (forms.size === 0) return null;
   const search = createSearch([...forms]);

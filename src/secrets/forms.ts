@@ -1,15 +1,15 @@
-/** A secret in the other spellings in which it gets around: base64, URL-encoded, and as text in JSON. */
+/** The forms in which a secret may appear: as it is, as base64, URL-encoded, and as text in JSON. */
 
-/** Shorter ones are words and numbers that stand in every other line. */
+/** Shorter values are words and numbers that appear in every other line. */
 export const SHORTEST = 6;
-/** A longer value is looked for in pieces. */
+/** A longer value is searched for in pieces. */
 const LONGEST = 256;
-/** Text of several lines, such as a key in PEM, gets out a line at a time too. */
+/** A text of several lines, such as a PEM key, may also appear line by line. */
 const LONG_LINE = 16;
-/** How often text is put into text, at most. */
+/** How many times JSON text may be nested in JSON text. */
 const DEEPEST = 5;
 
-/** Every spelling that is worth looking for. */
+/** Every form that is worth searching for. */
 export function formsOf(value: string): string[] {
   const found = new Set<string>();
   for (const part of partsOf(value)) {
@@ -27,7 +27,7 @@ function partsOf(value: string): string[] {
 
 function piecesOf(text: string): string[] {
   const pieces: string[] = [];
-  // All of about the same length: a short one at the end would not be looked for.
+  // Pieces of equal length: a short one at the end would not be searched for.
   const size = Math.ceil(text.length / Math.ceil(text.length / LONGEST));
   for (let at = 0; at < text.length; at += size) pieces.push(text.slice(at, at + size));
   return pieces;
@@ -37,13 +37,13 @@ function escaped(text: string): string[] {
   const json = JSON.stringify(text).slice(1, -1);
   const url = urlForm(text);
   const lower = url.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
-  // As Python prints it, and as Go does.
+  // As Python prints JSON, and as Go does.
   const ascii = unicoded(json, /[\u0080-\uffff]/g);
   const web = unicoded(json, /[<>&]/g);
   return [...nested(json), ascii, web, url, lower, url.replaceAll('%20', '+')];
 }
 
-/** Tools answer with JSON as text, in JSON, which is text in a line of the audit. */
+/** A tool may return JSON as text inside JSON, which is text again in a line of the audit. */
 function nested(json: string): string[] {
   const forms = [json];
   for (let depth = 1; depth < DEEPEST; depth++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1));
@@ -58,12 +58,12 @@ function urlForm(text: string): string {
   try {
     return encodeURIComponent(text);
   } catch {
-    // Half of a pair of code units has none.
+    // Half of a surrogate pair has no encoding.
     return text;
   }
 }
 
-/** What base64 makes of the bytes wherever they stand in others: three ways, less the characters that the neighbours share. */
+/** The base64 of the bytes at each of the three alignments, without the characters that neighbouring bytes share. */
 function base64Of(text: string): string[] {
   const bytes = Buffer.from(text);
   return [0, 1, 2].flatMap((before) => {

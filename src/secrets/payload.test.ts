@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { nameProblem } from './names.ts';
 import { NO_SECRETS, printSecrets, readSecrets, secretsFor, withSecret } from './payload.ts';
 import { fillIn, referencesIn, referTo, referToSecrets } from './reference.ts';
+import { nameProblem } from './secret-names.ts';
 
 const some = withSecret(withSecret(withSecret(NO_SECRETS, null, 'A', 'global a'), null, 'B', 'b'), 'ns', 'A', 'own a');
 

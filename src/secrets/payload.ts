@@ -1,27 +1,29 @@
-/** The secrets themselves: by name, for all or for one namespace. Values, never changed in place. */
-import { isNamespace, nameProblem } from './names.ts';
+/** The secrets by name, for all namespaces or for one: immutable values, and the JSON that is encrypted. */
+import { isObject } from '../base/objects.ts';
+import { isNamespace, nameProblem } from './secret-names.ts';
 
-type Named = ReadonlyMap<string, string>;
+/** From name to value. */
+type NamedSecrets = ReadonlyMap<string, string>;
 
-/** Null: for all namespaces. */
+/** A namespace; null for all of them. */
 export type SecretScope = string | null;
 
 export interface Secrets {
-  readonly global: Named;
-  readonly namespaces: ReadonlyMap<string, Named>;
+  readonly global: NamedSecrets;
+  readonly namespaces: ReadonlyMap<string, NamedSecrets>;
 }
 
 export const NO_SECRETS: Secrets = { global: new Map(), namespaces: new Map() };
 
-/** A key in several lines has some thousand characters. */
+/** A key of several lines has a few thousand characters. */
 export const LONGEST_VALUE = 65_536;
 
-export function secretsOf({ global, namespaces }: Secrets, scope: SecretScope): Named {
+export function secretsOf({ global, namespaces }: Secrets, scope: SecretScope): NamedSecrets {
   return scope === null ? global : (namespaces.get(scope) ?? new Map());
 }
 
-/** What one namespace is given: its own go before those of all. */
-export function secretsFor(secrets: Secrets, namespace: string): Named {
+/** What one namespace is given: its own secrets, and those of all namespaces. Its own win. */
+export function secretsFor(secrets: Secrets, namespace: string): NamedSecrets {
   return new Map([...secrets.global, ...secretsOf(secrets, namespace)]);
 }
 
@@ -29,7 +31,7 @@ export function valuesOf({ global, namespaces }: Secrets): string[] {
   return [global, ...namespaces.values()].flatMap((named) => [...named.values()]);
 }
 
-/** With this value under this name; null takes it away. */
+/** With this value under this name; null removes it. */
 export function withSecret(secrets: Secrets, scope: SecretScope, name: string, value: string | null): Secrets {
   const named = new Map(secretsOf(secrets, scope));
   if (value === null) named.delete(name);
@@ -41,7 +43,7 @@ export function withSecret(secrets: Secrets, scope: SecretScope, name: string, v
   return { ...secrets, namespaces };
 }
 
-/** Why this cannot be a value; null where it can. */
+/** Why this cannot be a value; null if it can. */
 export function valueProblem(value: string): string | null {
   if (value === '') return 'is empty';
   if (value.includes('\0')) return 'has a NUL in it, which no environment variable can carry';
@@ -50,22 +52,22 @@ export function valueProblem(value: string): string | null {
 }
 
 export function printSecrets({ global, namespaces }: Secrets): string {
-  const named = (map: Named) => Object.fromEntries([...map].sort(byName));
+  const named = (map: NamedSecrets) => Object.fromEntries([...map].sort(byName));
   return JSON.stringify({
     global: named(global),
     namespaces: Object.fromEntries([...namespaces].sort(byName).map(([name, map]) => [name, named(map)])),
   });
 }
 
-/** Throws where it makes no sense. What is thrown shows names and never a value. */
+/** Throws if the text cannot be understood. The message may show names and never shows a value. */
 export function readSecrets(text: string): Secrets {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error('what is in it is no JSON');
+    throw new Error('its content is not JSON');
   }
-  const { global = {}, namespaces = {} } = toMap(value, 'what is in it');
+  const { global = {}, namespaces = {} } = toMap(value, 'its content');
   return {
     global: readNamed(global, '"global"'),
     namespaces: new Map(
@@ -77,22 +79,22 @@ export function readSecrets(text: string): Secrets {
   };
 }
 
-function readNamed(value: unknown, where: string): Named {
+function readNamed(value: unknown, where: string): NamedSecrets {
   return new Map(
     Object.entries(toMap(value, where)).map(([name, secret]) => {
       const problem = nameProblem(name);
-      if (problem !== null) throw new Error(`${where} has a name that cannot be. ${problem}`);
+      if (problem !== null) throw new Error(`${where} has an invalid name. ${problem}`);
       if (typeof secret !== 'string') throw new Error(`${where} has no text under ${name}`);
-      const wrong = valueProblem(secret);
-      if (wrong !== null) throw new Error(`${where}: the value of ${name} ${wrong}`);
+      const fault = valueProblem(secret);
+      if (fault !== null) throw new Error(`${where}: the value of ${name} ${fault}`);
       return [name, secret];
     }),
   );
 }
 
 function toMap(value: unknown, where: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new Error(`${where} is no map`);
+  if (isObject(value)) return value;
+  throw new Error(`${where} is not a map`);
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from './known.ts';
 import { createRedactor } from './redact.ts';
+import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from './secret-values.ts';
 
 const S = 'canary-71f"3/ä+x';
 

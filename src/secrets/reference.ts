@@ -1,25 +1,25 @@
 /**
- * A place in a text where a secret is to stand. NUL can be neither in a configuration nor in the environment, so nobody
- * but us can make such a place: what comes out of a variable is never taken for one.
+ * A reference to a secret inside a text, until the secret is filled in. It is marked with NUL, which neither a configuration
+ * nor the environment can contain: the value of a variable is never taken for a reference.
  */
 
-const PLACE = /\0([^\0]*)\0/g;
+const REFERENCE = /\0([^\0]*)\0/g;
 
 export function referTo(name: string): string {
   return `\0${name}\0`;
 }
 
-/** The names of the secrets that a text has places for. */
+/** The names of the secrets that a text refers to. */
 export function referencesIn(text: string): string[] {
-  return [...text.matchAll(PLACE)].map((match) => match[1]!);
+  return [...text.matchAll(REFERENCE)].map((match) => match[1]!);
 }
 
-/** With the values in their places; what is missing leaves nothing. */
+/** With the values filled in; a missing one becomes empty. */
 export function fillIn(text: string, lookUp: (name: string) => string | undefined): string {
-  return text.replace(PLACE, (_, name: string) => lookUp(name) ?? '');
+  return text.replace(REFERENCE, (_, name: string) => lookUp(name) ?? '');
 }
 
-/** `${secret:NAME}` in a text that has no other variables, as places. */
+/** Turns `${secret:NAME}` into references, in a text without other variables. */
 export function referToSecrets(text: string): string {
   return text.replace(/\$\{secret:([A-Za-z_]\w*)\}/g, (_, name: string) => referTo(name));
 }

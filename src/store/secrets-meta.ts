@@ -7,8 +7,8 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
 import { isMap } from '../config/fields.ts';
 import { parseConfig } from '../config/parse.ts';
-import { isNamespace, nameProblem } from '../secrets/names.ts';
 import type { SecretScope, Secrets } from '../secrets/payload.ts';
+import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
 
 /** A secret without its value. */
 export interface SecretStatus {

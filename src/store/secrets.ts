@@ -11,16 +11,15 @@ import { withLock } from '../base/lock.ts';
 import type { VaultConfig } from '../config/config.ts';
 import {
   createKeyring,
+  decryptSecrets,
   type EncryptedSecrets,
+  encryptSecrets,
   type Keyring,
   newRecipe,
-  openEnvelope,
   type Recipe,
   ROUNDS,
-  readEnvelope,
-  sealEnvelope,
-} from '../secrets/envelope.ts';
-import { isNamespace, nameProblem } from '../secrets/names.ts';
+  readEncrypted,
+} from '../secrets/encryption.ts';
 import {
   NO_SECRETS,
   printSecrets,
@@ -31,6 +30,7 @@ import {
   valueProblem,
   withSecret,
 } from '../secrets/payload.ts';
+import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
 import { checked, findKey, keyMissing } from './secret-key.ts';
 import { inOrder, readMeta, type SecretStatus, statusesOf, writeMeta } from './secrets-meta.ts';
 
@@ -92,11 +92,11 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
     });
     if (text === null) return null;
     if (text.length > MOST_BYTES) throw damaged('it is far too large');
-    return attempt(() => readEnvelope(text));
+    return attempt(() => readEncrypted(text));
   }
 
   function open(found: EncryptedSecrets | null, key: Buffer): Secrets {
-    return found === null ? NO_SECRETS : attempt(() => readSecrets(openEnvelope(found, key)));
+    return found === null ? NO_SECRETS : attempt(() => readSecrets(decryptSecrets(found, key)));
   }
 
   function attempt<T>(work: () => T): T {
@@ -139,7 +139,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
         const meta = await readMeta(metaFile);
         const text = printSecrets(changed);
         if (text !== printSecrets(secrets) || (found !== null && isOld))
-          await replaceFileDurably(file, sealEnvelope(text, recipe, key));
+          await replaceFileDurably(file, encryptSecrets(text, recipe, key));
         await writeMeta(metaFile, told(changed, meta, changes));
         await tidy();
         return secrets;

@@ -5,7 +5,7 @@ import { didYouMean } from '../base/similar.ts';
 import { text } from '../config/fields.ts';
 import type { LineOf } from '../config/issues.ts';
 import { parseConfig } from '../config/parse.ts';
-import { OURS } from '../secrets/names.ts';
+import { RESERVED } from '../secrets/secret-names.ts';
 import { METADATA_FILE } from './tool-files.ts';
 
 export interface Metadata {
@@ -25,7 +25,9 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const name = z
   .string({ error: 'needs names of environment variables' })
   .regex(VARIABLE, { error: 'needs names of environment variables: letters, digits and "_"' })
-  .refine((one) => !OURS.test(one), { error: (issue) => `cannot set ${String(issue.input)}, which is for Toolgate` });
+  .refine((one) => !RESERVED.test(one), {
+    error: (issue) => `cannot set ${String(issue.input)}, which is for Toolgate`,
+  });
 
 // `version: 1.0` and `PORT: 8080` are numbers in YAML, but meant as text.
 const scalar = z.union([text(), z.number(), z.boolean()], { error: 'needs a text' }).transform(String);

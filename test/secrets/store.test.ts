@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { readEnvelope } from '../../src/secrets/envelope.ts';
+import { readEncrypted } from '../../src/secrets/encryption.ts';
 import { findKey } from '../../src/store/secret-key.ts';
 import { openSecretStore } from '../../src/store/secrets.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -134,10 +134,10 @@ describe('the key', () => {
     const folder = tempFolder();
     const store = openStore(folder);
     await store.set('NAME', null, 'a value');
-    const before = readEnvelope(readFileSync(store.file, 'utf8'));
+    const before = readEncrypted(readFileSync(store.file, 'utf8'));
     await expect(store.rotate('too short')).rejects.toThrow('fewer than 16 characters');
     expect(await store.rotate('the next key, as long')).toBe(true);
-    expect(readEnvelope(readFileSync(store.file, 'utf8')).salt).not.toBe(before.salt);
+    expect(readEncrypted(readFileSync(store.file, 'utf8')).salt).not.toBe(before.salt);
     await expect(openStore(folder).read()).rejects.toThrow('another key');
     expect((await openStore(folder, 'the next key, as long').read()).global.get('NAME')).toBe('a value');
     expect(await openStore(tempFolder()).rotate('the next key, as long')).toBe(false);
@@ -149,7 +149,7 @@ describe('the key', () => {
     const later = openSecretStore(folder, vaultWith(KEY), 2_000);
     expect((await later.read()).global.get('NAME')).toBe('a value');
     await later.set('NAME', null, 'a value');
-    expect(readEnvelope(readFileSync(later.file, 'utf8')).rounds).toBe(2_000);
+    expect(readEncrypted(readFileSync(later.file, 'utf8')).rounds).toBe(2_000);
   });
 
   it('comes from a file that nobody else can read', async () => {

@@ -11,7 +11,8 @@ import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { FORM_MODE, type Question } from '../../protocol/question.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
-import type { ApprovalBoard, ApprovalRequest, Verdict } from '../../store/approval-board.ts';
+import type { ApprovalBoard } from '../../store/approval-board.ts';
+import type { ApprovalRequest, Verdict } from '../../store/approval-files.ts';
 import type { Call } from '../call.ts';
 
 /** What waits for a person's decision. */

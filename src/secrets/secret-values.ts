@@ -1,10 +1,10 @@
-/** Which values are secret: told by the names that they go by, and by where in an address they stand. */
+/** Guesses which values are secret, by the names of variables, headers and parameters and by their position in a URL. */
 
 const PARTS = ['TOKEN', 'SECRET', 'PASSWORD', 'PASSWD', 'PASSPHRASE', 'CREDENTIAL', 'COOKIE', 'APIKEY', 'SIGNATURE'];
 const WORDS = new Set(['KEY', 'KEYS', 'PASS', 'PWD', 'AUTH', 'AUTHORIZATION', 'PRIVATE', 'PAT', 'SIG', 'JWT']);
-/** What ends like this is about a secret, and not the secret. */
+/** Names that end like this are about a secret, but do not hold it. */
 const ABOUT = new Set(['SOCK', 'FILE', 'PATH', 'DIR', 'MODE', 'TYPE', 'METHOD', 'URL', 'URI', 'HOST', 'PORT', 'TTL']);
-/** The folders of a shell. */
+/** The folders of a shell, not passwords. */
 const FOLDERS = new Set(['PWD', 'OLDPWD']);
 
 /** Whether a variable, header or parameter of this name holds a secret. */
@@ -18,24 +18,22 @@ export function looksSecret(name: string): boolean {
   return words.some((word) => WORDS.has(word) || PARTS.some((part) => word.includes(part)));
 }
 
-type Texts = Readonly<Record<string, string | undefined>>;
-
-/** Of an environment. */
-export function environmentSecrets(env: Texts): string[] {
+/** The secrets in an environment. */
+export function environmentSecrets(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value = '']) =>
     looksSecret(name) ? [value, ...urlSecrets(value)] : urlSecrets(value),
   );
 }
 
-/** Headers that say nothing secret, however they are set. */
+/** Headers that are never secret. */
 const HARMLESS = /^(?:accept|content|user-agent|cache-control|mcp-(?!session)|origin|referer|host$)/i;
 
-/** Of the headers that a server is sent. */
-export function headerSecrets(headers: Texts): string[] {
+/** The secrets in headers that are sent to a server. */
+export function headerSecrets(headers: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(headers).flatMap(([name, value = '']) => (HARMLESS.test(name) ? [] : credentialsIn(value)));
 }
 
-/** The whole, what follows the scheme, and what stands in a Basic one. */
+/** The whole value, the part after the scheme, and the decoded user and password of Basic. */
 function credentialsIn(value: string): string[] {
   const [, scheme = '', rest] = /^([A-Za-z][\w-]*) +(.+)$/.exec(value.trim()) ?? [];
   if (rest === undefined) return [value];
@@ -44,7 +42,7 @@ function credentialsIn(value: string): string[] {
   return [value, rest, pair, pair.slice(pair.indexOf(':') + 1)];
 }
 
-/** Of an address: the password before the host, and parameters with such names. Nothing of what is no address. */
+/** The secrets in a URL: the password, and parameters with secret names. Empty if the text is no URL. */
 export function urlSecrets(text: string): string[] {
   if (!text.includes('://') || !URL.canParse(text)) return [];
   const { username, password, searchParams } = new URL(text);

@@ -1,15 +1,18 @@
 /**
- * The file that secrets are kept in: one JSON object that says how its key is made of a passphrase, around a Fernet token.
- * Whatever stands beside the token is bound to it, so that a changed byte anywhere is noticed.
+ * The encrypted file of secrets: one JSON object with a Fernet token and how its key is derived from a passphrase. Everything
+ * else in the object is bound to the token, so a change of any byte is noticed.
  */
 import { pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
+import { BoundedMap } from '../base/bounded-map.ts';
+import { getOrMake } from '../base/memo.ts';
+import { isObject, toObject } from '../base/objects.ts';
 import { decrypt, encrypt } from './fernet.ts';
 
-/** Rounds of PBKDF2 that a new file gets. One with fewer is written anew at the next change. */
+/** Rounds of PBKDF2 for a new file. A file with fewer is encrypted again at its next change. */
 export const ROUNDS = 600_000;
 const FEWEST = 1_000;
-/** More would be a way to keep us busy. */
+/** More would let a file keep the gateway busy. */
 const MOST = 10_000_000;
 const SALT = 16;
 
@@ -17,7 +20,7 @@ const KDF = 'pbkdf2-hmac-sha256';
 const CIPHER = 'fernet';
 const KEYS = 'cipher,ciphertext,created_at,kdf,nonce,salt,version';
 
-/** How a key is made of a passphrase. */
+/** How a key is derived from a passphrase. */
 export interface Recipe {
   /** Base64. */
   readonly salt: string;
@@ -30,7 +33,7 @@ export interface EncryptedSecrets extends Recipe {
   readonly created: string;
 }
 
-/** The keys of one passphrase. Making one takes half a second, so the last ones are remembered. */
+/** The keys of one passphrase. Deriving one takes half a second, so the last few are remembered. */
 export interface Keyring {
   keyFor(recipe: Recipe): Promise<Buffer>;
 }
@@ -39,17 +42,10 @@ const REMEMBERED = 3;
 const derive = promisify(pbkdf2);
 
 export function createKeyring(passphrase: string): Keyring {
-  const keys = new Map<string, Promise<Buffer>>();
+  const keys = new BoundedMap<string, Promise<Buffer>>(REMEMBERED);
   return {
-    keyFor({ salt, rounds }) {
-      const name = `${salt} ${rounds}`;
-      const known = keys.get(name);
-      if (known !== undefined) return known;
-      const made = derive(passphrase, Buffer.from(salt, 'base64'), rounds, 32, 'sha256');
-      keys.set(name, made);
-      if (keys.size > REMEMBERED) keys.delete(keys.keys().next().value!);
-      return made;
-    },
+    keyFor: ({ salt, rounds }) =>
+      getOrMake(keys, `${salt} ${rounds}`, () => derive(passphrase, Buffer.from(salt, 'base64'), rounds, 32, 'sha256')),
   };
 }
 
@@ -57,13 +53,13 @@ export function newRecipe(rounds: number = ROUNDS): Recipe {
   return { salt: randomBytes(SALT).toString('base64'), rounds };
 }
 
-/** Throws an error that says in a few words what is wrong with it. */
-export function readEnvelope(text: string): EncryptedSecrets {
+/** Throws an error whose message completes the sentence "the file cannot be opened: …". */
+export function readEncrypted(text: string): EncryptedSecrets {
   const value = parse(text);
   const { version, kdf, cipher, salt, nonce, ciphertext, created_at: created } = value;
   if (version !== 1)
     throw new Error(`it is of version ${JSON.stringify(version)}, and this Toolgate knows version 1 only`);
-  const { name, iterations: rounds, ...rest } = (isMap(kdf) ? kdf : {}) as Record<string, unknown>;
+  const { name, iterations: rounds, ...rest } = toObject(kdf);
   if (name !== KDF) throw new Error(`its key is made by ${JSON.stringify(name)}, and this Toolgate knows ${KDF} only`);
   if (cipher !== CIPHER)
     throw new Error(`it is encrypted with ${JSON.stringify(cipher)}, and this Toolgate knows ${CIPHER} only`);
@@ -77,8 +73,8 @@ export function readEnvelope(text: string): EncryptedSecrets {
   return { salt, rounds, nonce, ciphertext, created };
 }
 
-/** The text in an envelope. Throws where it was not made with this key, or was changed since. */
-export function openEnvelope({ nonce, ciphertext, created }: EncryptedSecrets, key: Buffer): string {
+/** The text inside. Throws if it was encrypted with another key, or changed since. */
+export function decryptSecrets({ nonce, ciphertext, created }: EncryptedSecrets, key: Buffer): string {
   const opened = decrypt(ciphertext, key);
   if (opened === null) throw new Error('it was written with another key, or changed since');
   if (opened.nonce.toString('base64') !== nonce || !isTimeOf(created, opened.seconds))
@@ -86,10 +82,10 @@ export function openEnvelope({ nonce, ciphertext, created }: EncryptedSecrets, k
   return opened.message.toString();
 }
 
-export function sealEnvelope(message: string, { salt, rounds }: Recipe, key: Buffer): string {
+export function encryptSecrets(message: string, { salt, rounds }: Recipe, key: Buffer): string {
   const seconds = Math.floor(Date.now() / 1000);
   const nonce = randomBytes(16);
-  // Without a blank or a line break, so that no byte of it may be another one.
+  // Without spaces and line breaks: no byte can be changed without notice.
   return JSON.stringify({
     version: 1,
     kdf: { name: KDF, iterations: rounds },
@@ -104,15 +100,11 @@ export function sealEnvelope(message: string, { salt, rounds }: Recipe, key: Buf
 function parse(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
-    if (isMap(value)) return value;
+    if (isObject(value)) return value;
   } catch {
-    // What the parser says shows parts of the text.
+    // The parser's message would show parts of the text.
   }
-  throw new Error('it is no JSON object, or not all of one');
-}
-
-function isMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  throw new Error('it is not a JSON object, or not all of one');
 }
 
 function isBase64(text: unknown, least: number): text is string {
@@ -128,7 +120,7 @@ function toTime(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
 
-/** To the second where we wrote it; other programs look at the clock twice. */
+/** To the second if we wrote it. Other programs read the clock twice. */
 function isTimeOf(created: string, seconds: number): boolean {
   if (OWN_TIME.test(created)) return created === toTime(seconds);
   return Math.abs(Date.parse(created) / 1000 - seconds) < 60;

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { createKeyring, newRecipe, openEnvelope, readEnvelope, sealEnvelope } from './envelope.ts';
+import { createKeyring, decryptSecrets, encryptSecrets, newRecipe, readEncrypted } from './encryption.ts';
 
 const ROUNDS = 1_000;
 const ring = createKeyring('a passphrase for tests');
 const recipe = newRecipe(ROUNDS);
 
 async function open(text: string, keys = ring): Promise<string> {
-  const envelope = readEnvelope(text);
-  return openEnvelope(envelope, await keys.keyFor(envelope));
+  const envelope = readEncrypted(text);
+  return decryptSecrets(envelope, await keys.keyFor(envelope));
 }
 
 describe('an envelope', async () => {
   const message = '{"global":{"NAME":"välue"}}';
-  const text = sealEnvelope(message, recipe, await ring.keyFor(recipe));
+  const text = encryptSecrets(message, recipe, await ring.keyFor(recipe));
 
   it('gives back what was put into it', async () => {
     expect(await open(text)).toBe(message);
@@ -29,7 +29,7 @@ describe('an envelope', async () => {
   });
 
   it('is another one each time', async () => {
-    expect(sealEnvelope(message, recipe, await ring.keyFor(recipe))).not.toBe(text);
+    expect(encryptSecrets(message, recipe, await ring.keyFor(recipe))).not.toBe(text);
   });
 
   it('is refused with another key', async () => {

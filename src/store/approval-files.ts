@@ -1,0 +1,127 @@
+/**
+ * Approval requests and decisions as files in the data folder, so that anyone with the operator's key can decide, through
+ * whichever door the gateway is reached. An agent may be able to write there too: a decision counts only with a signature
+ * over exactly what the person was shown.
+ */
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isAlive } from '../base/is-alive.ts';
+import { jsonFile } from '../base/json-file.ts';
+import { toObject } from '../base/objects.ts';
+
+/** What an agent waits for. */
+export interface ApprovalRequest {
+  readonly id: string;
+  readonly kind: 'call' | 'access' | 'prompt';
+  readonly agent: string;
+  readonly tool: string;
+  /** As JSON, shortened if it is long, without secrets. */
+  readonly arguments: string;
+  /** The rule that demands approval, or what the agent says it needs access for. */
+  readonly reason: string;
+  /** As ISO 8601, like `expires`. */
+  readonly asked: string;
+  readonly expires: string;
+}
+
+/** A person's decision. */
+export interface Verdict {
+  readonly approved: boolean;
+  readonly by: string;
+  /** For how many milliseconds the same agent need not ask again for the same tool; null for this time only. */
+  readonly lasting: number | null;
+  readonly reason: string;
+}
+
+/** A request in a file, with the process number of the gateway that it waits in. */
+export interface ApprovalFile extends ApprovalRequest {
+  readonly gateway: number;
+}
+
+export interface SignedVerdict extends Verdict {
+  readonly signature: string;
+}
+
+export const DECISION = '.decision';
+/** How long a decision stays after it was taken, so that a second person finds it. */
+export const DECISION_KEPT = 10_000;
+
+export function approvalsFolder(dataDir: string): string {
+  return join(dataDir, 'approvals');
+}
+
+export function requestFile(folder: string, id: string): string {
+  return join(folder, `${id}.json`);
+}
+
+export function decisionFile(folder: string, id: string): string {
+  return join(folder, id + DECISION);
+}
+
+/** What a decision signs. */
+export function signedParts(id: string, requestHash: string, verdict: Verdict): readonly unknown[] {
+  const { approved, by, lasting, reason } = verdict;
+  return [id, requestHash, approved, by, lasting, reason];
+}
+
+/** Null if there is none, or it cannot be understood. */
+export function readVerdict(file: string): Promise<SignedVerdict | null> {
+  return jsonFile(file, 'a decision', toVerdict)
+    .read()
+    .catch(() => null);
+}
+
+/** Null if there is none, if it cannot be understood, or if its gateway has ended. */
+export async function readOpenRequest(file: string): Promise<ApprovalFile | null> {
+  const request = await readRequest(file);
+  return request !== null && isAlive(request.gateway) ? request : null;
+}
+
+function readRequest(file: string): Promise<ApprovalFile | null> {
+  return jsonFile(file, 'an approval request', toRequest)
+    .read()
+    .catch(() => null);
+}
+
+function toVerdict(value: unknown): SignedVerdict {
+  const { approved, by, lasting, reason, signature } = toObject(value);
+  const isValid =
+    typeof approved === 'boolean' &&
+    typeof by === 'string' &&
+    typeof reason === 'string' &&
+    typeof signature === 'string' &&
+    (lasting === null || typeof lasting === 'number');
+  if (!isValid) throw new Error('a part is missing');
+  return { approved, by, lasting, reason, signature };
+}
+
+const TEXTS = ['id', 'kind', 'agent', 'tool', 'arguments', 'reason', 'asked', 'expires'];
+
+function toRequest(value: unknown): ApprovalFile {
+  const fields = toObject(value);
+  const isValid = TEXTS.every((key) => typeof fields[key] === 'string') && typeof fields.gateway === 'number';
+  if (!isValid) throw new Error('a part is missing');
+  return fields as unknown as ApprovalFile;
+}
+
+/** Removes what gateways left behind that were killed. */
+export async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const file = join(folder, name);
+    const request = name.endsWith('.json') ? await readRequest(file) : null;
+    if (request !== null && !isAlive(request.gateway)) await removeApproval(folder, request.id);
+    else if (name.endsWith(DECISION) && (await ageOf(file)) > DECISION_KEPT) await rm(file, { force: true });
+  }
+}
+
+function ageOf(file: string): Promise<number> {
+  return stat(file).then(
+    ({ mtimeMs }) => Date.now() - mtimeMs,
+    () => 0,
+  );
+}
+
+export async function removeApproval(folder: string, id: string): Promise<void> {
+  await rm(requestFile(folder, id), { force: true });
+  await rm(decisionFile(folder, id), { force: true });
+}
