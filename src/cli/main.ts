@@ -1,8 +1,8 @@
 /** The command line: finds the command, runs it, and turns errors into one clear line and an exit code. */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
-import { environmentSecrets } from '../secrets/secret-values.ts';
 import { createRedactor } from '../secrets/redact.ts';
+import { environmentSecrets } from '../secrets/secret-values.ts';
 import { commandHelp, commands, helpText, parseCommandLine } from './commands.ts';
 import { paint, plain, print } from './terminal.ts';
 
