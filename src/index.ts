@@ -77,12 +77,7 @@ export {
 
 // Toolsets in your own server
 
-export {
-  createMcpServer,
-  createPermissionBasedMcpServer,
-  type McpServerHandle,
-  mountToolsets,
-} from './library/create.ts';
+export { createMcpServer, createPermissionBasedMcpServer, mountToolsets } from './library/create.ts';
 export {
   type CustomEndpointDefinition,
   type CustomEndpointHandler,
@@ -95,15 +90,16 @@ export {
   type PermissionAwareEndpointRequest,
 } from './library/endpoints.ts';
 export { ToolingError, type ToolingErrorCode } from './library/errors.ts';
+export type { McpServerHandle } from './library/handle.ts';
 export type { Logger } from './library/logger.ts';
 export type { MountableServer, MountOptions, SdkServer } from './library/mount.ts';
 export type {
   CreateMcpServerOptions,
   CreatePermissionBasedMcpServerOptions,
   HttpOptions,
+  ServerInfo,
 } from './library/options.ts';
 export type { FastifyLike, StartOptions } from './library/serve.ts';
-export type { ServerInfo } from './library/server-info.ts';
 export type { ToolsetStatus } from './library/status.ts';
 export { fromFolder, fromServer, type ServerWords } from './library/tool-sources.ts';
 export type {

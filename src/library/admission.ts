@@ -1,7 +1,9 @@
-/** From a request to the client that sends it: who it is, in which context, and with which toolsets. */
+/** Admits requests: finds out which client sends a request, in which context, and with which toolsets. */
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
-import type { Clients, ToolsetClient } from './clients.ts';
+import { memo } from '../base/memo.ts';
+import type { ToolsetClient, ToolsetClients } from './clients.ts';
 import type { Permissions } from './permissions.ts';
 import { contextKey, readSessionContext, sessionContext } from './session-context.ts';
 import type { LoaderContext } from './toolsets.ts';
@@ -11,17 +13,17 @@ export const CLIENT_ID = 'mcp-client-id';
 
 export interface AdmittedClient {
   readonly clientId: string;
-  /** Whose sessions these are: the same client in another context is another. */
+  /** The owner of its sessions. The same client in another context has another principal. */
   readonly principal: string;
-  /** Null where all have the same. */
+  /** Null if all clients have the same toolsets. */
   readonly client: ToolsetClient | null;
   readonly expires: number | null;
 }
 
 export interface AdmissionOptions {
-  /** Null where all have the same. */
-  readonly clients: Clients | null;
-  /** Null where clients switch for themselves. */
+  /** Null if all clients have the same toolsets. */
+  readonly clients: ToolsetClients | null;
+  /** Null if clients switch for themselves. */
   readonly permissions: Permissions | null;
   readonly authenticate: Authenticate | null;
   readonly sessionContext: SessionContextConfig | null;
@@ -30,95 +32,91 @@ export interface AdmissionOptions {
 }
 
 export interface Admissions {
-  /** Throws, or rejects, where it is not let in. A promise only where there is something to wait for. */
+  /** Throws or rejects if the client is not admitted. A promise only if there is something to wait for. */
   admit(request: ClientRequest): AdmittedClient | Promise<AdmittedClient>;
-  /** Somebody whom the program itself knows. */
+  /** Admits a client that the program itself knows. */
   enter(known: AuthenticatedClient, request?: ClientRequest): Promise<AdmittedClient>;
-  /** Who it is, where that is said; null for nobody. Rejects where it is not true. */
+  /** Who sends the request; null if it does not say. Rejects if what it says is not true. */
   identify(request: ClientRequest): Promise<AuthenticatedClient | null>;
 }
 
-/** How long what could not be loaded is left alone. */
-const RETRY = 5_000;
+/** Milliseconds until toolsets that could not be loaded are tried again. */
+const RETRY_MS = 5_000;
 
-const NOWHERE: ClientRequest = { method: 'POST', url: '/mcp', headers: {} };
+/** For clients that do not come over HTTP. */
+const NO_REQUEST: ClientRequest = { method: 'POST', url: '/mcp', headers: {} };
 
-/** What a client says of itself, and what tells it from the same client that says something else. */
+/** What a client says about itself in the query. Part of its principal, by `key`. */
 interface QueryContext {
   readonly value: Record<string, unknown> | null;
   readonly key: string;
 }
 
-const NOTHING: QueryContext = { value: null, key: '' };
-const MOST_ADDRESSES = 1_000;
+const NO_CONTEXT: QueryContext = { value: null, key: '' };
 
+/** How current the toolsets of a client are, if permissions decide. */
 interface RefreshState {
-  /** While its toolsets are being loaded. */
   loading: Promise<void> | null;
+  /** Milliseconds since 1970; -Infinity before the first time. */
   checked: number;
 }
 
 export function createAdmissions(options: AdmissionOptions): Admissions {
   const { clients, permissions, authenticate, base, events } = options;
-  const states = new WeakMap<ToolsetClient, RefreshState>();
-  const addresses = new Map<string, QueryContext>();
+  const stateOf = memo((_: ToolsetClient): RefreshState => ({ loading: null, checked: Number.NEGATIVE_INFINITY }));
+  const contexts = new BoundedMap<string, QueryContext>(1_000);
 
   async function identify(request: ClientRequest): Promise<AuthenticatedClient | null> {
     if (authenticate === null) {
       const clientId = claimedId(request);
       return clientId === null ? null : { clientId };
     }
-    return authenticated(await ask(authenticate, request));
+    return requireAuthenticated(await runAuthenticate(authenticate, request));
   }
 
-  async function ask(authenticate: Authenticate, request: ClientRequest): Promise<AuthenticatedClient | null> {
+  async function runAuthenticate(
+    authenticate: Authenticate,
+    request: ClientRequest,
+  ): Promise<AuthenticatedClient | null> {
     try {
       return (await authenticate(request)) ?? null;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      // Whatever went wrong, nobody is let in by it.
+      // A failure admits nobody.
       events.emit('failure', { where: 'authenticate', error });
       return null;
     }
   }
 
-  function authenticated(known: AuthenticatedClient | null): AuthenticatedClient {
-    if (known === null) throw new GatewayError('unauthorized', 'Nobody is known by the credentials of this request.');
-    if (!isClientId(known.clientId))
-      throw new GatewayError('internal', '"authenticate" gave a client id that is none.');
-    return known;
-  }
-
   function enter(known: AuthenticatedClient, request: ClientRequest): AdmittedClient | Promise<AdmittedClient> {
     const { clientId, expires = null } = known;
     if (clients === null) return { clientId, principal: clientId, client: null, expires };
-    const said = read(request.url);
-    const allowed = allowedOf(known, request);
-    // What comes with the request is part of who it is: what was opened with more is not to be had with less.
-    const principal = `${clientId}${said.key}${allowed === null ? '' : ` =${allowed.join(',')}`}`;
+    const context = queryContext(request.url);
+    const allowed = allowedBy(known, request);
+    // What a request may use is part of the principal: a session with more permissions must not be reachable with fewer.
+    const principal = `${clientId}${context.key}${allowed === null ? '' : ` =${allowed.join(',')}`}`;
     const client = clients.find(principal);
-    if (client === undefined) return welcome(principal, known, request, said.value, allowed);
-    const admission = { clientId, principal, client, expires };
-    const waits = permissions === null ? null : refresh(client, known, request, allowed);
-    return waits === null ? admission : waits.then(() => admission);
+    if (client === undefined) return enterNew(principal, known, request, context.value, allowed);
+    const admitted = { clientId, principal, client, expires };
+    const refreshing = permissions === null ? null : refresh(client, known, request, allowed);
+    return refreshing === null ? admitted : refreshing.then(() => admitted);
   }
 
-  /** What an address says, which is the same in every request of a client. */
-  function read(url: string): QueryContext {
+  /** Cached, because all requests of a client have the same query. */
+  function queryContext(url: string): QueryContext {
     const at = url.indexOf('?');
-    if (at < 0 || options.sessionContext === null) return NOTHING;
+    if (at < 0 || options.sessionContext === null) return NO_CONTEXT;
     const query = url.slice(at);
-    const known = addresses.get(query);
+    const known = contexts.get(query);
     if (known !== undefined) return known;
     const value = readSessionContext(options.sessionContext, queryOf(url));
-    const said = value === null ? NOTHING : { value, key: ` ?${contextKey(value)}` };
-    if (addresses.size >= MOST_ADDRESSES) addresses.delete(addresses.keys().next().value!);
-    addresses.set(query, said);
-    return said;
+    const context = value === null ? NO_CONTEXT : { value, key: ` ?${contextKey(value)}` };
+    contexts.set(query, context);
+    return context;
   }
 
-  /** What the request itself says that it may use; null where that is looked up. */
-  function allowedOf(
+  /** The toolsets that the request itself allows; null if they have to be looked up for the client. */
+  function allowedBy(
     { clientId, toolsets }: AuthenticatedClient,
     { headers }: ClientRequest,
   ): readonly string[] | null {
@@ -127,38 +125,43 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     return permissions.byHeader ? (permissions.resolve(clientId, headers) as readonly string[]) : null;
   }
 
-  async function welcome(
+  async function enterNew(
     principal: string,
     known: AuthenticatedClient,
     request: ClientRequest,
-    said: Record<string, unknown> | null,
+    queryValue: Record<string, unknown> | null,
     allowed: readonly string[] | null,
   ): Promise<AdmittedClient> {
     const { clientId, expires = null } = known;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
-    const asked = { clientId, headers, query: Object.fromEntries(queryOf(request.url)) };
-    const context = await sessionContext(options.sessionContext, base, asked, said, events);
-    // Another request of the same client may have come first.
+    const query = Object.fromEntries(queryOf(request.url));
+    const context = await sessionContext(
+      options.sessionContext,
+      base,
+      { clientId, headers, query },
+      queryValue,
+      events,
+    );
+    // Another request of the same client may have created it meanwhile.
     const client = clients!.of(principal, context);
     if (permissions !== null) await refresh(client, known, request, allowed);
     return { clientId, principal, client, expires };
   }
 
-  /** Brings what the client has up to date; null where there is nothing to wait for. */
+  /** Brings the client's toolsets up to date; null if there is nothing to wait for. */
   function refresh(
     client: ToolsetClient,
     { clientId }: AuthenticatedClient,
     { headers }: ClientRequest,
     allowed: readonly string[] | null,
   ): Promise<void> | null {
-    const state = states.get(client) ?? { loading: null, checked: Number.NEGATIVE_INFINITY };
-    states.set(client, state);
+    const state = stateOf(client);
     if (state.loading !== null) return state.loading;
     const { refreshMs } = permissions!;
-    const settled = allowed !== null ? Number.POSITIVE_INFINITY : refreshMs;
-    const fresh = client.failed.length > 0 ? Math.min(RETRY, refreshMs) : settled;
-    const now = Date.now();
-    if (now - state.checked <= fresh && state.checked > 0) return null;
+    // The principal of a request that brings its own permissions has always the same ones.
+    const lasts = allowed !== null ? Number.POSITIVE_INFINITY : refreshMs;
+    const fresh = client.failed.length > 0 ? Math.min(RETRY_MS, refreshMs) : lasts;
+    if (state.checked > 0 && Date.now() - state.checked <= fresh) return null;
     const load = async () => {
       await client.setAll(allowed ?? (await permissions!.resolve(clientId, headers)));
     };
@@ -173,7 +176,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     identify,
     admit(request) {
       if (authenticate !== null)
-        return ask(authenticate, request).then((known) => enter(authenticated(known), request));
+        return runAuthenticate(authenticate, request).then((known) => enter(requireAuthenticated(known), request));
       const clientId = claimedId(request);
       if (clientId === null)
         throw new GatewayError(
@@ -182,10 +185,17 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
         );
       return enter({ clientId }, request);
     },
-    async enter(known, request = NOWHERE) {
-      return enter(authenticated(known), request);
+    async enter(known, request = NO_REQUEST) {
+      return enter(requireAuthenticated(known), request);
     },
   };
+}
+
+function requireAuthenticated(known: AuthenticatedClient | null): AuthenticatedClient {
+  if (known === null)
+    throw new GatewayError('unauthorized', 'The credentials of this request belong to no known client.');
+  if (!isClientId(known.clientId)) throw new GatewayError('internal', '"authenticate" returned an invalid client id.');
+  return known;
 }
 
 const ID = /^[\x21-\x7e]{1,200}$/;
@@ -194,13 +204,13 @@ function isClientId(value: unknown): value is string {
   return typeof value === 'string' && ID.test(value);
 }
 
-/** What the header says; null where it says nothing. */
+/** The id in the header; null if there is none. */
 function claimedId({ headers }: ClientRequest): string | null {
-  const said = headers[CLIENT_ID];
-  const id = Array.isArray(said) ? said.join(', ') : (said ?? '').trim();
+  const header = headers[CLIENT_ID];
+  const id = Array.isArray(header) ? header.join(', ') : (header ?? '').trim();
   if (id === '') return null;
   if (!ID.test(id))
-    throw new GatewayError('request_invalid', `${CLIENT_ID} must have 1 to 200 characters, and no space among them.`);
+    throw new GatewayError('request_invalid', `${CLIENT_ID} must have 1 to 200 characters without spaces.`);
   return id;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The clients of a server, each with the toolsets that it has switched on, whatever it comes through: several sessions of
- * one client see the same. One that has not come for long is forgotten.
+ * The clients of a server with toolsets, and which toolsets each has switched on. All sessions of one client see the same. A
+ * client that is not connected for a long time is forgotten.
  */
 import type { Caller } from '../calls/caller.ts';
 import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
@@ -8,70 +8,42 @@ import { requireExposed, requireFreeNames } from './exposure.ts';
 import type { LoadedToolset, LoaderContext, Toolsets } from './toolsets.ts';
 import type { ExposurePolicy } from './types.ts';
 
-export interface ToolsetClient {
-  /** Whose sessions these are. */
-  readonly principal: string;
-  readonly context: LoaderContext;
-  /** The toolsets that are on, in the order of the catalog. */
-  readonly active: readonly string[];
-  /** Those that it should have, and that could not be loaded. */
-  readonly failed: readonly string[];
-  readonly ids: readonly number[];
-  readonly loaded: readonly LoadedToolset[];
-  /** A caller comes as this client, and goes. */
-  join(caller: Caller): SourceSet;
-  leave(caller: Caller): void;
-  /** Switches a toolset on. Rejects with a `ToolingError`; then all is as it was. */
-  enable(name: unknown): Promise<string>;
-  /** Switches it off: its tools are gone. Throws where it is not on. */
-  disable(name: unknown): Promise<string>;
-  /** Has exactly these, as far as they can be loaded. */
-  setAll(toolsets: readonly string[]): Promise<void>;
-}
-
-export interface Clients {
-  /** Makes one where there is none. */
-  of(principal: string, context: LoaderContext): ToolsetClient;
-  find(principal: string): ToolsetClient | undefined;
-  /** One that is nobody's, and stays. */
-  alone(context: LoaderContext): ToolsetClient;
-  joined(caller: Caller): SourceSet;
-  left(caller: Caller): void;
-  readonly size: number;
-  close(): void;
-}
-
 export interface ClientsOptions {
   readonly toolsets: Toolsets;
   readonly sets: SourceSets;
   readonly policy: ExposurePolicy;
-  /** Names that tools of the client cannot have, and whose they are. */
+  /** Names that tools of the client must not have, each with its owner. */
   taken(principal: string): ReadonlyMap<string, string>;
-  /** What those get who were not seen before. */
+  /** The context of clients that were not seen before. */
   readonly base: LoaderContext;
-  /** How many are remembered that are not connected, and for how many milliseconds. */
+  /** How many clients are remembered while they are not connected. */
   readonly most: number;
+  /** For how many milliseconds they are remembered. */
   readonly ttl: number;
   failed(toolset: string, error: unknown): void;
 }
 
-/** How often is looked for those that have not come for long. */
-const SWEEP = 60_000;
-/** How long it may take from being let in to being there. */
-const COMING = 10_000;
+const SWEEP_MS = 60_000;
+/** How long it may take from admission until the first caller of a client joins. */
+const JOIN_MS = 10_000;
 
-class Known implements ToolsetClient {
+export class ToolsetClient {
+  /** The owner of the client's sessions. */
   readonly principal: string;
   readonly context: LoaderContext;
-  readonly options: ClientsOptions;
-  readonly members = new Set<Caller>();
+  /** The callers that are connected as this client. */
+  readonly callers = new Set<Caller>();
+  /** The toolsets that are on, in the order of the catalog. */
   loaded: readonly LoadedToolset[] = [];
+  /** Toolsets that the client should have, but that could not be loaded. */
   failed: readonly string[] = [];
   lastUse = Date.now();
-  /** One change at a time; null while there is none. */
-  busy: Promise<unknown> | null = null;
-  isGone = false;
-  hasCome = false;
+  /** Whether a caller has joined since the client was last admitted. */
+  hasJoined = false;
+  private readonly options: ClientsOptions;
+  /** The change in progress; changes run one after the other. */
+  private changing: Promise<unknown> | null = null;
+  private isForgotten = false;
 
   constructor(principal: string, context: LoaderContext, options: ClientsOptions) {
     this.principal = principal;
@@ -87,23 +59,20 @@ class Known implements ToolsetClient {
     return this.loaded.flatMap(({ ids }) => ids);
   }
 
-  get set(): SourceSet {
+  join(caller: Caller): SourceSet {
+    this.callers.add(caller);
+    this.hasJoined = true;
     return this.options.sets.of(this.ids);
   }
 
-  join(caller: Caller): SourceSet {
-    this.members.add(caller);
-    this.hasCome = true;
-    return this.set;
-  }
-
   leave(caller: Caller): void {
-    this.members.delete(caller);
+    this.callers.delete(caller);
     this.lastUse = Date.now();
   }
 
+  /** Switches a toolset on. Rejects with a `ToolingError`; then nothing has changed. */
   enable(name: unknown): Promise<string> {
-    return this.next(async () => {
+    return this.change(async () => {
       const { toolsets, policy } = this.options;
       const { key } = toolsets.find(name);
       if (!this.active.includes(key)) {
@@ -114,17 +83,19 @@ class Known implements ToolsetClient {
     });
   }
 
+  /** Switches a toolset off. Rejects if there is no toolset of that name. */
   disable(name: unknown): Promise<string> {
-    return this.next(async () => {
+    return this.change(async () => {
       const { key } = this.options.toolsets.find(name);
-      this.become(this.loaded.filter(({ toolset }) => toolset !== key));
+      this.replace(this.loaded.filter(({ toolset }) => toolset !== key));
       return key;
     });
   }
 
+  /** Switches on exactly these toolsets. Those that cannot be loaded end up in `failed`. */
   setAll(wanted: readonly string[]): Promise<void> {
-    return this.next(async () => {
-      this.become(this.loaded.filter(({ toolset }) => wanted.includes(toolset)));
+    return this.change(async () => {
+      this.replace(this.loaded.filter(({ toolset }) => wanted.includes(toolset)));
       const failed: string[] = [];
       for (const key of wanted) {
         if (this.active.includes(key)) continue;
@@ -139,6 +110,11 @@ class Known implements ToolsetClient {
     });
   }
 
+  forget(): void {
+    this.isForgotten = true;
+    this.replace([]);
+  }
+
   private async add(key: string): Promise<void> {
     const { toolsets, sets, taken } = this.options;
     const added = await toolsets.take(key, this.context);
@@ -148,110 +124,116 @@ class Known implements ToolsetClient {
       const ids = all.flatMap((one) => one.ids);
       requireFreeNames(sets.contributions(ids), taken(this.principal));
     } catch (error) {
-      toolsets.letGo(added);
+      toolsets.release(added);
       throw error;
     }
-    if (this.isGone) toolsets.letGo(added);
-    else this.become(all);
+    if (this.isForgotten) toolsets.release(added);
+    else this.replace(all);
   }
 
-  become(next: readonly LoadedToolset[]): void {
+  private replace(next: readonly LoadedToolset[]): void {
     const before = this.loaded;
     if (next.length === before.length && next.every((one, i) => one === before[i])) return;
     this.loaded = next;
-    if (this.members.size > 0) {
-      const { set } = this;
-      for (const member of this.members) member.give(set);
+    if (this.callers.size > 0) {
+      const set = this.options.sets.of(this.ids);
+      for (const caller of this.callers) caller.give(set);
     }
-    for (const one of before) if (!next.includes(one)) this.options.toolsets.letGo(one);
+    for (const one of before) if (!next.includes(one)) this.options.toolsets.release(one);
   }
 
-  private next<T>(work: () => Promise<T>): Promise<T> {
-    const before = this.busy ?? Promise.resolve();
+  private change<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.changing ?? Promise.resolve();
     const done = before.then(work);
     const settled = done
       .catch(() => {})
       .then(() => {
-        if (this.busy === settled) this.busy = null;
+        if (this.changing === settled) this.changing = null;
       });
-    this.busy = settled;
+    this.changing = settled;
     return done;
   }
 }
 
-export function createClients(options: ClientsOptions): Clients {
-  const { base, most, ttl } = options;
-  const clients = new Map<string, Known>();
+export class ToolsetClients {
+  private readonly options: ClientsOptions;
+  /** Those that are not connected stand in the order of their last use. */
+  private readonly clients = new Map<string, ToolsetClient>();
+  private readonly sweeping: NodeJS.Timeout;
 
-  function forget(client: Known): void {
-    clients.delete(client.principal);
-    client.isGone = true;
-    client.become([]);
+  constructor(options: ClientsOptions) {
+    this.options = options;
+    const { ttl } = options;
+    this.sweeping = setInterval(() => this.sweep(), Math.min(SWEEP_MS, Math.max(10, ttl / 4))).unref();
   }
 
-  function sweep(): void {
-    const latest = Date.now() - ttl;
-    for (const client of clients.values()) if (client.members.size === 0 && client.lastUse < latest) forget(client);
+  /** Creates the client if it is new. */
+  of(principal: string, context: LoaderContext): ToolsetClient {
+    const known = this.find(principal);
+    if (known !== undefined) return known;
+    this.makeRoom(this.options.most - 1);
+    const client = new ToolsetClient(principal, context, this.options);
+    this.clients.set(principal, client);
+    return client;
   }
 
-  /** The one that has not come for longest is the first of them. */
-  function makeRoom(left: number): void {
-    for (const client of clients.values()) {
-      if (clients.size <= left) return;
-      if (client.members.size === 0 && !isComing(client)) forget(client);
+  find(principal: string): ToolsetClient | undefined {
+    const client = this.clients.get(principal);
+    return client && this.used(client);
+  }
+
+  /** A client that stands for all and is never forgotten. */
+  common(context: LoaderContext): ToolsetClient {
+    return new ToolsetClient('', context, this.options);
+  }
+
+  joined(caller: Caller): SourceSet {
+    return this.of(caller.principal, this.options.base).join(caller);
+  }
+
+  left(caller: Caller): void {
+    const client = this.clients.get(caller.principal);
+    if (client === undefined) return;
+    client.leave(caller);
+    this.used(client).hasJoined = true;
+    this.makeRoom(this.options.most);
+  }
+
+  close(): void {
+    clearInterval(this.sweeping);
+    for (const client of [...this.clients.values()]) this.forget(client);
+  }
+
+  /** A client that is not connected moves to the end: it is forgotten last. */
+  private used(client: ToolsetClient): ToolsetClient {
+    client.lastUse = Date.now();
+    if (client.callers.size > 0) return client;
+    client.hasJoined = false;
+    this.clients.delete(client.principal);
+    this.clients.set(client.principal, client);
+    return client;
+  }
+
+  private forget(client: ToolsetClient): void {
+    this.clients.delete(client.principal);
+    client.forget();
+  }
+
+  private sweep(): void {
+    const latest = Date.now() - this.options.ttl;
+    for (const client of this.clients.values())
+      if (client.callers.size === 0 && client.lastUse < latest) this.forget(client);
+  }
+
+  private makeRoom(left: number): void {
+    for (const client of this.clients.values()) {
+      if (this.clients.size <= left) return;
+      if (client.callers.size === 0 && !this.isJoining(client)) this.forget(client);
     }
   }
 
-  /** Let in, but not quite there yet. Where there are far too many that is no excuse. */
-  function isComing({ hasCome, lastUse }: Known): boolean {
-    return !hasCome && Date.now() - lastUse < COMING && clients.size < 2 * most;
+  /** Admitted, but not connected yet. Ignored if there are far too many clients. */
+  private isJoining({ hasJoined, lastUse }: ToolsetClient): boolean {
+    return !hasJoined && Date.now() - lastUse < JOIN_MS && this.clients.size < 2 * this.options.most;
   }
-
-  const of = (principal: string, context: LoaderContext): Known => {
-    const known = clients.get(principal);
-    if (known !== undefined) return used(known);
-    makeRoom(most - 1);
-    const client = new Known(principal, context, options);
-    clients.set(principal, client);
-    return client;
-  };
-
-  /** It has come: of those that are not there it is the last to be forgotten. */
-  function used(client: Known): Known {
-    client.lastUse = Date.now();
-    if (client.members.size > 0) return client;
-    client.hasCome = false;
-    clients.delete(client.principal);
-    clients.set(client.principal, client);
-    return client;
-  }
-
-  const sweeping = setInterval(sweep, Math.min(SWEEP, Math.max(10, ttl / 4)));
-  sweeping.unref();
-
-  return {
-    of,
-    find(principal) {
-      const client = clients.get(principal);
-      return client && used(client);
-    },
-    alone: (context) => new Known('', context, options),
-    joined(caller) {
-      return of(caller.principal, base).join(caller);
-    },
-    left(caller) {
-      const client = clients.get(caller.principal);
-      if (client === undefined) return;
-      client.leave(caller);
-      used(client).hasCome = true;
-      makeRoom(most);
-    },
-    get size() {
-      return clients.size;
-    },
-    close() {
-      clearInterval(sweeping);
-      for (const client of [...clients.values()]) forget(client);
-    },
-  };
 }

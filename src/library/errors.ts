@@ -1,10 +1,10 @@
-/** What can be wrong with toolsets, by codes that programs may look at. */
+/** Errors about toolsets, with codes for programs. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 
 /**
- * `E_VALIDATION`: there is no such toolset, or it may not be switched on. `E_POLICY_MAX_ACTIVE`: too many are.
- * `E_TOOL_NAME_CONFLICT`: two tools would have one name. `E_INTERNAL`: a loader failed. `E_NOTIFY_FAILED`: never raised;
- * a client that cannot be told of a change hears of it when it comes back.
+ * `E_VALIDATION`: the toolset does not exist, or may not be switched on. `E_POLICY_MAX_ACTIVE`: too many are switched on.
+ * `E_TOOL_NAME_CONFLICT`: two tools would have the same name. `E_INTERNAL`: a loader failed. `E_NOTIFY_FAILED`: never raised;
+ * a client that cannot be notified of a change learns of it when it reconnects.
  */
 export type ToolingErrorCode =
   | 'E_VALIDATION'
@@ -21,7 +21,7 @@ const KINDS: Readonly<Record<ToolingErrorCode, ErrorCode>> = {
   E_INTERNAL: 'source_unavailable',
 };
 
-/** Something is wrong with a toolset. `reason` is the code; the message says what happened, and what to do about it. */
+/** Something is wrong with a toolset. `reason` is the code; the message says what happened and what to do about it. */
 export class ToolingError extends GatewayError {
   readonly reason: ToolingErrorCode;
 
@@ -31,7 +31,7 @@ export class ToolingError extends GatewayError {
   }
 }
 
-/** What is wrong with the options themselves: there is no server then. */
+/** The options are wrong, so no server was created. */
 export function wrongOptions(message: string): ToolingError {
   return new ToolingError('E_VALIDATION', message);
 }

@@ -1,10 +1,10 @@
-/** Whether a client may switch a toolset on, and whether the names of its tools are free. */
+/** Decides whether a client may switch a toolset on, and whether the names of its tools are free. */
 import type { Contribution } from '../catalog/catalog.ts';
 import { exposedName, type Naming } from '../catalog/names.ts';
 import { ToolingError, wrongOptions } from './errors.ts';
 import type { ExposurePolicy } from './types.ts';
 
-/** Names with the key of their toolset in front. */
+/** Names begin with the key of the toolset: `set.tool`. */
 export const NAMING: Naming = { names: 'join', nameLimit: null, separator: '.' };
 
 export function checkPolicy({ maxActiveToolsets, allowlist, denylist, onLimitExceeded }: ExposurePolicy): void {
@@ -17,12 +17,12 @@ export function checkPolicy({ maxActiveToolsets, allowlist, denylist, onLimitExc
     throw wrongOptions('exposurePolicy.onLimitExceeded must be a function.');
 }
 
-/** Whether it may be switched on at all. */
+/** Whether the toolset may be switched on at all. */
 export function isExposed({ allowlist, denylist }: ExposurePolicy, toolset: string): boolean {
   return allowlist?.includes(toolset) !== false && denylist?.includes(toolset) !== true;
 }
 
-/** Throws where one more of these toolsets is one too many. */
+/** Throws if the toolset may not be switched on, or would be one too many. */
 export function requireExposed(policy: ExposurePolicy, toolset: string, active: readonly string[]): void {
   if (!isExposed(policy, toolset))
     throw new ToolingError('E_VALIDATION', `The toolset "${toolset}" is not allowed here.`);
@@ -30,11 +30,11 @@ export function requireExposed(policy: ExposurePolicy, toolset: string, active: 
   if (most === undefined || active.length < most) return;
   policy.onLimitExceeded?.([toolset], [...active]);
   const instead = active.length === 0 ? '' : ` Disable one first: ${active.join(', ')}.`;
-  const text = `The toolset "${toolset}" would be one too many: ${most} may be enabled at a time.${instead}`;
+  const text = `The toolset "${toolset}" would be one too many: at most ${most} may be enabled at a time.${instead}`;
   throw new ToolingError('E_POLICY_MAX_ACTIVE', text);
 }
 
-/** Throws where two tools would have one name: then neither is there. `taken` says whose names are not free. */
+/** Throws if two tools would have the same name. `taken` has the names that are not free, each with its owner. */
 export function requireFreeNames(contributions: readonly Contribution[], taken: ReadonlyMap<string, string>): void {
   const owners = new Map(taken);
   for (const { key, namespace, offer } of contributions) {

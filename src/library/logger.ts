@@ -1,15 +1,15 @@
-/** What happens in a server with toolsets, for those who want it written down. */
+/** Logs the events of a server with toolsets. */
 import { messageOf } from '../base/errors.ts';
 import type { EventMap, EventName, Events } from '../base/events.ts';
 
-/** As pino, winston, Fastify and the console have it. */
+/** What pino, winston, Fastify and the console have in common. */
 export interface Logger {
   info(fields: object, message?: string): void;
   warn(fields: object, message?: string): void;
   error(fields: object, message?: string): void;
 }
 
-/** Lines of JSON; standard output belongs to the protocol. */
+/** Writes lines of JSON. Not to standard output, which belongs to the protocol. */
 const TO_STDERR: Logger = { info: line('info'), warn: line('warn'), error: line('error') };
 
 function line(level: string) {
@@ -19,19 +19,20 @@ function line(level: string) {
   };
 }
 
-export function follow(events: Events, logger: boolean | Logger): () => void {
+/** Returns a function that stops it. */
+export function logEvents(events: Events, logger: boolean | Logger): () => void {
   if (logger === false) return () => {};
   const log = logger === true ? TO_STDERR : logger;
   return events.listen((name, event) => {
-    const [level, message, fields] = WORDS[name]?.(event) ?? ['info', name, event];
+    const [level, message, fields] = RECORDS[name]?.(event) ?? ['info', name, event];
     log[level]({ event: name, ...fields }, message);
   });
 }
 
-type Words = readonly ['info' | 'warn' | 'error', string, object];
+type LogRecord = readonly ['info' | 'warn' | 'error', string, object];
 
-/** Events that need more than their name at level info. */
-const WORDS: { readonly [K in EventName]?: (event: EventMap[K]) => Words } = {
+/** Events that are logged with more than their name, or at another level than info. */
+const RECORDS: { readonly [K in EventName]?: (event: EventMap[K]) => LogRecord } = {
   failure: ({ where, error }) => ['error', `${where}: ${messageOf(error)}`, { where }],
   note: ({ source, message }) => ['warn', `${source}: ${message}`, { source }],
   unauthorized: (event) => ['warn', 'unauthorized', event],

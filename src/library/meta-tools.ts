@@ -1,6 +1,7 @@
-/** The tools by which a model finds toolsets and switches them on and off for itself. */
+/** The tools with which a model finds toolsets and switches them on and off for its client. */
 
 import { type GatewayError, toGatewayError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import type { Caller } from '../calls/caller.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { readArguments } from '../controls/arguments.ts';
@@ -22,7 +23,7 @@ const SWITCHES = { readOnlyHint: false, destructiveHint: false, idempotentHint: 
 const LIST_TOOLS = {
   name: 'list_tools',
   title: 'List tools',
-  description: 'Lists the names of the tools that can be called now, all together and by toolset.',
+  description: 'Lists the names of all tools that can be called now, in one list and by toolset.',
   inputSchema: NOTHING,
   annotations: READS,
 };
@@ -31,47 +32,48 @@ const SWITCHING = [
   {
     name: 'list_toolsets',
     title: 'List toolsets',
-    description: 'Lists all toolsets: what each is for, whether it is enabled, and which tools it brings then.',
+    description: 'Lists all toolsets: what each is for, whether it is enabled, and the tools of those that are.',
     inputSchema: NOTHING,
     annotations: READS,
   },
   {
     name: 'enable_toolset',
     title: 'Enable a toolset',
-    description: 'Enables a toolset: its tools are in the list from then on and can be called.',
+    description: 'Enables a toolset: its tools are added to the list and can be called.',
     inputSchema: NAME,
     annotations: SWITCHES,
   },
   {
     name: 'disable_toolset',
     title: 'Disable a toolset',
-    description: 'Disables a toolset: its tools are gone from the list and can no longer be called.',
+    description: 'Disables a toolset: its tools are removed from the list and can no longer be called.',
     inputSchema: NAME,
     annotations: SWITCHES,
   },
   {
     name: 'describe_toolset',
     title: 'Describe a toolset',
-    description: 'Says what a toolset is for, whether it is enabled, and which tools it brings.',
+    description: 'Says what a toolset is for, whether it is enabled, and if so, its tools.',
     inputSchema: NAME,
     annotations: READS,
   },
 ] as const;
 
-/** What the tools do, for whoever calls. */
+/** What the meta-tools act on. */
 export interface MetaToolTarget {
   readonly keys: readonly string[];
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
-  /** Those that the caller may switch. */
+  /** Whether callers may switch the toolset. */
   isOffered(key: string): boolean;
-  /** The names of the tools that the caller has, by the toolset that they are of. */
+  /** The names of the tools that the caller has, by toolset. */
   toolsOf(caller: Caller): ReadonlyMap<string, readonly string[]>;
   isActive(caller: Caller, key: string): boolean;
   enable(caller: Caller, key: string): Promise<void>;
   disable(caller: Caller, key: string): Promise<void>;
 }
 
-export function createMetaTools(desk: MetaToolTarget, switches: boolean): ProgramControl {
+/** `switches`: whether clients switch toolsets. If not, they can only list their tools. */
+export function createMetaTools(target: MetaToolTarget, switches: boolean): ProgramControl {
   const definitions = switches ? [LIST_TOOLS, ...SWITCHING] : [LIST_TOOLS];
   const entries: readonly Entry[] = definitions.map(builtInEntry);
 
@@ -79,15 +81,15 @@ export function createMetaTools(desk: MetaToolTarget, switches: boolean): Progra
     const { name, description, modules = [], decisionCriteria } = definition;
     return {
       key,
-      active: desk.isActive(caller, key),
+      active: target.isActive(caller, key),
       definition: { name, description, modules, decisionCriteria },
-      tools: desk.toolsOf(caller).get(key) ?? [],
+      tools: target.toolsOf(caller).get(key) ?? [],
     };
   }
 
-  function named(args: unknown) {
-    const found = desk.find(readArguments(args, ['name']).name);
-    if (!desk.isOffered(found.key))
+  function toolsetNamedBy(args: unknown) {
+    const found = target.find(readArguments(args, ['name']).name);
+    if (!target.isOffered(found.key))
       throw new ToolingError('E_VALIDATION', `The toolset "${found.key}" is not allowed here.`);
     return found;
   }
@@ -95,34 +97,34 @@ export function createMetaTools(desk: MetaToolTarget, switches: boolean): Progra
   const runs: Readonly<Record<string, (caller: Caller, args: unknown) => object | Promise<object>>> = {
     list_tools(caller, args) {
       readArguments(args, []);
-      const byToolset = desk.toolsOf(caller);
+      const byToolset = target.toolsOf(caller);
       return { tools: [...byToolset.values()].flat(), toolsetToTools: Object.fromEntries(byToolset) };
     },
     list_toolsets(caller, args) {
       readArguments(args, []);
-      const offered = desk.keys.filter(desk.isOffered);
-      return { toolsets: offered.map((key) => describe(caller, key, desk.find(key).definition)) };
+      const offered = target.keys.filter(target.isOffered);
+      return { toolsets: offered.map((key) => describe(caller, key, target.find(key).definition)) };
     },
     describe_toolset(caller, args) {
-      const { key, definition } = named(args);
+      const { key, definition } = toolsetNamedBy(args);
       return describe(caller, key, definition);
     },
     async enable_toolset(caller, args) {
-      const { key } = named(args);
-      const wasActive = desk.isActive(caller, key);
-      await desk.enable(caller, key);
-      const tools = desk.toolsOf(caller).get(key) ?? [];
+      const { key } = toolsetNamedBy(args);
+      const wasActive = target.isActive(caller, key);
+      await target.enable(caller, key);
+      const tools = target.toolsOf(caller).get(key) ?? [];
       const message = wasActive
-        ? `The toolset "${key}" is enabled already.`
-        : `Enabled the toolset "${key}": ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}.`;
+        ? `The toolset "${key}" is already enabled.`
+        : `Enabled the toolset "${key}": ${counted(tools.length, 'tool')}.`;
       return { success: true, message, tools };
     },
     async disable_toolset(caller, args) {
-      const { key } = named(args);
-      const wasActive = desk.isActive(caller, key);
-      await desk.disable(caller, key);
+      const { key } = toolsetNamedBy(args);
+      const wasActive = target.isActive(caller, key);
+      await target.disable(caller, key);
       const message = wasActive
-        ? `Disabled the toolset "${key}": its tools are gone.`
+        ? `Disabled the toolset "${key}": its tools are removed.`
         : `The toolset "${key}" is not enabled.`;
       return { success: true, message };
     },
@@ -131,22 +133,22 @@ export function createMetaTools(desk: MetaToolTarget, switches: boolean): Progra
   return {
     entries,
     hint(name) {
-      const key = switches ? desk.keys.find((one) => name.startsWith(`${one}.`) && desk.isOffered(one)) : undefined;
-      return key === undefined ? '' : ` If it is of the toolset "${key}", enable that first: call enable_toolset.`;
+      const key = switches ? target.keys.find((one) => name.startsWith(`${one}.`) && target.isOffered(one)) : undefined;
+      return key === undefined ? '' : ` If it belongs to the toolset "${key}", call enable_toolset first.`;
     },
     async run(caller, name, args) {
       try {
-        return said(await runs[name]!(caller, args), false);
+        return resultOf(await runs[name]!(caller, args), false);
       } catch (error) {
         const known = toGatewayError(error);
         if (known.code === 'internal') throw error;
-        return said(failure(name, known), true);
+        return resultOf(failure(name, known), true);
       }
     },
   };
 }
 
-/** What a model reads of it, and a program. */
+/** For models and programs alike. */
 function failure(name: string, error: GatewayError): object {
   const code = error instanceof ToolingError ? error.reason : 'E_VALIDATION';
   const { message } = error;
@@ -154,7 +156,7 @@ function failure(name: string, error: GatewayError): object {
   return { success: false, message, code };
 }
 
-function said(value: object, isError: boolean): Buffer {
+function resultOf(value: object, isError: boolean): Buffer {
   const text = JSON.stringify(value);
   return toBytes({ content: [{ type: 'text', text }], structuredContent: value, ...(isError && { isError }) });
 }

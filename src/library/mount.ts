@@ -1,13 +1,11 @@
-/** Toolsets in a server that somebody already has: one of the official SDK, of either generation. */
+/** Mounts toolsets in an existing server of the official SDK, of either generation. */
 import { randomUUID } from 'node:crypto';
-
 import type { JsonObject } from '../base/objects.ts';
 import type { Gateway } from '../gateway/types.ts';
-
 import { wrongOptions } from './errors.ts';
-import { combine, type MountedConnection } from './mounted-connection.ts';
+import { MountedConnection, type SdkEnds } from './mounted-connection.ts';
 
-/** What is used of a transport: the same in the SDK v1 and v2. */
+/** What is used of a transport: the same in SDK v1 and v2. */
 interface SdkTransport {
   start(): Promise<void>;
   send(message: unknown, options?: object): Promise<void>;
@@ -15,7 +13,7 @@ interface SdkTransport {
   onclose?(): void;
 }
 
-/** The low-level server of the SDK, by what is used of it. */
+/** What is used of the SDK's low-level server. */
 export interface SdkServer {
   connect(transport: unknown): Promise<void>;
   registerCapabilities(capabilities: {
@@ -26,19 +24,19 @@ export interface SdkServer {
   onerror?(error: Error): void;
 }
 
-/** A `Server` or an `McpServer` of `@modelcontextprotocol/sdk` or of `@modelcontextprotocol/server`. */
+/** A `Server` or `McpServer` from `@modelcontextprotocol/sdk` or `@modelcontextprotocol/server`. */
 export type MountableServer = SdkServer | { readonly server: SdkServer };
 
-/** Whose toolsets a server has, and who hears of changes. */
+/** Who the client of a mounted server is, and what it gets. */
 export interface MountOptions {
   /**
-   * Who the client is, where the program knows: what it has switched on is there again when it comes back. Absent: what a
-   * connection switches on ends with it.
+   * The id of the client, if the program knows it. What the client has switched on is still on when it connects again. If it
+   * is absent, what a connection switches on ends with the connection.
    */
   readonly clientId?: string;
-  /** The toolsets that the client gets, instead of what `permissions` says. */
+  /** The toolsets that the client gets, instead of those that `permissions` says. */
   readonly toolsets?: readonly string[];
-  /** Called when the tools have changed, for those who tell clients otherwise: `() => handler.notify.toolsChanged()`. */
+  /** Called when the tools have changed, to notify clients in another way: `() => handler.notify.toolsChanged()`. */
   toolsChanged?(): void;
 }
 
@@ -49,14 +47,16 @@ export interface Mounting {
     readonly clientId: string;
     readonly toolsets?: readonly string[];
   }): Promise<{ readonly principal: string }>;
-  /** Names that tools of this client's toolsets cannot have. */
+  /** Sets the names that tools of this client's toolsets must not have. */
   reserve(principal: string, names: ReadonlySet<string>): void;
 }
+
+const mounted = new WeakSet<SdkServer>();
 
 export function mount(given: MountableServer, mounting: Mounting, options: MountOptions): void {
   const server = 'server' in given ? given.server : given;
   if (typeof server?.connect !== 'function' || typeof server.registerCapabilities !== 'function')
-    throw wrongOptions('Toolsets are mounted in a Server or McpServer of the official SDK, and this is none.');
+    throw wrongOptions('Toolsets can be mounted only in a Server or McpServer of the official SDK.');
   if (server.transport !== undefined) throw wrongOptions('Mount toolsets before the server is connected.');
   if (mounted.has(server)) throw wrongOptions('This server has toolsets already.');
   mounted.add(server);
@@ -64,46 +64,35 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
   const connect = server.connect.bind(server);
   server.connect = async (transport: unknown) => {
     const { toolsets } = options;
-    // Nobody else has that id, and nobody comes back with it.
+    // A random id for a client that will not come back.
     const clientId = options.clientId ?? `mounted-${randomUUID()}`;
     const { principal } = await mounting.admit({ clientId, ...(toolsets !== undefined && { toolsets }) });
-    step(transport as SdkTransport, server, (ends) =>
-      combine(
-        mounting.gateway,
-        {
-          agent: options.clientId ?? 'default',
-          principal,
-          changed: () => options.toolsChanged?.(),
-          reserve: (names) => mounting.reserve(principal, names),
-        },
-        ends,
-      ),
-    );
+    const client = {
+      agent: options.clientId ?? 'default',
+      principal,
+      changed: () => options.toolsChanged?.(),
+      reserve: (names: ReadonlySet<string>) => mounting.reserve(principal, names),
+    };
+    intercept(transport as SdkTransport, server, (ends) => new MountedConnection(mounting.gateway, client, ends));
     await connect(transport);
   };
 }
 
-const mounted = new WeakSet<SdkServer>();
-
-/** Steps between a transport and the server that is about to be connected to it: that has put its own functions there when it starts. */
-function step(
-  transport: SdkTransport,
-  server: SdkServer,
-  open: (ends: Parameters<typeof combine>[2]) => MountedConnection,
-): void {
+/** Puts a mounted connection between a transport and its server. When the transport starts, the server has set its callbacks. */
+function intercept(transport: SdkTransport, server: SdkServer, open: (ends: SdkEnds) => MountedConnection): void {
   const start = transport.start.bind(transport);
   const send = transport.send.bind(transport);
   transport.start = () => {
     const { onmessage, onclose } = transport;
-    const combined = open({
+    const connection = open({
       serve: (message, extra) => onmessage?.call(transport, message, extra),
       send,
       failed: (error) => server.onerror?.(error),
     });
-    transport.onmessage = (message, extra) => combined.fromClient(message as JsonObject, extra);
-    transport.send = (message, options) => combined.fromServer(message as JsonObject, options);
+    transport.onmessage = (message, extra) => connection.fromClient(message as JsonObject, extra);
+    transport.send = (message, options) => connection.fromServer(message as JsonObject, options);
     transport.onclose = () => {
-      combined.close();
+      connection.close();
       onclose?.call(transport);
     };
     return start();

@@ -1,12 +1,12 @@
 /**
- * One connection of a server of the official SDK, with toolsets beside its own tools. It stands between the transport and the
- * server: lists are put together, calls go to whoever has the tool, and all else is the server's. Both generations of the SDK
- * have the same messages there, in either era, so that nothing has to be known of the server itself.
+ * Adds toolsets to one connection of an official SDK server. It sits between the transport and the server: it merges the lists
+ * of tools, routes each call to the owner of the tool, and passes everything else to the server. Both generations of the SDK
+ * exchange the same messages there, in either era, so nothing about the server itself needs to be known.
  */
 
 import { GatewayError } from '../base/errors.ts';
-import { isObject, type JsonObject } from '../base/objects.ts';
-import { FULL_SCOPE } from '../calls/caller.ts';
+import { isObject, type JsonObject, toObject } from '../base/objects.ts';
+import { type Caller, type ClientOptions, FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Exchange } from '../doors/answer.ts';
@@ -18,278 +18,294 @@ import { PROTOCOL_VERSION } from '../protocol/meta.ts';
 import { join } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 
-/** The server, and the client behind its transport. */
+/** The SDK server, and the client behind its transport. */
 export interface SdkEnds {
-  /** Gives the server a message, with what its transport said of it. */
+  /** Passes a message to the server, with what its transport said about it. */
   serve(message: JsonObject, extra?: unknown): void;
-  /** Sends the client one. `related` is the request in whose course it is said. */
+  /** Sends a message to the client. `relatedRequestId` is the request that it belongs to. */
   send(message: JsonObject, options?: { readonly relatedRequestId?: unknown }): Promise<void>;
-  /** Something could not be sent, or is wrong with the server. */
+  /** A message could not be sent, or something is wrong with the server. */
   failed(error: Error): void;
 }
 
+/** The client of a mounted connection. */
 export interface MountedClient {
   readonly agent: string;
   readonly principal: string;
-  /** The tools of the toolsets have changed. */
+  /** The tools of its toolsets have changed. */
   changed(): void;
-  /** The names of the server's own tools, which those of toolsets cannot have. */
+  /** Sets the names of the server's own tools, which tools of toolsets must not have. */
   reserve(names: ReadonlySet<string>): void;
 }
 
-export interface MountedConnection {
-  /** The client says something. */
-  fromClient(message: JsonObject, extra?: unknown): void;
-  /** The server does. */
-  fromServer(message: JsonObject, options?: object): Promise<void>;
-  close(): void;
-}
-
-const CHANGED = 'notifications/tools/list_changed';
-const NOT_FOUND = -32601;
-/** Before the ids of what is asked of either by us. */
+const LIST_CHANGED = 'notifications/tools/list_changed';
+const METHOD_NOT_FOUND = -32601;
+/** Begins the ids of our own requests, to the server and to the gateway. */
 const OURS = 'toolgate:';
-/** Before those of questions that the client is asked for a toolset. */
+/** Begins the ids of the requests that toolsets send to the client. */
 const QUESTION = 'toolgate-';
-/** Of more pages than these a server has no end of them. */
+/** A server that lists more pages than this never stops. */
 const MOST_PAGES = 1_000;
+/** The merged list belongs to this client and may change with its next call, whatever the server says about its own. */
+const NOT_CACHEABLE = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+const UNKNOWN_CLIENT = { name: 'unknown', version: '0' };
 
-export function combine(gateway: Gateway, session: MountedClient, ends: SdkEnds): MountedConnection {
-  const { agent, principal } = session;
-  const client = { identity: programIdentity(agent, principal), scope: FULL_SCOPE, door: 'local' } as const;
-  const caller = gateway.join({
-    ...client,
-    changed(kind) {
-      if (kind !== 'tools') return;
-      say({ jsonrpc: '2.0', method: CHANGED });
-      session.changed();
-    },
-  });
-  let channel: Channel | null = null;
-  /** What the client said when it opened a session, as far as it did. */
-  let handshake: JsonObject = {};
-  let greetingId: unknown;
-  /** Lists of the server that are on their way, and the era of who asked for them. */
-  const listing = new Map<unknown, Era>();
-  /** Requests that are no error where the server does not know them. */
-  const lenient = new Set<unknown>();
-  const asked = new Map<unknown, (message: JsonObject) => void>();
-  /** The server's own; null where that is not known. */
-  let own: ReadonlySet<string> | null = null;
-  let pages = new Set<string>();
-  let lastId = 0;
-  let isOpen = true;
+export class MountedConnection {
+  private readonly gateway: Gateway;
+  private readonly client: MountedClient;
+  private readonly clientOptions: ClientOptions;
+  private readonly ends: SdkEnds;
+  private readonly caller: Caller;
+  /** To the toolsets; opened for the first call. */
+  private channel: Channel | null = null;
+  /** The client's `initialize`, with the revision that the server agreed to. Empty in the modern era. */
+  private handshake: JsonObject = {};
+  private initializeId: unknown;
+  /** The client's `tools/list` requests that the server is answering. */
+  private readonly listing = new Map<unknown, { readonly era: Era; readonly isFirstPage: boolean }>();
+  /** The client's requests that must not fail if the server does not know the method. */
+  private readonly lenient = new Set<unknown>();
+  /** Our own requests to the server. */
+  private readonly asked = new Map<unknown, (answer: JsonObject) => void>();
+  /** The names of the server's own tools; null if they are not known. */
+  private serverTools: ReadonlySet<string> | null = null;
+  /** The names on the pages that the server has listed so far. */
+  private listedTools = new Set<string>();
+  private lastId = 0;
+  private isOpen = true;
 
-  function say(message: JsonObject, relatedRequestId?: unknown): void {
-    if (!isOpen) return;
-    ends.send(message, relatedRequestId === undefined ? undefined : { relatedRequestId }).catch(ends.failed);
-  }
-
-  function exchangeOf(id: unknown): Exchange {
-    const isQuiet = typeof id === 'string' && id.startsWith(OURS);
-    const tell = (text: string) => {
-      if (!isQuiet) say(JSON.parse(text) as JsonObject, id);
-    };
-    return {
-      send: (message) => tell(message.toString()),
-      finish: ({ head, body, tail }) => tell(head + join(body).toString() + tail),
-      abandon() {},
-      keepAlive() {},
-      isFull: false,
-      whenDrained: (goOn) => goOn(),
-    };
-  }
-
-  /** The way to the toolsets, opened when the first call is made. */
-  function channelIn(era: Era): Channel {
-    if (channel !== null) return channel;
-    channel = openChannel(gateway, client, {
-      exchange: exchangeOf(null),
-      exchangeFor: (message: Message) => exchangeOf(JSON.parse(idText(message))),
-      // Of changed lists we hear ourselves.
-      notify: (message) => {
-        const said = JSON.parse(message.toString()) as JsonObject;
-        if (!String(said.method).endsWith('/list_changed')) say(said);
+  constructor(gateway: Gateway, client: MountedClient, ends: SdkEnds) {
+    this.gateway = gateway;
+    this.client = client;
+    this.ends = ends;
+    const { agent, principal } = client;
+    this.clientOptions = { identity: programIdentity(agent, principal), scope: FULL_SCOPE, door: 'local' };
+    this.caller = gateway.join({
+      ...this.clientOptions,
+      changed: (kind) => {
+        if (kind !== 'tools') return;
+        this.sendToClient({ jsonrpc: '2.0', method: LIST_CHANGED });
+        client.changed();
       },
-      end() {},
     });
-    if (era === 'legacy') {
-      const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: CLIENT, ...handshake };
-      give({ jsonrpc: '2.0', id: `${OURS}greeting`, method: 'initialize', params });
-      give({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  }
+
+  /** The client sent a message. */
+  fromClient(message: JsonObject, extra?: unknown): void {
+    const params = toObject(message.params);
+    switch (message.method) {
+      case 'tools/call':
+        this.routeCall(message, params, extra);
+        return;
+      case 'tools/list':
+        this.listing.set(message.id, { era: eraOf(params), isFirstPage: params.cursor === undefined });
+        break;
+      case 'initialize':
+        this.handshake = params;
+        this.initializeId = message.id;
+        break;
+      case 'logging/setLevel':
+        this.lenient.add(message.id);
+        this.openChannel('legacy');
+        this.sendToToolsets({ ...message, id: `${OURS}level` });
+        break;
+      case 'notifications/cancelled':
+        // The server will not answer these.
+        this.listing.delete(params.requestId);
+        this.lenient.delete(params.requestId);
+        this.sendToToolsets(message);
+        break;
+      case 'notifications/roots/list_changed':
+        this.sendToToolsets(message);
+        break;
+      case undefined:
+        if (typeof message.id !== 'string' || !message.id.startsWith(QUESTION)) break;
+        this.sendToToolsets(message);
+        return;
     }
-    return channel;
+    this.ends.serve(message, extra);
   }
 
-  function give(message: JsonObject): void {
-    channel?.receive(toBytes(message));
+  /** The server sent a message. */
+  fromServer(message: JsonObject, options?: object): Promise<void> {
+    if (message.method === LIST_CHANGED) this.serverTools = null;
+    if (message.method !== undefined) return this.ends.send(message, options);
+    const { id } = message;
+    const answered = this.asked.get(id);
+    if (answered !== undefined) {
+      this.asked.delete(id);
+      answered(message);
+      return Promise.resolve();
+    }
+    const list = this.listing.get(id);
+    if (list !== undefined) {
+      this.listing.delete(id);
+      return this.ends.send(this.mergeLists(message, list.era, list.isFirstPage), options);
+    }
+    if (id === this.initializeId && isObject(message.result)) {
+      this.initializeId = undefined;
+      this.handshake = { ...this.handshake, protocolVersion: message.result.protocolVersion };
+    }
+    const isIgnored = this.lenient.delete(id) && isMethodUnknown(message);
+    return this.ends.send(isIgnored ? { jsonrpc: '2.0', id, result: {} } : message, options);
   }
 
-  function call(message: JsonObject, params: JsonObject): void {
-    if (!isOpen) return;
-    // What it would be asked about such a task, the server would be asked.
+  close(): void {
+    this.isOpen = false;
+    this.channel?.close();
+    this.caller.leave();
+    this.client.reserve(new Set());
+  }
+
+  // Calls.
+
+  private routeCall(message: JsonObject, params: JsonObject, extra: unknown): void {
+    const entry = this.caller.view().entries.tool.get(String(params.name));
+    if (entry === undefined) this.ends.serve(message, extra);
+    else if (this.serverTools?.has(entry.name)) this.refuse(message.id, conflict([entry.name]));
+    else if (entry.sourceId === BUILT_IN && this.serverTools === null) {
+      // It may switch on a toolset, whose tools must not have the names of the server's.
+      const call = () => this.callToolset(message, params);
+      this.learnServerTools(params, extra).then(call, call);
+    } else this.callToolset(message, params);
+  }
+
+  private callToolset(message: JsonObject, params: JsonObject): void {
+    if (!this.isOpen) return;
+    // As an MCP task the call would be polled for at the server, which does not know it.
     const { task: _, ...rest } = params;
-    channelIn(eraOf(params));
-    give({ ...message, params: rest });
+    this.openChannel(eraOf(params));
+    this.sendToToolsets({ ...message, params: rest });
   }
 
-  function takeCall(message: JsonObject, params: JsonObject, extra: unknown): void {
-    const entry = caller.view().entries.tool.get(String(params.name));
-    if (entry === undefined) ends.serve(message, extra);
-    else if (own?.has(entry.name)) refuse(message.id, twice([entry.name]));
-    // What is about to be switched on must not be called like what the server has.
-    else if (entry.sourceId === BUILT_IN && own === null) {
-      const goOn = () => call(message, params);
-      learn(params, extra).then(goOn, goOn);
-    } else call(message, params);
+  private refuse(id: unknown, error: GatewayError): void {
+    this.ends.failed(error);
+    this.sendToClient(errorAnswer(id, error), id);
   }
 
-  function refuse(id: unknown, error: GatewayError): void {
-    ends.failed(error);
-    say({ jsonrpc: '2.0', id, error: { code: error.rpcCode, message: error.message } }, id);
+  // Lists.
+
+  /** The server's list, with the tools of the toolsets at the end of the last page. */
+  private mergeLists(answer: JsonObject, era: Era, isFirstPage: boolean): JsonObject {
+    if (!isObject(answer.result) && !isMethodUnknown(answer)) return answer;
+    const page = toObject(answer.result);
+    this.noteServerTools(page, isFirstPage);
+    if (page.nextCursor !== undefined) return answer;
+    const ours = JSON.parse(this.caller.list('tool', era).toString()) as JsonObject;
+    const both = namesOf(ours).filter((name) => this.serverTools!.has(name));
+    if (both.length > 0) {
+      const error = conflict(both);
+      this.ends.failed(error);
+      return errorAnswer(answer.id, error);
+    }
+    const tools = [...toolsOf(page), ...toolsOf(ours)];
+    return { jsonrpc: '2.0', id: answer.id, result: { ...page, ...(era === 'modern' && NOT_CACHEABLE), tools } };
   }
 
-  /** Asks the server for its own tools. */
-  async function learn(params: JsonObject, extra: unknown): Promise<void> {
+  private noteServerTools(page: JsonObject, isFirstPage: boolean): void {
+    if (isFirstPage) this.listedTools = new Set();
+    for (const name of namesOf(page)) this.listedTools.add(name);
+    if (page.nextCursor !== undefined) return;
+    this.serverTools = this.listedTools;
+    this.client.reserve(this.listedTools);
+  }
+
+  /** Asks the server for the names of its own tools. */
+  private async learnServerTools(params: JsonObject, extra: unknown): Promise<void> {
     let cursor: unknown;
     for (let page = 0; page < MOST_PAGES; page++) {
-      const id = `${OURS}${++lastId}`;
-      const said = {
+      const id = `${OURS}${++this.lastId}`;
+      const listParams = {
         ...(params._meta !== undefined && { _meta: params._meta }),
         ...(cursor !== undefined && { cursor }),
       };
       const answer = await new Promise<JsonObject>((resolve) => {
-        asked.set(id, resolve);
-        ends.serve({ jsonrpc: '2.0', id, method: 'tools/list', params: said }, extra);
+        this.asked.set(id, resolve);
+        this.ends.serve({ jsonrpc: '2.0', id, method: 'tools/list', params: listParams }, extra);
       });
-      const result = isObject(answer.result) ? answer.result : {};
-      note(result, page === 0);
+      const result = toObject(answer.result);
+      this.noteServerTools(result, page === 0);
       cursor = result.nextCursor;
       if (cursor === undefined) return;
     }
   }
 
-  function note(result: JsonObject, isFirst: boolean): void {
-    if (isFirst) pages = new Set();
-    for (const name of namesOf(result)) pages.add(name);
-    if (result.nextCursor !== undefined) return;
-    own = pages;
-    session.reserve(pages);
+  // Messages.
+
+  private openChannel(era: Era): void {
+    if (this.channel !== null) return;
+    this.channel = openChannel(this.gateway, this.clientOptions, {
+      exchange: this.exchangeFor(null),
+      exchangeFor: (message: Message) => this.exchangeFor(JSON.parse(idText(message))),
+      notify: (bytes) => {
+        const message = JSON.parse(bytes.toString()) as JsonObject;
+        // The caller already reports changed lists.
+        if (!String(message.method).endsWith('/list_changed')) this.sendToClient(message);
+      },
+      end() {},
+    });
+    if (era === 'legacy') {
+      const params = {
+        protocolVersion: '2025-06-18',
+        capabilities: {},
+        clientInfo: UNKNOWN_CLIENT,
+        ...this.handshake,
+      };
+      this.sendToToolsets({ jsonrpc: '2.0', id: `${OURS}initialize`, method: 'initialize', params });
+      this.sendToToolsets({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    }
   }
 
-  /** The server's list, with ours at its end. */
-  function completed(message: JsonObject, era: Era): JsonObject {
-    const isThere = isObject(message.result);
-    const isNone = isObject(message.error) && message.error.code === NOT_FOUND;
-    if (!isThere && !isNone) return message;
-    const theirs: JsonObject = isThere ? (message.result as JsonObject) : {};
-    note(theirs, !isLater.delete(message.id));
-    if (theirs.nextCursor !== undefined) return message;
-    const ours = JSON.parse(caller.list('tool', era).toString()) as JsonObject;
-    const both = namesOf(ours).filter((name) => own!.has(name));
-    if (both.length > 0) {
-      const error = twice(both);
-      ends.failed(error);
-      return { jsonrpc: '2.0', id: message.id, error: { code: error.rpcCode, message: error.message } };
-    }
-    const tools = [...listOf(theirs), ...listOf(ours)];
-    return { jsonrpc: '2.0', id: message.id, result: { ...theirs, ...(era === 'modern' && NOT_KEPT), tools } };
+  /** Answers to our own requests are not sent to the client. */
+  private exchangeFor(id: unknown): Exchange {
+    const isOurs = typeof id === 'string' && id.startsWith(OURS);
+    const send = (text: string) => {
+      if (!isOurs) this.sendToClient(JSON.parse(text) as JsonObject, id);
+    };
+    return {
+      send: (message) => send(message.toString()),
+      finish: ({ head, body, tail }) => send(head + join(body).toString() + tail),
+      abandon() {},
+      keepAlive() {},
+      isFull: false,
+      whenDrained: (resume) => resume(),
+    };
   }
 
-  /** Lists of which another page is asked for. */
-  const isLater = new Set<unknown>();
-
-  function fromClient(message: JsonObject, extra?: unknown): void {
-    const params = isObject(message.params) ? message.params : {};
-    switch (message.method) {
-      case 'tools/call':
-        takeCall(message, params, extra);
-        return;
-      case 'tools/list':
-        listing.set(message.id, eraOf(params));
-        if (params.cursor !== undefined) isLater.add(message.id);
-        break;
-      case 'initialize':
-        handshake = params;
-        greetingId = message.id;
-        break;
-      case 'logging/setLevel':
-        lenient.add(message.id);
-        channelIn('legacy');
-        give({ ...message, id: `${OURS}level` });
-        break;
-      case 'notifications/cancelled':
-        // Then there is no answer either.
-        listing.delete(params.requestId);
-        lenient.delete(params.requestId);
-        give(message);
-        break;
-      case 'notifications/roots/list_changed':
-        give(message);
-        break;
-      case undefined:
-        if (typeof message.id !== 'string' || !message.id.startsWith(QUESTION)) break;
-        give(message);
-        return;
-    }
-    ends.serve(message, extra);
+  private sendToClient(message: JsonObject, relatedRequestId?: unknown): void {
+    if (!this.isOpen) return;
+    const options = relatedRequestId === undefined ? undefined : { relatedRequestId };
+    this.ends.send(message, options).catch(this.ends.failed);
   }
 
-  function fromServer(message: JsonObject, options?: object): Promise<void> {
-    if (message.method === CHANGED) own = null;
-    if (message.method !== undefined) return ends.send(message, options);
-    const { id } = message;
-    const heard = asked.get(id);
-    if (heard !== undefined) {
-      asked.delete(id);
-      heard(message);
-      return Promise.resolve();
-    }
-    const era = listing.get(id);
-    if (era !== undefined) {
-      listing.delete(id);
-      return ends.send(completed(message, era), options);
-    }
-    if (id === greetingId && isObject(message.result)) {
-      greetingId = undefined;
-      handshake = { ...handshake, protocolVersion: message.result.protocolVersion };
-    }
-    const isUnknown = lenient.delete(id) && isObject(message.error) && message.error.code === NOT_FOUND;
-    return ends.send(isUnknown ? { jsonrpc: '2.0', id, result: {} } : message, options);
+  private sendToToolsets(message: JsonObject): void {
+    this.channel?.receive(toBytes(message));
   }
-
-  return {
-    fromClient,
-    fromServer,
-    close() {
-      isOpen = false;
-      channel?.close();
-      caller.leave();
-      session.reserve(new Set());
-    },
-  };
 }
-
-/** Whatever the server says of its own list, ours is of this client and may change with its next call. */
-const NOT_KEPT = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
-
-const CLIENT = { name: 'unknown', version: '0' };
 
 function eraOf({ _meta }: JsonObject): Era {
   return isObject(_meta) && _meta[PROTOCOL_VERSION] !== undefined ? 'modern' : 'legacy';
 }
 
-function listOf({ tools }: JsonObject): readonly unknown[] {
+function isMethodUnknown({ error }: JsonObject): boolean {
+  return isObject(error) && error.code === METHOD_NOT_FOUND;
+}
+
+function errorAnswer(id: unknown, error: GatewayError): JsonObject {
+  return { jsonrpc: '2.0', id, error: { code: error.rpcCode, message: error.message } };
+}
+
+function toolsOf({ tools }: JsonObject): readonly unknown[] {
   return Array.isArray(tools) ? tools : [];
 }
 
 function namesOf(result: JsonObject): string[] {
-  return listOf(result).map((tool) => String(isObject(tool) ? tool.name : ''));
+  return toolsOf(result).map((tool) => String(isObject(tool) ? tool.name : ''));
 }
 
-function twice(names: readonly string[]): GatewayError {
+function conflict(names: readonly string[]): GatewayError {
   return new GatewayError(
     'internal',
-    `The server has tools of its own that are called like tools of its toolsets: ${names.join(', ')}. Rename one of each two.`,
+    `The server and its toolsets have tools with the same names: ${names.join(', ')}. Rename one of each pair.`,
   );
 }

@@ -1,8 +1,11 @@
-/** The options of both servers, and what they have in common. */
+/** The options of both kinds of servers, and what is derived from them. */
+import { isObject, toObject } from '../base/objects.ts';
+import { IDENTITY } from '../base/version.ts';
+import type { ServerIdentity } from '../gateway/types.ts';
 import type { CustomEndpointDefinition } from './endpoints.ts';
+import { wrongOptions } from './errors.ts';
 import type { Logger } from './logger.ts';
 import type { FastifyLike } from './serve.ts';
-import type { ServerInfo } from './server-info.ts';
 import type {
   Authenticate,
   ExposurePolicy,
@@ -13,62 +16,127 @@ import type {
   ToolSetCatalog,
 } from './types.ts';
 
-/** Where a server is reached over HTTP. */
+/** How a server is reached over HTTP. */
 export interface HttpOptions {
-  /** Default: `127.0.0.1`. Name another to be reached from elsewhere, and say by `authenticate` who may come. */
+  /** Default: `127.0.0.1`. To be reached from other machines, set another address, and `authenticate` to decide who may. */
   readonly host?: string;
-  /** Default: 3000; 0 for any that is free. */
+  /** Default: 3000. 0 for any free port. */
   readonly port?: number;
-  /** What stands before all paths. Default: `/`. */
+  /** The beginning of all paths. Default: `/`. */
   readonly basePath?: string;
-  /** Which pages of browsers may come from elsewhere: all, or those of these origins. Default: none. */
+  /** Which web pages of other origins may use the server: all, or those of the listed origins. Default: none. */
   readonly cors?: boolean | readonly string[];
-  /** Whether what happens is written down, as lines of JSON on standard error, or by a logger of the program. Default: no. */
+  /** Logs what happens: to standard error as lines of JSON, or to the program's own logger. Default: no. */
   readonly logger?: boolean | Logger;
-  /** A Fastify instance to add the routes to. Then nothing listens by itself. */
+  /** A Fastify instance to add the routes to. Then the server does not listen itself. */
   readonly app?: FastifyLike;
   readonly customEndpoints?: readonly CustomEndpointDefinition[];
-  /** The names by which the server may be called, beside loopback; "any" where something else looks at that. */
+  /** The host names by which the server may be called, in addition to loopback; "any" if something else checks that. */
   readonly allowedHosts?: readonly string[] | 'any';
 }
 
+/** Who a server says it is. */
+export interface ServerInfo extends ServerIdentity {
+  /** What models are told about the use of its tools. */
+  readonly instructions?: string;
+}
+
 interface CommonOptions {
-  /** The toolsets that there are. */
+  /** The toolsets. */
   readonly catalog: ToolSetCatalog;
-  /** What brings tools when they are wanted, by the names that `modules` of a toolset gives. */
+  /** The loaders of tools, by the names that `modules` of a toolset lists. */
   readonly moduleLoaders?: Readonly<Record<string, ModuleLoader>>;
   readonly exposurePolicy?: ExposurePolicy;
-  /** What loaders are told. */
+  /** What loaders receive. */
   readonly context?: unknown;
-  /** Whether there are meta-tools. Default: yes, but none where permissions decide. */
+  /** Whether there are meta-tools. Default: yes, unless permissions decide. */
   readonly registerMetaTools?: boolean;
   readonly http?: HttpOptions;
-  /** Who the server says it is. Default: what a server of `createServer` knows. */
+  /** Who the server says it is. Default: what the server from `createServer` says. */
   readonly serverInfo?: ServerInfo;
-  /** A server of the official SDK, asked once for its name, version and instructions. Nothing else of it is used. */
+  /** Returns a server of the official SDK. Only its name, version and instructions are used. Called once. */
   readonly createServer?: () => unknown;
-  /** What stands at `/.well-known/mcp-config`. */
+  /** Served at `/.well-known/mcp-config`. */
   readonly configSchema?: object;
   readonly sessionContext?: SessionContextConfig;
-  /** Says who sends a request. Without it a client is who it says it is. */
+  /** Says who sends a request. Without it, the server believes what a client says about itself. */
   readonly authenticate?: Authenticate;
-  /** How many clients are remembered, and for how many milliseconds after they went. Default: 1,000, and an hour. */
+  /** How many clients are remembered after they disconnect, and for how many milliseconds. Default: 1,000, for an hour. */
   readonly clients?: { readonly most?: number; readonly ttlMs?: number };
   /** Milliseconds that a call of a function may take without a sign of life. Default: five minutes. */
   readonly callTimeoutMs?: number;
-  /** Settings of the gateway inside, in the words of its configuration: `limits`, `policy`, `security`, `audit` and others. */
+  /** Settings of the gateway, as in its configuration file: `limits`, `policy`, `security`, `audit` and others. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 /** See `createMcpServer`. */
 export interface CreateMcpServerOptions extends CommonOptions {
-  /** `DYNAMIC`: each client switches toolsets on and off. `STATIC`: all have these. Default: `STATIC` where `toolsets` are named. */
+  /**
+   * `DYNAMIC`: each client switches toolsets on and off. `STATIC`: all clients have the listed toolsets. Default: `STATIC` if
+   * `toolsets` is set.
+   */
   readonly startup?: { readonly mode?: Exclude<Mode, 'ALL'>; readonly toolsets?: readonly string[] | 'ALL' };
 }
 
 /** See `createPermissionBasedMcpServer`. */
 export interface CreatePermissionBasedMcpServerOptions extends CommonOptions {
   readonly permissions: PermissionConfig;
-  /** Which toolsets a client has is what `permissions` says. */
+  /** Not possible: `permissions` decides which toolsets a client has. */
   readonly startup?: never;
+}
+
+/** The toolsets that all clients have; null if clients switch for themselves. */
+export function fixedToolsets({ startup = {}, catalog }: CreateMcpServerOptions): readonly string[] | null {
+  const { mode, toolsets } = startup;
+  if (mode !== undefined && mode !== 'DYNAMIC' && mode !== 'STATIC')
+    throw wrongOptions('startup.mode must be "DYNAMIC" or "STATIC".');
+  if (mode === 'DYNAMIC' && toolsets !== undefined)
+    warn('startup.toolsets is ignored: in the mode DYNAMIC clients choose their toolsets.');
+  if (mode === 'DYNAMIC' || (mode === undefined && toolsets === undefined)) return null;
+  const keys = Object.keys(catalog ?? {});
+  if (toolsets === 'ALL') return keys;
+  if (toolsets === undefined) return [];
+  if (!Array.isArray(toolsets)) throw wrongOptions('startup.toolsets must be "ALL" or a list of toolsets.');
+  const unknown = toolsets.filter((name) => !keys.includes(name));
+  if (unknown.length > 0) warn(`startup.toolsets names toolsets that do not exist: ${unknown.join(', ')}.`);
+  const known = keys.filter((key) => toolsets.includes(key));
+  if (toolsets.length > 0 && known.length === 0)
+    throw wrongOptions(`startup.toolsets names no existing toolset. There are ${keys.join(', ') || 'none'}.`);
+  return known;
+}
+
+export function allowedOrigins(cors: HttpOptions['cors']): readonly string[] {
+  if (cors === undefined || cors === false) return [];
+  return cors === true ? ['*'] : cors;
+}
+
+/** What a server tells clients about itself. `server` is what `createServer` returned; the SDK has private fields for it. */
+export function introductionOf(
+  info: ServerInfo | undefined,
+  server: unknown,
+): { readonly identity: ServerIdentity; readonly instructions: string } {
+  const outer = toObject(server);
+  const fields = isObject(outer.server) ? outer.server : outer;
+  const found = [fields._serverInfo, fields.serverInfo].find(isIdentity);
+  const instructions = info?.instructions ?? fields._instructions;
+  return {
+    identity: info !== undefined ? withoutInstructions(info) : found === undefined ? IDENTITY : pickIdentity(found),
+    instructions: typeof instructions === 'string' ? instructions.trim() : '',
+  };
+}
+
+function withoutInstructions({ instructions: _, ...identity }: ServerInfo): ServerIdentity {
+  return identity;
+}
+
+function isIdentity(value: unknown): value is ServerIdentity {
+  return isObject(value) && typeof value.name === 'string' && typeof value.version === 'string';
+}
+
+function pickIdentity({ name, version, title }: ServerIdentity): ServerIdentity {
+  return { name, version, ...(title !== undefined && { title }) };
+}
+
+export function warn(message: string): void {
+  process.emitWarning(message, { type: 'ToolgateWarning' });
 }

@@ -1,4 +1,4 @@
-/** Which toolsets a client gets: from a header of its requests, or from what the program says of it. */
+/** Decides which toolsets a client gets: by a header of its requests, or by what the program says about the client. */
 import type { EventSink } from '../base/events.ts';
 import { wrongOptions } from './errors.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
@@ -7,27 +7,27 @@ const HEADER = 'mcp-toolset-permissions';
 const REFRESH = 60_000;
 
 export interface Permissions {
-  /** Those that there are, of those that it names. */
+  /** Unknown names are ignored. */
   resolve(clientId: string, headers: ClientRequest['headers']): readonly string[] | Promise<readonly string[]>;
-  /** Those of them that there are. */
+  /** Those of them that exist, in the order of the catalog. */
   among(toolsets: readonly string[]): readonly string[];
-  /** Whether the header decides, and so every request does. */
+  /** Whether a header decides, so that every request brings its own permissions. */
   readonly byHeader: boolean;
-  /** Milliseconds that an answer holds. */
+  /** For how many milliseconds an answer counts. */
   readonly refreshMs: number;
   readonly headerName: string;
 }
 
 export function checkPermissions(given: PermissionConfig | undefined): PermissionConfig {
   if (typeof given !== 'object' || given === null)
-    throw wrongOptions('"permissions" is missing: say { source: "headers" }, or { source: "config", … }.');
+    throw wrongOptions('"permissions" is missing: use { source: "headers" } or { source: "config", … }.');
   const { source, headerName, staticMap, resolver, defaultPermissions, refreshMs } = given;
   if (source !== 'headers' && source !== 'config')
     throw wrongOptions('permissions.source must be "headers" or "config".');
   if (headerName !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(headerName))
     throw wrongOptions('permissions.headerName must be the name of a header.');
   if (source === 'config' && staticMap === undefined && resolver === undefined)
-    throw wrongOptions('permissions needs a "staticMap" or a "resolver" where its source is "config".');
+    throw wrongOptions('permissions needs a "staticMap" or a "resolver" if its source is "config".');
   if (resolver !== undefined && typeof resolver !== 'function')
     throw wrongOptions('permissions.resolver must be a function.');
   const lists = { ...staticMap, defaultPermissions: defaultPermissions ?? [] };
@@ -43,7 +43,6 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
   const headerName = (config.headerName ?? HEADER).toLowerCase();
   const byHeader = config.source === 'headers';
 
-  /** In the order of the catalog; names that mean nothing are nothing. */
   const known = (named: readonly string[]) => keys.filter((key) => named.includes(key));
 
   function configured(clientId: string): readonly string[] {
@@ -58,7 +57,7 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
   function read(clientId: string, given: unknown): readonly string[] {
     if (given === undefined || given === null) return known(configured(clientId));
     if (isList(given)) return known(given);
-    return failed(clientId, new TypeError('The resolver gave no list of toolsets.'));
+    return failed(clientId, new TypeError('The resolver returned no list of toolsets.'));
   }
 
   return {
@@ -68,8 +67,8 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
     headerName,
     resolve(clientId, headers) {
       if (byHeader) {
-        const said = headers[headerName];
-        const text = Array.isArray(said) ? said.join(',') : (said ?? '');
+        const header = headers[headerName];
+        const text = Array.isArray(header) ? header.join(',') : (header ?? '');
         return known(text.split(',').map((name) => name.trim()));
       }
       if (resolver === undefined) return known(configured(clientId));
@@ -87,7 +86,7 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
   };
 }
 
-/** Also promises of other libraries. */
+/** Recognizes promises of other libraries too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
 }

@@ -1,4 +1,4 @@
-/** Tools that come from elsewhere: what loaders may give instead of functions, and how that is served. */
+/** Tools from other servers and from folders, which loaders may return instead of functions. */
 
 import { isObject } from '../base/objects.ts';
 import type { Config, ServerConfig } from '../config/config.ts';
@@ -6,14 +6,14 @@ import { configFromValue } from '../config/load.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import type { ToolSource } from './types.ts';
 
-/** A server as a configuration of Toolgate has it: a program or an address, and what else may stand beside. */
+/** A server as in a configuration of Toolgate: a program or a URL, with any further settings. */
 export type ServerWords = (
   | { readonly command: string; readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> }
   | { readonly url: string; readonly headers?: Readonly<Record<string, string>> }
 ) & { readonly [setting: string]: unknown };
 
 /**
- * The tools of an MCP server, for a loader to give.
+ * The tools of an MCP server, for a loader to return.
  *
  * @example
  * const moduleLoaders = { files: () => fromServer({ command: 'npx', args: ['-y', 'some-mcp-server'] }) };
@@ -23,7 +23,7 @@ export function fromServer(server: ServerWords): ToolSource {
 }
 
 /**
- * The tools of a folder of tool files, for a loader to give.
+ * The tools of a folder of tool files, for a loader to return.
  *
  * @example
  * const moduleLoaders = { own: () => fromFolder('./tools') };
@@ -36,10 +36,10 @@ export function isToolSource(value: unknown): value is ToolSource {
   return isObject(value) && (value.kind === 'server' || value.kind === 'folder') && isObject(value.words);
 }
 
-/** The servers that it stands for: a folder has one for each language. Throws where its words make no sense. */
+/** The servers behind a source: a folder has one for each language. Throws if the settings are wrong. */
 export async function serversOf({ kind, words }: ToolSource, config: Config): Promise<readonly ServerConfig[]> {
   const { args, command, ...more } = words;
-  // A program with its arguments, and no line for a shell.
+  // With `args`, `command` is a program and not a shell line.
   const server = command === undefined ? words : { ...more, command, args: args ?? [] };
   const value = { data_dir: config.dataDir, servers: [{ namespace: '', ...server }] };
   const read = configFromValue(value, { cwd: process.cwd(), env: process.env });
@@ -47,6 +47,6 @@ export async function serversOf({ kind, words }: ToolSource, config: Config): Pr
   const { servers, problems } = await scanFolders(read);
   const own = new Set(read.folders.named.map(({ folder }) => folder));
   const found = servers.filter(({ launch }) => launch.kind === 'folder' && own.has(launch.folder));
-  if (found.length === 0) throw new Error(problems[0]?.message ?? `there are no tools in ${String(words.folder)}`);
+  if (found.length === 0) throw new Error(problems[0]?.message ?? `${String(words.folder)} contains no tools`);
   return found;
 }

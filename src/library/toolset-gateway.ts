@@ -1,4 +1,4 @@
-/** Toolsets on a gateway: what each caller sees is what its client has switched on, or was given. */
+/** A gateway whose callers have toolsets: each caller sees the toolsets that its client has switched on or was given. */
 
 import { messageOf } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
@@ -6,14 +6,12 @@ import type { Config } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { Gateway, Host } from '../gateway/types.ts';
-import type { SourceSet } from '../sources/source-sets.ts';
 import { type Admissions, createAdmissions } from './admission.ts';
-import { type Clients, createClients, type ToolsetClient } from './clients.ts';
+import { type ToolsetClient, ToolsetClients } from './clients.ts';
 import { wrongOptions } from './errors.ts';
 import { isExposed, NAMING } from './exposure.ts';
-import { createMetaTools } from './meta-tools.ts';
+import { createMetaTools, type MetaToolTarget } from './meta-tools.ts';
 import { createPermissions } from './permissions.ts';
-import type { Introduced } from './server-info.ts';
 import { type ToolsetStatus, toolsetStatus } from './status.ts';
 import { checkCatalog, createToolsets, type LoadedToolset, type Toolsets } from './toolsets.ts';
 import type {
@@ -30,77 +28,83 @@ export interface ToolsetGatewayOptions {
   readonly moduleLoaders: Readonly<Record<string, ModuleLoader>>;
   readonly policy: ExposurePolicy;
   readonly context: unknown;
-  /** What all have, and nobody switches; null where clients do, or are given theirs. */
+  /** The toolsets that all clients have; null if each client has its own. */
   readonly fixed: readonly string[] | null;
-  /** Null where clients switch for themselves, or have what all have. */
+  /** Null if clients switch for themselves, or all have the same. */
   readonly permissions: PermissionConfig | null;
   readonly sessionContext: SessionContextConfig | null;
   readonly authenticate: Authenticate | null;
-  /** Whether there are meta-tools, as far as there is something to switch. */
+  /** Whether there are meta-tools. Those that switch exist only if clients may switch. */
   readonly hasMetaTools: boolean;
-  readonly introduced: Introduced;
-  /** Settings of the gateway, in the words of its configuration. */
+  /** What the server tells clients about itself. */
+  readonly introduction: Pick<Host, 'identity' | 'instructions'>;
+  /** Settings of the gateway, as in its configuration file. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Changes what the settings say of HTTP. */
+  /** Overrides the HTTP settings. */
   readonly http: Partial<Config['http']>;
   readonly clients: { readonly most: number; readonly ttl: number };
   readonly callTimeoutMs: number;
 }
 
-/** A gateway whose callers have toolsets, before there is any door to it. */
+/** Without any door yet. */
 export interface ToolsetGateway {
   readonly gateway: Gateway;
   readonly admissions: Admissions;
-  /** Names that tools of this client's toolsets cannot have, because the server has them that they are mounted in. */
+  /** Sets the names that tools of this client must not have, because the server they are mounted in has them. */
   reserve(principal: string, names: ReadonlySet<string>): void;
   /** Whether clients switch for themselves. */
   readonly switches: boolean;
-  /** What a client has, or what one has that was not seen before. */
+  /** What a client has; null for a client that was not seen before. */
   status(client: ToolsetClient | null): ToolsetStatus;
   close(): Promise<void>;
 }
 
-/** Rejects where something is wrong with the options, or what all are to have cannot be loaded. */
+/** Rejects if the options are wrong, or if a toolset that all clients should have cannot be loaded. */
 export async function openToolsetGateway(options: ToolsetGatewayOptions): Promise<ToolsetGateway> {
-  const { policy, fixed, introduced } = options;
+  const { policy, fixed } = options;
   checkCatalog(options.catalog);
   const base = { key: '', value: options.context };
   const config = configOf(options);
-  // The gateway asks its host, and what the host has is made of the gateway's.
-  let clients: Clients;
-  let common: ToolsetClient | null = null;
+  const keys = Object.keys(options.catalog);
+  const offered = keys.filter((key) => isExposed(policy, key));
+  const switches = fixed === null && options.permissions === null;
+  /** By principal. */
   const reserved = new Map<string, ReadonlySet<string>>();
-  const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
+  // The gateway and these need each other. Nothing uses them before the gateway has callers.
+  let toolsets: Toolsets;
+  let clients: ToolsetClients;
+  /** Stands for all clients if all have the same toolsets. */
+  let common: ToolsetClient | null = null;
 
-  const desk = {
-    keys: Object.keys(options.catalog),
-    find: (name: unknown) => toolsets.find(name),
-    isOffered: (key: string) => isExposed(policy, key),
-    toolsOf: (caller: Caller) => namesIn(caller, clientOf(caller)?.loaded ?? []),
-    isActive: (caller: Caller, key: string) => clientOf(caller)?.active.includes(key) === true,
-    async enable(caller: Caller, key: string) {
+  const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
+  const target: MetaToolTarget = {
+    keys,
+    find: (name) => toolsets.find(name),
+    isOffered: (key) => offered.includes(key),
+    toolsOf: (caller) => byToolset([...caller.view().entries.tool.values()], clientOf(caller)?.loaded ?? []),
+    isActive: (caller, key) => clientOf(caller)?.active.includes(key) === true,
+    async enable(caller, key) {
       await clients.of(caller.principal, base).enable(key);
     },
-    async disable(caller: Caller, key: string) {
+    async disable(caller, key) {
       await clients.of(caller.principal, base).disable(key);
     },
   };
-  const switches = fixed === null && options.permissions === null;
-  const control = options.hasMetaTools ? createMetaTools(desk, switches) : null;
+  const control = options.hasMetaTools ? createMetaTools(target, switches) : null;
   const host: Host = {
-    ...introduced,
+    ...options.introduction,
     naming: NAMING,
     control,
-    joined: (caller: Caller): SourceSet => (common === null ? clients.joined(caller) : common.join(caller)),
-    left: (caller: Caller) => (common === null ? clients.left(caller) : common.leave(caller)),
+    joined: (caller) => (common === null ? clients.joined(caller) : common.join(caller)),
+    left: (caller) => (common === null ? clients.left(caller) : common.leave(caller)),
   };
   const gateway = createGateway(config, { host });
   const { events } = gateway;
   const sets = gateway.sets!;
-  const toolsets: Toolsets = createToolsets({
+  toolsets = createToolsets({
     catalog: options.catalog,
     moduleLoaders: options.moduleLoaders,
-    offered: desk.keys.filter(desk.isOffered),
+    offered,
     isPrefixed: policy.namespaceToolsWithSetKey !== false,
     timeout: options.callTimeoutMs,
     config,
@@ -108,7 +112,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     events,
     redact: gateway.redact,
   });
-  clients = createClients({
+  clients = new ToolsetClients({
     toolsets,
     sets,
     policy,
@@ -128,7 +132,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   }
 
   if (fixed !== null) {
-    const all = clients.alone(base);
+    const all = clients.common(base);
     try {
       for (const key of fixed) await all.enable(key);
     } catch (error) {
@@ -143,7 +147,7 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     switches,
     admissions: createAdmissions({
       clients: common === null ? clients : null,
-      permissions: options.permissions === null ? null : createPermissions(options.permissions, desk.keys, events),
+      permissions: options.permissions === null ? null : createPermissions(options.permissions, keys, events),
       authenticate: options.authenticate,
       sessionContext: options.sessionContext,
       base,
@@ -155,25 +159,17 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
     },
     status(client) {
       const { loaded = [], active = [], ids = [] } = common ?? client ?? {};
-      const tools = namesOf(
-        [...sets.of(ids).catalog().entries.tool.values()].map(({ name, sourceId }) => ({ name, sourceId })),
-        loaded,
-      );
-      // Where permissions decide, what there is for others is nobody's business.
+      const tools = byToolset([...sets.of(ids).catalog().entries.tool.values()], loaded);
+      // With permissions, a client does not learn which toolsets others have.
       const isOwn = options.permissions !== null;
-      const available = isOwn ? active : desk.keys.filter(desk.isOffered);
-      return toolsetStatus(available, active, isOwn ? [] : Object.keys(options.moduleLoaders), tools);
+      return toolsetStatus(isOwn ? active : offered, active, isOwn ? [] : Object.keys(options.moduleLoaders), tools);
     },
     close,
   };
 }
 
-/** What the caller sees, by toolset. */
-function namesIn(caller: Caller, loaded: readonly LoadedToolset[]): ReadonlyMap<string, readonly string[]> {
-  return namesOf([...caller.view().entries.tool.values()], loaded);
-}
-
-function namesOf(
+/** The names of the tools of each toolset. */
+function byToolset(
   entries: readonly { readonly name: string; readonly sourceId: number }[],
   loaded: readonly LoadedToolset[],
 ): ReadonlyMap<string, readonly string[]> {
@@ -188,7 +184,7 @@ function namesOf(
 function configOf({ settings, http }: ToolsetGatewayOptions): Config {
   for (const key of ['servers', 'mcpServers', 'controls', 'active_toolsets'])
     if (settings[key] !== undefined)
-      throw wrongOptions(`"settings.${key}" has no place here: what clients see is in "catalog".`);
+      throw wrongOptions(`"settings.${key}" cannot be used here: "catalog" says what clients see.`);
   const config = configFromValue(settings, { cwd: process.cwd(), env: process.env });
   return { ...config, http: { ...config.http, ...http } };
 }

@@ -1,26 +1,27 @@
-/** The toolsets of a program: each is loaded when somebody first wants it, once for every context, and kept while it is wanted. */
+/** The toolsets of a program. Each is loaded on first use, once for every context, and kept while clients use it. */
 
 import { messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { isObject } from '../base/objects.ts';
 import { didYouMean } from '../base/similar.ts';
-import type { Config, ServerConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { inlineConfig } from '../sources/inline.ts';
 import type { SourceSets } from '../sources/source-sets.ts';
+import { textOf } from '../tools/fault.ts';
+import { nameOf, type RunnableTool, readTool } from '../tools/read-tool.ts';
 import { ToolingError, wrongOptions } from './errors.ts';
-import { readTools } from './read-tools.ts';
 import { isToolSource, serversOf } from './tool-sources.ts';
-import type { ModuleLoader, ToolSetCatalog, ToolSetDefinition, ToolSource } from './types.ts';
+import type { ModuleLoader, ToolSetCatalog, ToolSetDefinition } from './types.ts';
 
-/** What loaders are told, and by which key equal ones are known; empty for what all have in common. */
+/** What loaders receive. Equal contexts have equal keys; the key of the program's own context is empty. */
 export interface LoaderContext {
   readonly key: string;
   readonly value: unknown;
 }
 
-/** A toolset that is there. */
 export interface LoadedToolset {
   readonly toolset: string;
-  /** Its sources. */
+  /** The ids of its sources. */
   readonly ids: readonly number[];
 }
 
@@ -28,45 +29,45 @@ export interface Toolsets {
   readonly catalog: ToolSetCatalog;
   /** In the order of the catalog. */
   readonly keys: readonly string[];
-  /** Throws an `E_VALIDATION` where there is none of that name. */
+  /** Throws an `E_VALIDATION` if there is no toolset of that name. */
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
-  /** Rejects with an `E_INTERNAL` that names the loader; then nothing of it is there, and the next one tries again. */
+  /** Rejects with an `E_INTERNAL` that names the loader. Then nothing of it stays loaded, and the next `take` tries again. */
   take(key: string, context: LoaderContext): Promise<LoadedToolset>;
-  /** Whoever took it has it no longer: what only some had goes with the last of them. */
-  letGo(loaded: LoadedToolset): void;
+  /** Ends what a `take` began. A toolset in a context of its own is unloaded with its last user. */
+  release(loaded: LoadedToolset): void;
 }
 
 export interface ToolsetsOptions {
   readonly catalog: ToolSetCatalog;
   readonly moduleLoaders: Readonly<Record<string, ModuleLoader>>;
-  /** Those of which clients are told. */
+  /** The keys that error messages may mention. */
   readonly offered: readonly string[];
-  /** Whether the key stands before the names of its tools. */
+  /** Whether the names of tools begin with the key of their toolset. */
   readonly isPrefixed: boolean;
   /** Milliseconds that a call of a function may take without a sign of life. */
   readonly timeout: number;
   readonly config: Config;
   readonly sets: SourceSets;
   readonly events: EventSink;
-  /** Takes secrets out of what loaders say. */
+  /** Removes secrets from what loaders say. */
   redact(text: string): string;
 }
 
 /** A toolset in one context. */
 interface SharedToolset {
   readonly key: string;
-  /** Kept though nobody has it. */
+  /** In the program's own context it stays loaded without users. */
   readonly isCommon: boolean;
   readonly loaded: Promise<LoadedToolset>;
-  /** Counted from when it is asked for, so that it does not go before it is there. */
+  /** Counted from when they ask for it, so that it is not unloaded before they get it. */
   users: number;
 }
 
-/** A toolset for the meta-tools themselves. */
+/** The key for the meta-tools themselves. */
 const RESERVED = '_meta';
 const KEY = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
 
-/** Throws where something is wrong with it that can be seen beforehand. */
+/** Throws if something is wrong with the catalog that can be known before anything is loaded. */
 export function checkCatalog(catalog: ToolSetCatalog): void {
   if (typeof catalog !== 'object' || catalog === null)
     throw wrongOptions('"catalog" must be a map of toolsets: { key: { name, description, tools } }.');
@@ -87,53 +88,34 @@ export function checkCatalog(catalog: ToolSetCatalog): void {
 export function createToolsets(options: ToolsetsOptions): Toolsets {
   const { catalog, moduleLoaders, offered, isPrefixed, timeout, config, sets, events, redact } = options;
   const keys = Object.keys(catalog);
-  const places = new Map<string, SharedToolset>();
-  const placeOf = new WeakMap<LoadedToolset, SharedToolset>();
+  /** By toolset and context. */
+  const shared = new Map<string, SharedToolset>();
+  const sharedOf = new WeakMap<LoadedToolset, SharedToolset>();
 
-  function enter(key: string, context: LoaderContext): SharedToolset {
-    const loaded = open(key, context);
-    const place: SharedToolset = { key: `${key}\n${context.key}`, isCommon: context.key === '', loaded, users: 0 };
-    places.set(place.key, place);
+  function share(key: string, context: LoaderContext): SharedToolset {
+    const loaded = load(key, context);
+    const one: SharedToolset = { key: sharedKey(key, context), isCommon: context.key === '', loaded, users: 0 };
+    shared.set(one.key, one);
     loaded.then(
-      (one) => placeOf.set(one, place),
-      () => places.delete(place.key),
+      (toolset) => sharedOf.set(toolset, one),
+      () => shared.delete(one.key),
     );
-    return place;
+    return one;
   }
 
-  function failure(key: string, why: string, cause?: unknown): ToolingError {
-    const text = redact(`The toolset "${key}" could not be loaded: ${why}. Try again later.`);
-    return new ToolingError('E_INTERNAL', text, { cause });
-  }
-
-  /** What a loader gives, or why it gave nothing: that names it. */
-  async function ask(key: string, module: string, context: LoaderContext): Promise<readonly unknown[]> {
-    const loader = Object.hasOwn(moduleLoaders, module) ? moduleLoaders[module] : undefined;
-    if (loader === undefined) throw failure(key, `there is no loader "${module}"`);
-    try {
-      const given = await loader(context.value);
-      if (isToolSource(given)) return [given];
-      if (!Array.isArray(given)) throw new Error('it gave no list of tools');
-      return given;
-    } catch (error) {
-      events.emit('failure', { where: `loader "${module}" of the toolset "${key}"`, error });
-      throw failure(key, `its loader "${module}" failed: ${messageOf(error)}`, error);
-    }
-  }
-
-  async function open(key: string, context: LoaderContext): Promise<LoadedToolset> {
+  async function load(key: string, context: LoaderContext): Promise<LoadedToolset> {
     const { tools = [], modules = [], description } = catalog[key]!;
-    const given = await Promise.all(modules.map((module) => ask(key, module, context)));
+    const given = await Promise.all(modules.map((module) => runLoader(key, module, context)));
     const all = [...tools, ...given.flat()];
     const opened: number[] = [];
     try {
       const functions = await readTools(all.filter((one) => !isToolSource(one)));
       const namespace = isPrefixed ? key : '';
       if (functions.length > 0) opened.push(sets.open(inlineConfig(key, namespace, description, timeout), functions));
-      const servers = await Promise.all(all.filter(isToolSource).map((source) => read(source)));
+      const servers = await Promise.all(all.filter(isToolSource).map((source) => serversOf(source, config)));
       for (const [i, server] of servers.flat().entries())
         opened.push(sets.open({ ...server, key: i === 0 ? key : `${key}-${i + 1}`, namespace }));
-      await Promise.all(opened.map(present));
+      await Promise.all(opened.map(requirePresent));
       return { toolset: key, ids: opened };
     } catch (error) {
       for (const id of opened) sets.release(id);
@@ -141,14 +123,29 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
     }
   }
 
-  async function read(source: ToolSource): Promise<readonly ServerConfig[]> {
-    return serversOf(source, config);
+  async function runLoader(key: string, module: string, context: LoaderContext): Promise<readonly unknown[]> {
+    const loader = Object.hasOwn(moduleLoaders, module) ? moduleLoaders[module] : undefined;
+    if (loader === undefined) throw failure(key, `there is no loader "${module}"`);
+    try {
+      const given = await loader(context.value);
+      if (isToolSource(given)) return [given];
+      if (!Array.isArray(given)) throw new Error('it returned no list of tools');
+      return given;
+    } catch (error) {
+      events.emit('failure', { where: `loader "${module}" of the toolset "${key}"`, error });
+      throw failure(key, `its loader "${module}" failed: ${messageOf(error)}`, error);
+    }
   }
 
-  async function present(id: number): Promise<void> {
+  async function requirePresent(id: number): Promise<void> {
     const { source, config: server } = sets.find(id)!;
     await source.tried;
-    if (!source.present) throw new Error(`its server "${server.key}" is not there: ${source.status().detail}`);
+    if (!source.present) throw new Error(`its server "${server.key}" is not available: ${source.status().detail}`);
+  }
+
+  function failure(key: string, why: string, cause?: unknown): ToolingError {
+    const text = redact(`The toolset "${key}" could not be loaded: ${why}. Try again later.`);
+    return new ToolingError('E_INTERNAL', text, { cause });
   }
 
   return {
@@ -163,16 +160,36 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
       return { key, definition: catalog[key]! };
     },
     async take(key, context) {
-      const place = places.get(`${key}\n${context.key}`) ?? enter(key, context);
-      place.users++;
-      return place.loaded;
+      const one = shared.get(sharedKey(key, context)) ?? share(key, context);
+      one.users++;
+      return one.loaded;
     },
-    letGo(loaded) {
-      const place = placeOf.get(loaded)!;
-      place.users--;
-      if (place.users > 0 || place.isCommon) return;
-      places.delete(place.key);
+    release(loaded) {
+      const one = sharedOf.get(loaded)!;
+      one.users--;
+      if (one.users > 0 || one.isCommon) return;
+      shared.delete(one.key);
       for (const id of loaded.ids) sets.release(id);
     },
   };
+}
+
+function sharedKey(key: string, context: LoaderContext): string {
+  return `${key}\n${context.key}`;
+}
+
+/** Throws an error that says which tool is wrong, and why. */
+async function readTools(given: readonly unknown[]): Promise<RunnableTool[]> {
+  const tools: RunnableTool[] = [];
+  for (const [index, one] of given.entries()) {
+    if (!isObject(one)) throw new Error(`its tool ${index + 1} is not an object`);
+    const name = nameOf(one, '');
+    if (name === '') throw new Error(`its tool ${index + 1} has no name`);
+    try {
+      tools.push(await readTool(one, name, ''));
+    } catch (error) {
+      throw new Error(`its tool "${name}": ${textOf(error).replace(/\.$/, '')}`);
+    }
+  }
+  return tools;
 }

@@ -1,52 +1,52 @@
-/** What a program says of its toolsets, and of whom they are for. */
+/** How a program describes its toolsets, and who they are for. */
 import type { McpToolDefinition, ToolDefinition } from '../tools/define-tool.ts';
 
-/** A tool of a toolset: with `execute`, or with `handler`. */
-// biome-ignore lint/suspicious/noExplicitAny: any of them
+/** A tool of a toolset, with `execute` or with `handler`. */
+// biome-ignore lint/suspicious/noExplicitAny: with any schemas
 export type AnyTool = McpToolDefinition | ToolDefinition<any, any>;
 
-/** A group of tools that is switched on and off as one. */
+/** A group of tools that is switched on and off together. */
 export interface ToolSetDefinition {
   /** For people. */
   readonly name: string;
   /** What it is for, for models. */
   readonly description: string;
-  /** Its tools, as far as they are there from the beginning. */
+  /** Tools that need no loading. */
   readonly tools?: readonly AnyTool[];
-  /** The loaders that bring the others when it is switched on. */
+  /** The loaders that provide more tools when the toolset is switched on. */
   readonly modules?: readonly string[];
   /** When a model should choose it. */
   readonly decisionCriteria?: string;
 }
 
-/** Toolsets by key. With `namespaceToolsWithSetKey` the key stands before the names of their tools. */
+/** Toolsets by key. With `namespaceToolsWithSetKey` the names of their tools begin with the key. */
 export type ToolSetCatalog = Readonly<Record<string, ToolSetDefinition>>;
 
-/** Tools of another server, or of a folder, as a loader may give them. */
+/** The tools of a server or a folder, for a loader to return. */
 export interface ToolSource {
   readonly kind: 'server' | 'folder';
   readonly words: Readonly<Record<string, unknown>>;
 }
 
-/** What a loader brings. */
+/** What a loader returns. */
 export type LoadedTools = ToolSource | readonly (AnyTool | ToolSource)[];
 
-/** Brings tools when a toolset is switched on. It is asked once for each context, and again after it failed. */
-// biome-ignore lint/suspicious/noExplicitAny: the context is the program's own
+/** Provides tools when a toolset is switched on. Called once for each context, and again after a failure. */
+// biome-ignore lint/suspicious/noExplicitAny: the program decides what its context is
 export type ModuleLoader = (context?: any) => LoadedTools | Promise<LoadedTools>;
 
-/** Whether clients switch toolsets, all have the same, or everything is there. */
+/** Whether clients switch toolsets, all clients have the same, or all have everything. */
 export type Mode = 'DYNAMIC' | 'STATIC' | 'ALL';
 
-/** Which toolsets may be switched on, how many, and how their tools are called. */
+/** Which toolsets may be switched on, how many, and how their tools are named. */
 export interface ExposurePolicy {
-  /** How many toolsets a client may have switched on. */
+  /** How many toolsets a client may have switched on at a time. */
   readonly maxActiveToolsets?: number;
-  /** Whether tools are called `set.tool`; true unless it is said. */
+  /** Whether tools are named `set.tool`. Default: true. */
   readonly namespaceToolsWithSetKey?: boolean;
   /** The only toolsets that may be switched on. */
   readonly allowlist?: readonly string[];
-  /** Toolsets that may not. */
+  /** Toolsets that may not be switched on. */
   readonly denylist?: readonly string[];
   /** Called when a client wants more than `maxActiveToolsets`. */
   onLimitExceeded?(attempted: string[], active: string[]): void;
@@ -54,15 +54,15 @@ export interface ExposurePolicy {
 
 /** Which toolsets a client gets. */
 export interface PermissionConfig {
-  /** Whether a header of each request names them, or the program says it. A header is for servers behind a proxy that sets it. */
+  /** Whether a header of each request names them, or the program decides. Use a header only behind a proxy that sets it. */
   readonly source: 'headers' | 'config';
   /** Default: `mcp-toolset-permissions`. */
   readonly headerName?: string;
   /** By client id. */
   readonly staticMap?: Readonly<Record<string, readonly string[]>>;
-  /** Asked before `staticMap`, and only there. Nothing or null: it knows nothing of the client. Where it fails the client gets nothing. */
+  /** Asked before `staticMap`, if the source is `config`. Return nothing for an unknown client. If it fails, the client gets no toolsets. */
   resolver?(clientId: string): MaybePromise<readonly string[] | null | undefined>;
-  /** For clients of which neither knows anything. Default: none. */
+  /** For clients that neither of them knows. Default: none. */
   readonly defaultPermissions?: readonly string[];
   /** Milliseconds until `resolver` is asked again for a client. Default: a minute. */
   readonly refreshMs?: number;
@@ -70,7 +70,7 @@ export interface PermissionConfig {
 
 export type MaybePromise<T> = T | Promise<T>;
 
-/** What each client may say beside its id, for loaders to know. */
+/** What clients may say about themselves in the URL, as context for loaders. */
 export interface SessionContextConfig {
   readonly enabled?: boolean;
   readonly queryParam?: {
@@ -78,16 +78,16 @@ export interface SessionContextConfig {
     readonly name?: string;
     /** Default: `base64`. */
     readonly encoding?: 'base64' | 'json';
-    /** The only keys that are taken over. */
+    /** The only keys that are used. */
     readonly allowedKeys?: readonly string[];
   };
-  /** Makes the context of a client, instead of merging. Asked once for each client. */
+  /** Creates the context of a client, instead of merging. Called once for each client. */
   contextResolver?(
     request: SessionRequestContext,
     baseContext: unknown,
     parsedQueryConfig?: Record<string, unknown>,
   ): unknown;
-  /** How what a client says is put into the `context` of all. Default: `shallow`. */
+  /** How the client's values are merged into the program's `context`. Default: `shallow`. */
   readonly merge?: 'shallow' | 'deep';
 }
 
@@ -98,21 +98,21 @@ export interface SessionRequestContext {
   readonly query: Record<string, string>;
 }
 
-/** Who somebody is that `authenticate` knows. */
+/** A client that `authenticate` recognized. */
 export interface AuthenticatedClient {
   readonly clientId: string;
-  /** The toolsets that it gets, instead of what `permissions` says. Not for `createMcpServer`. */
+  /** The toolsets that the client gets, instead of those that `permissions` says. Not for `createMcpServer`. */
   readonly toolsets?: readonly string[];
-  /** Until when it is let in, in milliseconds since 1970. */
+  /** When this expires, in milliseconds since 1970. */
   readonly expires?: number;
 }
 
-/** A request, as far as it says who sends it. */
+/** The parts of a request that say who sends it. */
 export interface ClientRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Says who sends a request; null, or nothing, for nobody. */
+/** Says who sends a request. Returns null or nothing for an unknown sender. */
 export type Authenticate = (request: ClientRequest) => MaybePromise<AuthenticatedClient | null | undefined>;

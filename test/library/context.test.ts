@@ -71,7 +71,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     for (const [query, why] of [
       ['config=%%%', 'is not base64'],
       ['config=bm90IGpzb24', 'is not JSON in base64'],
-      [`config=${base64([1])}`, 'is no JSON object'],
+      [`config=${base64([1])}`, 'is not a JSON object'],
       [`config=${base64({})}&config=${base64({})}`, 'more than once'],
     ]) {
       const response = await fetch(`${server.url}?${query}`, {

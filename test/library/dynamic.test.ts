@@ -87,7 +87,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(await one.json('describe_toolset', { name: 'search' })).toMatchObject({ active: true });
     expect(await other.names()).toEqual(META);
     expect(textOf(await other.call('search.find', { what: 'x' }).catch((error: Error) => said(error)))).toContain(
-      'If it is of the toolset \\"search\\", enable that first: call enable_toolset.',
+      'If it belongs to the toolset \\"search\\", call enable_toolset first.',
     );
     expect([one.changes(), other.changes()]).toEqual([1, 0]);
   });
@@ -101,7 +101,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
       expect(JSON.parse(await one.text('math.add', { a: 2 }))).toMatchObject({ sum: 3 });
       expect(await one.json('disable_toolset', { name: 'math' })).toEqual({
         success: true,
-        message: 'Disabled the toolset "math": its tools are gone.',
+        message: 'Disabled the toolset "math": its tools are removed.',
       });
       expect(await one.names()).toEqual(META);
       expect(textOf(await one.call('math.add', { a: 2 }).catch((error: Error) => said(error)))).toContain('math.add');

@@ -243,7 +243,7 @@ it('is one function for any server, and lets the program switch', async () => {
   await expect(server.enableToolset('a', 'cor')).rejects.toMatchObject({ reason: 'E_VALIDATION' });
   const fixed = await createMcpServer({ catalog, startup: { toolsets: 'ALL' } });
   atEnd(() => fixed.close());
-  await expect(fixed.disableToolset('a', 'core')).rejects.toThrow('There is nothing to switch here');
+  await expect(fixed.disableToolset('a', 'core')).rejects.toThrow('Toolsets cannot be switched here');
 });
 
 it('adds itself to an app of Fastify, beside the routes of that', async () => {

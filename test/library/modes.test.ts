@@ -106,7 +106,7 @@ describe('the exposure policy', () => {
     expect(await enable('c')).toMatchObject({ success: true });
     expect(await enable('b')).toMatchObject({
       code: 'E_POLICY_MAX_ACTIVE',
-      message: 'The toolset "b" would be one too many: 2 may be enabled at a time. Disable one first: a, c.',
+      message: 'The toolset "b" would be one too many: at most 2 may be enabled at a time. Disable one first: a, c.',
     });
     expect(onLimitExceeded).toHaveBeenCalledExactlyOnceWith(['b'], ['a', 'c']);
     await client.json('disable_toolset', { name: 'a' });
@@ -126,10 +126,10 @@ describe('options that make no sense', () => {
     [{ exposurePolicy: { maxActiveToolsets: 1.5 } }, 'maxActiveToolsets must be a whole number'],
     [{ exposurePolicy: { allowlist: 'a' } }, 'allowlist must be a list'],
     [{ startup: { mode: 'ALL' } }, 'startup.mode must be'],
-    [{ startup: { toolsets: ['nope'] } }, 'names no toolset that there is. There are a.'],
+    [{ startup: { toolsets: ['nope'] } }, 'names no existing toolset. There are a.'],
     [{ sessionContext: { merge: 'odd' } }, 'sessionContext.merge'],
     [{ createServer: 1 }, '"createServer" must be a function'],
-    [{ settings: { servers: [] } }, '"settings.servers" has no place here'],
+    [{ settings: { servers: [] } }, '"settings.servers" cannot be used here'],
     [{ http: { customEndpoints: [{ method: 'GET', path: '/tools', handler() {} }] } }, 'that path belongs to MCP'],
   ])('%j: %s', async (given, message) => {
     const failed = await createMcpServer({ catalog: { a: set() }, ...given } as never).catch((error: unknown) => error);
@@ -263,7 +263,7 @@ describe('tools from anywhere', () => {
     expect(await client.text('folder.hello')).toBe('from a file');
     const dead = JSON.parse(textOf(await client.call('enable_toolset', { name: 'dead' })));
     expect(dead).toMatchObject({ success: false, code: 'E_INTERNAL' });
-    expect(dead.message).toContain('its server "dead" is not there');
+    expect(dead.message).toContain('its server "dead" is not available');
     await client.json('disable_toolset', { name: 'server' });
     expect(await client.names()).toEqual([...META, 'folder.beside', 'folder.hello']);
   });

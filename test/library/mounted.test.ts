@@ -234,7 +234,7 @@ describe('each connection', () => {
     const failures: Error[] = [];
     server.server.onerror = (error) => failures.push(error);
     const clashing = server.registerTool('add', {}, () => OWN);
-    await expect(client.listTools()).rejects.toThrow('called like tools of its toolsets: add');
+    await expect(client.listTools()).rejects.toThrow('have tools with the same names: add');
     await expect(client.callTool({ name: 'add' })).rejects.toThrow('Rename one');
     expect(failures.map(({ message }) => message)).toEqual([expect.any(String), expect.any(String)]);
     clashing.remove();
@@ -416,7 +416,7 @@ describe('mountToolsets', () => {
   });
 
   it('wants a server that is one, and not connected, and once', async () => {
-    expect(() => toolsets.mount({} as never)).toThrow('this is none');
+    expect(() => toolsets.mount({} as never)).toThrow('only in a Server or McpServer of the official SDK');
     const server = new McpServer(info);
     toolsets.mount(server);
     expect(() => toolsets.mount(server)).toThrow('already');

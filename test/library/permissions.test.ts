@@ -139,7 +139,7 @@ it.each([
   [{ permissions: { source: 'config' } }, 'needs a "staticMap" or a "resolver"'],
   [{ permissions: { source: 'config', staticMap: { a: 'user' } } }, 'permissions of "a"'],
   [{ permissions: { source: 'headers', headerName: 'a b' } }, 'headerName'],
-  [{ permissions: { source: 'headers' }, startup: { mode: 'STATIC' } }, '"startup" has no place here'],
+  [{ permissions: { source: 'headers' }, startup: { mode: 'STATIC' } }, '"startup" cannot be used here'],
 ])('refuses options that make no sense: %j', async (options, message) => {
   await expect(createPermissionBasedMcpServer({ catalog, ...options } as never)).rejects.toThrow(message);
 });

@@ -74,5 +74,5 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
 it('takes no permissions from headers, which are not there', async () => {
   const server = await createPermissionBasedMcpServer({ catalog: {}, permissions: { source: 'headers' } });
   atEnd(() => server.close());
-  await expect(server.start({ transport: 'stdio' })).rejects.toThrow('there are none on standard input');
+  await expect(server.start({ transport: 'stdio' })).rejects.toThrow('standard input has none');
 });

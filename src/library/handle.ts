@@ -1,0 +1,140 @@
+/** The handle of a server with toolsets: starts it, mounts it, changes it and closes it. */
+import type { RequestListener } from 'node:http';
+import type { Gateway } from '../gateway/types.ts';
+import type { ToolsetClient } from './clients.ts';
+import { wrongOptions } from './errors.ts';
+import type { Listener } from './http.ts';
+import { type MountableServer, type MountOptions, mount } from './mount.ts';
+import type { Served, ServeOptions, StartOptions } from './serve.ts';
+import type { ToolsetStatus } from './status.ts';
+import type { ToolsetGateway } from './toolset-gateway.ts';
+import type { AuthenticatedClient } from './types.ts';
+
+/** A server that was created: to start, to inspect, to close. */
+export interface McpServerHandle<Server = unknown> {
+  /** What `createServer` returned. */
+  readonly server: Server;
+  /** Opens the server: on its port, in the `app` from the options, or on standard input and output. */
+  start(options?: StartOptions): Promise<void>;
+  /** Closes the server. Calls in progress have `drainMs` milliseconds to finish. */
+  close(options?: { readonly drainMs?: number }): Promise<void>;
+  /** The URL of MCP, once the server has started on a port. */
+  readonly url: string | null;
+  /** Resolves when the client on standard input has disconnected. */
+  readonly ended: Promise<void>;
+  /** The gateway inside: events, metrics, middleware. */
+  readonly gateway: Gateway;
+  /** Admits a client that the program knows, for doors of its own. Pass `principal` and `agent` to `gateway.join`. */
+  admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }>;
+  /**
+   * Adds the toolsets to the tools of an official SDK server, before that is connected. Any number of servers may have them:
+   * one for each connection, for example.
+   *
+   * @example
+   * toolsets.mount(server, { clientId: 'alice' });
+   * await server.connect(transport);
+   */
+  mount(server: MountableServer, options?: MountOptions): void;
+  /** One function for all paths, for a server of `node:http`, Express or others that have not read the body yet. */
+  handler(): Promise<RequestListener>;
+  /** What a client has, or without an id, what all clients have. */
+  status(clientId?: string): Promise<ToolsetStatus>;
+  /** Switches a toolset on or off for a client, as clients do with the meta-tools. Rejects with a `ToolingError`. */
+  enableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
+  disableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
+}
+
+/** Functions and not methods, because programs destructure the handle. */
+export function createHandle(
+  toolsets: ToolsetGateway,
+  server: unknown,
+  serving: ServeOptions,
+  stopLog: () => void,
+): McpServerHandle {
+  const { gateway, admissions } = toolsets;
+  let served: Promise<Served> | null = null;
+  let transport: StartOptions['transport'];
+  let url: string | null = null;
+  let listener: Promise<Listener> | null = null;
+  let closing: Promise<void> | null = null;
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+
+  async function admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }> {
+    const { clientId, principal } = await admissions.enter(client);
+    return { agent: clientId, principal };
+  }
+
+  async function switchingClient(clientId: string): Promise<ToolsetClient> {
+    const { client } = await admissions.enter({ clientId });
+    if (client !== null && toolsets.switches) return client;
+    throw wrongOptions('Toolsets cannot be switched here: the options decide which ones clients have.');
+  }
+
+  function requireOpen(): void {
+    if (closing !== null) throw wrongOptions('The server is closed. Create another.');
+  }
+
+  async function shutDown(drainMs: number): Promise<void> {
+    const opened = await served?.catch(() => null);
+    if (drainMs > 0) await opened?.drain(drainMs);
+    await opened?.close();
+    await (await listener?.catch(() => null))?.close();
+    await toolsets.close();
+    stopLog();
+    end();
+  }
+
+  return {
+    server,
+    gateway,
+    ended,
+    get url() {
+      return url;
+    },
+    async start(options = {}) {
+      requireOpen();
+      if (served !== null && options.transport !== transport)
+        throw wrongOptions('The server has already started on another transport. Create another.');
+      transport = options.transport;
+      // Loaded here, because programs that only mount toolsets or call a gateway need no HTTP door.
+      served ??= import('./serve.ts').then(({ serve }) => serve(toolsets, serving, options));
+      const opened = await served.catch((error: unknown) => {
+        served = null;
+        throw error;
+      });
+      url = opened.url;
+      void opened.ended.then(() => {
+        closing ??= shutDown(0);
+      });
+    },
+    close({ drainMs = 0 } = {}) {
+      closing ??= shutDown(drainMs);
+      return closing;
+    },
+    admit,
+    mount(target, options = {}) {
+      mount(target, { gateway, admit, reserve: toolsets.reserve }, options);
+    },
+    async handler() {
+      requireOpen();
+      listener ??= import('./http.ts').then(({ openListener }) => openListener(toolsets, { ...serving, host: null }));
+      return (await listener).handle;
+    },
+    async status(clientId) {
+      return toolsets.status(clientId === undefined ? null : (await admissions.enter({ clientId })).client);
+    },
+    async enableToolset(clientId, toolset) {
+      const client = await switchingClient(clientId);
+      await client.enable(toolset);
+      return toolsets.status(client);
+    },
+    async disableToolset(clientId, toolset) {
+      const client = await switchingClient(clientId);
+      await client.disable(toolset);
+      return toolsets.status(client);
+    },
+  };
+}
