@@ -18,9 +18,11 @@ const LIFETIME = 24 * 60 * 60 * 1000;
 
 export function openEraStore(dataDir: string): EraStore {
   const fileOf = (launchHash: string) =>
-    jsonFile(join(dataDir, 'verdicts', `${launchHash}.json`), 'the era of a server', (value) => ({
-      legacyUntil: Number(toObject(value).legacyUntil),
-    }));
+    jsonFile(join(dataDir, 'verdicts', `${launchHash}.json`), 'the era of a server', (value) => {
+      const { legacyUntil } = toObject(value);
+      if (typeof legacyUntil !== 'number') throw new Error('legacyUntil is not a number');
+      return { legacyUntil };
+    });
   /** From launch hash to the time until which it is legacy. */
   const legacy = new Map<string, number>();
 

@@ -74,7 +74,7 @@ describe('a verdict on disk', () => {
     for (const [index, content] of Object.values(worthless).entries()) writeFileSync(files[index]!, content);
     await startHttp({ cwd: first.cwd });
     expect(names.map((name) => asked(join(folder, name)))).toEqual(names.map(() => 2));
-    await waitFor(() => files.every((file) => /^\{"legacyUntil":\d+\}\n$/.test(readFileSync(file, 'utf8'))));
+    await waitFor(() => files.every((file) => /^\{\s*"legacyUntil": ?\d+\s*\}\n$/.test(readFileSync(file, 'utf8'))));
   });
 
   it('is not needed: without a place to keep it the server is asked each time', async () => {
