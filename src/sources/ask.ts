@@ -1,20 +1,18 @@
-/** Requests of our own, outside the path of a call. */
-
-import { READS_AT_ONCE, type Ticket } from '../protocol/contract.ts';
+/** Requests of Toolgate's own, outside the path of a call. */
+import { READS_AT_ONCE, type SourceRequest, type Ticket } from '../protocol/contract.ts';
 import { NO_ABILITIES, OWN_META } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import { unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { requestMessage } from '../protocol/rpc.ts';
-import type { Connection } from './connection.ts';
 
 /** An error object that a server answered with. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: number;
   readonly data: unknown;
-  /** All of it, as it came. */
+  /** The whole object, as it came. */
   readonly error: Buffer;
 
   constructor(error: Buffer) {
@@ -32,7 +30,7 @@ interface ErrorObject {
   readonly data?: unknown;
 }
 
-/** Servers send `null` too, or what JSON.parse does not take; either must not reach the pipe's reader as an exception. */
+/** Servers send `null`, too, or what JSON.parse rejects. Neither must reach the reader of the pipe as an exception. */
 function parseError(error: Buffer): ErrorObject | null {
   try {
     return JSON.parse(error.toString()) as ErrorObject | null;
@@ -41,7 +39,7 @@ function parseError(error: Buffer): ErrorObject | null {
   }
 }
 
-/** The parameters as the era wants them. */
+/** The parameters as the era expects them. */
 export function ownParams(params: object, era: Era): Buffer {
   return toBytes(era === 'modern' ? { ...params, _meta: { ...OWN_META, ...metaOf(params) } } : params);
 }
@@ -52,19 +50,21 @@ function metaOf(params: object): object {
 
 const OURSELVES = {};
 
-/** Whatever takes requests. */
-export type Asked = Pick<Connection, 'request'>;
+/** What takes requests: a connection, or a source. */
+interface RequestTaker {
+  request(request: SourceRequest): Ticket;
+}
 
-export interface Question {
+/** A request that can be cancelled. */
+export interface OwnRequest {
   readonly answer: Promise<Buffer>;
   readonly ticket: Ticket;
 }
 
-/** Asks a question that may be withdrawn. */
-export function pose(connection: Asked, method: string, params: object, timeout: number): Question {
+export function startAsking(server: RequestTaker, method: string, params: object, timeout: number): OwnRequest {
   let ticket: Ticket | null = null;
   const answer = new Promise<Buffer>((resolve, reject) => {
-    ticket = connection.request({
+    ticket = server.request({
       method,
       encode: (id, era) => requestMessage(id, method, ownParams(params, era)),
       headers: () => ['mcp-method', method],
@@ -90,6 +90,6 @@ export function pose(connection: Asked, method: string, params: object, timeout:
   return { answer, ticket: ticket! };
 }
 
-export function ask(connection: Asked, method: string, params: object, timeout: number): Promise<Buffer> {
-  return pose(connection, method, params, timeout).answer;
+export function ask(server: RequestTaker, method: string, params: object, timeout: number): Promise<Buffer> {
+  return startAsking(server, method, params, timeout).answer;
 }

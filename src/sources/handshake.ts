@@ -7,12 +7,13 @@ import { GatewayError } from '../base/errors.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
-import { idText, type Message, parseParams } from '../protocol/message.ts';
-import { SERVER_INFO, SUBSCRIPTION_ID, TASKS } from '../protocol/meta.ts';
+import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
 import { ALL_REVISIONS, type Era, isRevision, LATEST_REVISION, MODERN_REVISION } from '../protocol/revisions.ts';
-import { notificationMessage, requestMessage } from '../protocol/rpc.ts';
-import { ask, ownParams, pose, UpstreamError } from './ask.ts';
-import type { Connection, ListenRequest } from './connection.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import { ask, startAsking, UpstreamError } from './ask.ts';
+import type { Connection } from './connection.ts';
+import { listenRequest } from './listening.ts';
+import { HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusals.ts';
 
 export interface Handshake {
   readonly era: Era;
@@ -80,13 +81,13 @@ export async function performHandshake(
   const words = helloFor(client);
   if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', words, timeout));
   const deadline = Date.now() + timeout;
-  connection.speak('modern', MODERN_REVISION);
-  const discovery = pose(connection, 'server/discover', { _meta }, timeout);
+  connection.speak?.('modern', MODERN_REVISION);
+  const discovery = startAsking(connection, 'server/discover', { _meta }, timeout);
   const discovered = discovery.answer.then(readDiscovery, judge);
   const first = await Promise.race([discovered, pause(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
-  connection.speak('legacy', null);
-  const hello = pose(connection, 'initialize', words, Math.max(1, deadline - Date.now()));
+  connection.speak?.('legacy', null);
+  const hello = startAsking(connection, 'initialize', words, Math.max(1, deadline - Date.now()));
   if (first === null) return enterLegacy(connection, await hello.answer);
   const winner = await judgeBoth(discovered, hello.answer);
   if (Buffer.isBuffer(winner)) {
@@ -175,8 +176,8 @@ const NO_EVIDENCE = [401, 403, 407, 408, 429];
 function judge(error: unknown): null {
   if (error instanceof UpstreamError) {
     const supported = (error.data as { supported?: unknown } | null)?.supported;
-    if (error.code === -32_022 && Array.isArray(supported)) return otherwise(supported);
-    if (error.code === -32_020) throw error;
+    if (error.code === REVISION_UNSUPPORTED && Array.isArray(supported)) return otherwise(supported);
+    if (error.code === HEADER_MISMATCH) throw error;
     return null;
   }
   if (!(error instanceof GatewayError) || error.code === 'source_unavailable') throw error;
@@ -186,14 +187,14 @@ function judge(error: unknown): null {
 }
 
 function enterModern(connection: Connection, { capabilities, server, instructions }: Discovery): Handshake {
-  connection.speak('modern', MODERN_REVISION);
+  connection.speak?.('modern', MODERN_REVISION);
   const { kinds, completes, subscribes } = features(capabilities);
   const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
   const filter = listFilter(capabilities);
   const tasks = { ...NO_TASKS, starts: capabilities.extensions?.[TASKS] !== undefined };
   const told = { server, instructions, filter, tasks };
   const handshake = { ...MODERN, ...told, kinds, silent, completes, subscribes, levels: false };
-  connection.listen(listenRequest(handshake, []));
+  connection.listen?.(listenRequest(filter, []));
   return handshake;
 }
 
@@ -210,44 +211,6 @@ function listFilter({ tools, resources, prompts }: Capabilities): Readonly<Recor
   };
 }
 
-let listens = 0;
-
-/** The request under which a modern server tells of changes, and of these resources; null where there is nothing to tell. */
-export function listenRequest(
-  { filter }: Pick<Handshake, 'filter'>,
-  uris: readonly string[],
-  outcome: Pick<ListenRequest, 'taken' | 'refused'> = UNWATCHED,
-): ListenRequest | null {
-  const notifications = { ...filter, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
-  if (Object.keys(notifications).length === 0) return null;
-  // Ids of calls are numbers.
-  const id = `listen-${++listens}`;
-  return {
-    id,
-    message: requestMessage(id, 'subscriptions/listen', ownParams({ notifications }, 'modern')),
-    ...outcome,
-  };
-}
-
-const UNWATCHED = { taken() {}, refused() {} };
-
-export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-
-/** Tells the request if this is the server's word that it has taken it. */
-export function hearAcknowledged(message: Message, request: ListenRequest | null): boolean {
-  const { _meta, notifications } = parseParams(message) as { _meta?: Record<string, unknown>; notifications?: unknown };
-  if (request === null || (_meta?.[SUBSCRIPTION_ID] ?? request.id) !== request.id) return false;
-  const honoured = (notifications as { resourceSubscriptions?: unknown } | null | undefined) ?? null;
-  const uris: unknown = honoured?.resourceSubscriptions ?? [];
-  request.taken(honoured === null || !Array.isArray(uris) ? null : uris.map(String));
-  return true;
-}
-
-/** Whether the server has ended what it was asked with `listenRequest`. */
-export function isListenAnswer(answer: Message, id: string): boolean {
-  return answer.idStart >= 0 && idText(answer) === `"${id}"`;
-}
-
 function enterLegacy(connection: Connection, result: Buffer): Handshake {
   const { protocolVersion, serverInfo, ...answer } = JSON.parse(result.toString()) as {
     protocolVersion?: unknown;
@@ -259,9 +222,9 @@ function enterLegacy(connection: Connection, result: Buffer): Handshake {
     const text = `speaks protocol revision ${JSON.stringify(protocolVersion)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
     throw new GatewayError('source_broken', text);
   }
-  connection.speak('legacy', protocolVersion);
-  connection.notify(notificationMessage('notifications/initialized'));
-  connection.listen(null);
+  connection.speak?.('legacy', protocolVersion);
+  connection.notify?.(notificationMessage('notifications/initialized'));
+  connection.listen?.(null);
   const capabilities = answer.capabilities ?? {};
   const levels = capabilities.logging !== undefined;
   const server = nameOf(serverInfo);

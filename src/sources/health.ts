@@ -7,7 +7,7 @@ import { withJitter } from '../base/backoff.ts';
 import { kindWords } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/config.ts';
 import { MAX_DURATION } from '../config/units.ts';
-import { pose, type Question } from './ask.ts';
+import { type OwnRequest, startAsking } from './ask.ts';
 import type { Connection } from './connection.ts';
 import type { Line } from './interests.ts';
 
@@ -50,7 +50,7 @@ const SOON = 2_000;
 
 export function createHealth({ line, config, calls, asks, hung }: HealthOptions): Health {
   let timer: NodeJS.Timeout | undefined;
-  let open: Question | null = null;
+  let open: OwnRequest | null = null;
   /** What had been heard of it at the last look. */
   let heard = 0;
   let misses = 0;
@@ -108,7 +108,7 @@ export function createHealth({ line, config, calls, asks, hung }: HealthOptions)
 
   function ask(current: Line): void {
     const { connection, timeout } = current;
-    const question = pose(connection, questionFor(current), {}, Math.min(ANSWER, timeout));
+    const question = startAsking(connection, questionFor(current), {}, Math.min(ANSWER, timeout));
     open = question;
     checks.asked++;
     // Whatever comes of it, all that counts is whether anything was heard.

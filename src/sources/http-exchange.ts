@@ -1,87 +1,84 @@
-/** One message sent to a server by POST, and the reply to it: plain JSON or a stream of events. */
+/** One message sent to a server, and the reply: plain JSON or a stream of events. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
-import type { Waiting } from './pending.ts';
+import { TooLarge } from './http-failure.ts';
+import type { PendingRequest } from './pending.ts';
 
-export class TooLarge extends Error {
-  constructor(limit: number) {
-    super(`sent a message of more than ${limit} bytes; raise limits.message to allow it`);
-  }
+/** What an exchange reports to its connection. */
+export interface ExchangeEvents {
+  started(pending: PendingRequest, controller: Dispatcher.DispatchController): void;
+  /** The server named the session. */
+  session(id: string): void;
+  /** A message came in the stream of events that replies to this request. */
+  received(pending: PendingRequest | null, message: Buffer): void;
+  /** The reply is over; `parts` are its body if that was no stream. */
+  replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void;
+  broken(exchange: UpstreamExchange, error: Error): void;
 }
 
-/** What one exchange tells its connection. */
-export interface Link {
-  begun(waiting: Waiting, controller: Dispatcher.DispatchController): void;
-  greeted(session: string): void;
-  /** A message that came with the reply to this request. */
-  receive(waiting: Waiting | null, message: Buffer): void;
-  /** The reply is over; `parts` are its body where that was no stream. */
-  answered(exchange: Exchange, status: number, parts: readonly Buffer[]): void;
-  broken(exchange: Exchange, error: Error): void;
-}
-
-/** One POST and its reply. A class, because five closures for each call would be felt. */
-export class Exchange implements Dispatcher.DispatchHandler {
-  readonly link: Link;
-  readonly waiting: Waiting | null;
-  readonly maxMessage: number;
-  parts: Buffer[] = [];
-  size = 0;
-  status = 0;
+/** A class: five closures per call would cost measurable time. */
+export class UpstreamExchange implements Dispatcher.DispatchHandler {
+  /** The request in the message; null for a message that has no answer. */
+  readonly pending: PendingRequest | null;
+  readonly #connection: ExchangeEvents;
+  readonly #maxMessage: number;
+  readonly #parts: Buffer[] = [];
+  #size = 0;
+  #status = 0;
   events: SseReader | null = null;
-  /** How often the stream was come back to since something was heard on it. */
-  returns: number;
+  /** How often the stream was resumed since something arrived on it. */
+  resumes: number;
 
-  constructor(link: Link, waiting: Waiting | null, maxMessage: number, returns = 0) {
-    this.link = link;
-    this.waiting = waiting;
-    this.maxMessage = maxMessage;
-    this.returns = returns;
+  constructor(connection: ExchangeEvents, pending: PendingRequest | null, maxMessage: number, resumes = 0) {
+    this.#connection = connection;
+    this.pending = pending;
+    this.#maxMessage = maxMessage;
+    this.resumes = resumes;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.waiting !== null) this.link.begun(this.waiting, controller);
+    if (this.pending !== null) this.#connection.started(this.pending, controller);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    this.status = status;
+    this.#status = status;
     const session = headers['mcp-session-id'];
-    if (status === 200 && typeof session === 'string') this.link.greeted(session);
+    if (status === 200 && typeof session === 'string') this.#connection.session(session);
     if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
-    const { maxMessage, link, waiting } = this;
     const receive = (data: Buffer) => {
-      // An event may be there for its id alone.
-      if (data.length > 0) link.receive(waiting, data);
+      // An event may exist for its id alone.
+      if (data.length > 0) this.#connection.received(this.pending, data);
     };
-    this.events = createSseReader(maxMessage, receive, () => controller.abort(new TooLarge(maxMessage)));
+    const tooLong = () => controller.abort(new TooLarge(this.#maxMessage));
+    this.events = createSseReader(this.#maxMessage, receive, tooLong);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.events !== null) {
-      this.returns = 0;
+      this.resumes = 0;
       this.events.push(chunk);
-      this.waitForReader(controller);
+      this.#waitForReader(controller);
       return;
     }
-    this.size += chunk.length;
-    this.parts.push(chunk);
-    if (this.size > this.maxMessage) controller.abort(new TooLarge(this.maxMessage));
+    this.#size += chunk.length;
+    this.#parts.push(chunk);
+    if (this.#size > this.#maxMessage) controller.abort(new TooLarge(this.#maxMessage));
   }
 
-  /** The reply is this caller's alone, so the server can be made to wait until it is read. */
-  waitForReader(controller: Dispatcher.DispatchController): void {
-    const sink = this.waiting?.request.sink;
+  /** The stream belongs to this caller alone, so the server can be paused until the caller has read. */
+  #waitForReader(controller: Dispatcher.DispatchController): void {
+    const sink = this.pending?.request.sink;
     if (sink?.isFull !== true) return;
     controller.pause();
     sink.whenDrained(() => controller.resume());
   }
 
   onResponseEnd(): void {
-    this.link.answered(this, this.status, this.parts);
+    this.#connection.replied(this, this.#status, this.#parts);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.link.broken(this, error);
+    this.#connection.broken(this, error);
   }
 }

@@ -1,14 +1,14 @@
-/** What it means when HTTP brings no answer: a status, or a connection that is not there. */
+/** What it means when HTTP brings no answer: a status, or a connection that fails. */
 import { messageOf } from '../base/errors.ts';
 
-/** The statuses by which a server says that it does not know what it is spoken to about. */
-export const NOT_HERE = [400, 404, 405];
+/** The statuses by which a server says that it does not know the address or the session. */
+export const NOT_HERE: readonly number[] = [400, 404, 405];
 
-/** Those by which something in front of a server says that it gets no answer either. */
-export const NOBODY_THERE = [502, 503, 504];
+/** The statuses by which a proxy in front of a server says that it gets no answer either. */
+export const NOBODY_THERE: readonly number[] = [502, 503, 504];
 
 /** The codes of errors about a request that was understood. */
-const UNDERSTOOD = [-32_601, -32_602, -32_603, -32_020, -32_021, -32_022];
+const UNDERSTOOD: readonly number[] = [-32_601, -32_602, -32_603, -32_020, -32_021, -32_022];
 
 export function isUnderstood(answer: Buffer): boolean {
   try {
@@ -16,6 +16,13 @@ export function isUnderstood(answer: Buffer): boolean {
     return UNDERSTOOD.includes(Number(error?.code));
   } catch {
     return false;
+  }
+}
+
+/** A message over the limit. */
+export class TooLarge extends Error {
+  constructor(limit: number) {
+    super(`sent a message of more than ${limit} bytes; raise limits.message to allow it`);
   }
 }
 
@@ -36,14 +43,21 @@ export function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.has(codeOf(error));
 }
 
-export function reach(error: unknown): string {
+/** What the server did, as the end of a sentence that begins with its name. */
+export function failureReason(error: unknown): string {
+  if (error instanceof TooLarge) return error.message;
   const code = codeOf(error);
   if (code === 'ECONNREFUSED') return 'refused the connection; is it running?';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'has a host name that cannot be found';
   return `broke the connection (${code || messageOf(error)})`;
 }
 
-export function statusHint(status: number): string {
+/** The same for an HTTP status. */
+export function statusReason(status: number): string {
+  return `answered with HTTP status ${status}${statusHint(status)}`;
+}
+
+function statusHint(status: number): string {
   if (status === 401 || status === 403) return '; check the headers in its configuration';
   if (status === 404 || status === 405) return '; check the path of its url';
   if (status < 400) return '; redirects are not followed, use the final url';

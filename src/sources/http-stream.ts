@@ -1,129 +1,112 @@
-/** The stream on which a server over HTTP may speak unasked. Those without one answer with another status, or with no stream. */
+/** The stream on which an HTTP server reports changes. A server without one answers with another status, or with no stream. */
 import type { Dispatcher } from 'undici';
 import type { Message } from '../protocol/message.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { ListenRequest } from './connection.ts';
-import { hearAcknowledged, isListenAnswer } from './handshake.ts';
-import { TooLarge } from './http-exchange.ts';
-import { isUnreachable, NOT_HERE, reach } from './http-refusal.ts';
-import { keepListening, type Listening } from './listening.ts';
-
-export interface HttpStream {
-  /** Whether the server speaks on it; null as long as it never has. */
-  readonly isSpeaking: boolean | null;
-  /** Opens it, or replaces it; null ends what a modern server was asked for, and is how to listen to an earlier one. */
-  listen(request: ListenRequest | null, isNeeded: boolean): void;
-  /** The server's word that it has taken a request to listen. */
-  acknowledged(message: Message): void;
-  /** Takes a response, if it is one to a request to listen. */
-  settle(message: Message): boolean;
-  stop(): void;
-}
+import { failureReason, isUnreachable, NOT_HERE, TooLarge } from './http-failure.ts';
+import { ListenRequests } from './listening.ts';
+import type { ListenChannel } from './rpc-connection.ts';
 
 export interface HttpStreamEvents {
+  dispatch(options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'>, handler: Dispatcher.DispatchHandler): void;
   receive(message: Buffer): void;
-  /** The server does not know us any more. */
+  /** The server does not know the session any more. */
   forgotten(): void;
-  /** The server cannot be reached. */
   unreachable(reason: string): void;
-  /** Changes may have gone by unheard. */
+  /** Changes may have gone unnoticed. */
   missed(): void;
 }
 
-export function createHttpStream(
-  dispatch: (options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'>, handler: Dispatcher.DispatchHandler) => void,
-  maxMessage: number,
-  events: HttpStreamEvents,
-): HttpStream {
-  let listening: Listening | null = null;
-  let listened: ListenRequest | null = null;
-  let stream: Dispatcher.DispatchController | null = null;
-  /** Those that tell of changes until their successor does. */
-  const replaced: Dispatcher.DispatchController[] = [];
-  let isSpeaking: boolean | null = null;
-  let stopped = false;
+export class HttpStream implements ListenChannel {
+  /** Whether the server writes to the stream; null as long as it never did. */
+  isSpeaking: boolean | null = null;
+  readonly #maxMessage: number;
+  readonly #events: HttpStreamEvents;
+  readonly #listener = new ListenRequests<Dispatcher.DispatchController>((stream) =>
+    stream.abort(new Error('replaced')),
+  );
+  #stream: Dispatcher.DispatchController | null = null;
+  #stopped = false;
 
-  function endReplaced(): void {
-    for (const one of replaced.splice(0)) one.abort(new Error('replaced'));
+  constructor(maxMessage: number, events: HttpStreamEvents) {
+    this.#maxMessage = maxMessage;
+    this.#events = events;
   }
 
-  function open(request: ListenRequest | null): void {
+  /** `isNeeded`: whether there is a stream to open. Without a request that is how an earlier server is listened to. */
+  listen(request: ListenRequest | null, isNeeded: boolean): void {
+    const replaced = this.#stream;
+    this.#stream = null;
+    this.#listener.replace(request, replaced, isNeeded ? () => this.#open(request) : null, this.#events.missed);
+  }
+
+  acknowledged(message: Message): void {
+    this.#listener.acknowledge(message);
+  }
+
+  settle(message: Message): boolean {
+    if (!this.#listener.isEndedBy(message)) return false;
+    if (message.errorStart >= 0) {
+      this.isSpeaking = null;
+      this.#listener.refused();
+    }
+    return true;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#listener.stop();
+    this.#stream?.abort(new Error('closed'));
+    this.#listener.endReplaced();
+  }
+
+  #open(request: ListenRequest | null): void {
     let reader: SseReader | null = null;
-    let mayReturn = false;
-    // Another one may have taken its place.
-    const isCurrent = () => listened === request;
+    let mayRetry = false;
+    // Another request may have replaced this one.
+    const isCurrent = () => this.#listener.request === request;
     const silence = () => {
       if (!isCurrent()) return;
-      stream = null;
-      if (isSpeaking) isSpeaking = false;
+      this.#stream = null;
+      if (this.isSpeaking) this.isSpeaking = false;
     };
-    dispatch(request === null ? { method: 'GET' } : { method: 'POST', body: request.message }, {
-      onRequestStart(controller) {
-        // Replaced before it began, when there was nothing to stop yet: everything would be heard twice.
-        if (isCurrent()) stream = controller;
+    this.#events.dispatch(request === null ? { method: 'GET' } : { method: 'POST', body: request.message }, {
+      onRequestStart: (controller) => {
+        // If it was replaced before it started, there was nothing to stop yet, and every message would arrive twice.
+        if (isCurrent()) this.#stream = controller;
         else controller.abort(new Error('replaced'));
       },
-      onResponseStart(controller, status, headers) {
+      onResponseStart: (controller, status, headers) => {
         if (status === 200 && String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
-          isSpeaking = true;
-          mayReturn = true;
-          listening?.taken();
-          const tooLong = () => controller.abort(new TooLarge(maxMessage));
-          reader = createSseReader(maxMessage, (data) => data.length > 0 && events.receive(data), tooLong);
-        } else if (isSpeaking !== null && !stopped) {
-          // Without a stream before, it only says that there is none.
-          if (NOT_HERE.includes(status)) events.forgotten();
-          else mayReturn = true;
+          this.isSpeaking = true;
+          mayRetry = true;
+          this.#listener.opened();
+          reader = createSseReader(
+            this.#maxMessage,
+            (data) => data.length > 0 && this.#events.receive(data),
+            () => controller.abort(new TooLarge(this.#maxMessage)),
+          );
+        } else if (this.isSpeaking !== null && !this.#stopped) {
+          // Before the first stream this status only says that there is none.
+          if (NOT_HERE.includes(status)) this.#events.forgotten();
+          else mayRetry = true;
         }
       },
       onResponseData(_controller, chunk) {
         reader?.push(chunk);
       },
-      onResponseEnd() {
+      onResponseEnd: () => {
         silence();
         if (!isCurrent()) return;
-        if (mayReturn) listening?.lost();
+        if (mayRetry) this.#listener.lost();
         else request?.refused();
       },
-      onResponseError(_controller, error) {
+      onResponseError: (_controller, error) => {
         silence();
-        if (stopped || !isCurrent()) return;
-        if (isUnreachable(error)) events.unreachable(reach(error));
-        else listening?.lost();
+        if (this.#stopped || !isCurrent()) return;
+        if (isUnreachable(error)) this.#events.unreachable(failureReason(error));
+        else this.#listener.lost();
       },
     });
   }
-
-  return {
-    get isSpeaking() {
-      return isSpeaking;
-    },
-    listen(request, isNeeded) {
-      listening?.stop();
-      if (stream !== null) replaced.push(stream);
-      stream = null;
-      listened = request;
-      listening = isNeeded ? keepListening(() => open(request), events.missed) : null;
-      if (request === null) endReplaced();
-    },
-    acknowledged(message) {
-      if (hearAcknowledged(message, listened)) endReplaced();
-    },
-    settle(message) {
-      if (listened === null || !isListenAnswer(message, listened.id)) return false;
-      if (message.errorStart >= 0) {
-        // It will not do better the next time.
-        listening?.stop();
-        isSpeaking = null;
-        listened.refused();
-      }
-      return true;
-    },
-    stop() {
-      stopped = true;
-      listening?.stop();
-      stream?.abort(new Error('closed'));
-      endReplaced();
-    },
-  };
 }

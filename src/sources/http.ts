@@ -1,306 +1,260 @@
-/** A connection to a server over Streamable HTTP: every request is a POST of its own. */
-
-import { GatewayError, messageOf } from '../base/errors.ts';
+/** A connection to a server over Streamable HTTP: every message is a POST of its own. */
+import type { Dispatcher, Pool } from 'undici';
+import { GatewayError } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
-import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
-import { toBytes } from '../protocol/json.ts';
-import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
-import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
+import type { Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
-import { readMessage } from '../protocol/read.ts';
+import type { Era } from '../protocol/revisions.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
-import { notificationMessage } from '../protocol/rpc.ts';
-import type { Clean } from '../secrets/clean.ts';
-import type { Connection, ConnectionEvents } from './connection.ts';
-import { ACKNOWLEDGED } from './handshake.ts';
-import { Exchange, type Link, TooLarge } from './http-exchange.ts';
-import { isUnderstood, isUnreachable, NOBODY_THERE, NOT_HERE, reach, statusHint } from './http-refusal.ts';
-import { createHttpStream } from './http-stream.ts';
-import { createPending, failing, type Waiting } from './pending.ts';
-import { createQuestions } from './questions.ts';
+import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
+import { type ExchangeEvents, UpstreamExchange } from './http-exchange.ts';
+import {
+  failureReason,
+  isUnderstood,
+  isUnreachable,
+  NOBODY_THERE,
+  NOT_HERE,
+  statusReason,
+  TooLarge,
+} from './http-failure.ts';
+import { HttpStream } from './http-stream.ts';
+import type { PendingRequest } from './pending.ts';
+import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
+import { failRequest } from './tickets.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 
-export interface HttpOptions {
-  readonly source: string;
-  readonly maxMessage: number;
-  /** Takes secrets out of what goes into errors. */
-  readonly redact: (text: string) => string;
-  /** Takes the secrets that it was given out of a message; null where there are none. */
-  readonly clean: Clean | null;
-  /** Whose connection it is; null where it is everybody's. */
-  readonly client: ClientChannel | null;
-}
+/** Each call has a socket to itself. Calls of slow readers, and of people who are asked something, keep theirs for long. */
+const MOST_CALLS = 1_024;
+const MOST_MESSAGES = 8;
+/** How long after the end of a reply's stream it is resumed, and how often in a row. */
+const RESUME = 1_000;
+const MOST_RESUMES = 5;
+const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
+
+/** The same for all connections over HTTP: how long a call may take is decided by its request. */
+export const POOL_OPTIONS = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
 
 export async function openHttp(
   launch: HttpLaunch,
-  options: HttpOptions,
+  options: ConnectionOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.
+  // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
   const { Pool } = await import('undici');
-  const { source, maxMessage, redact, clean } = options;
-  const url = new URL(launch.url);
-  const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
-  const pool = new Pool(url.origin, { ...settings, connections: MOST_CALLS });
-  // For what has no answer. Calls that wait for a person keep their connections, and what that person says must not wait for one.
-  const side = new Pool(url.origin, { ...settings, connections: 8 });
-  const path = `${url.pathname}${url.search}`;
-  let session: string | null = null;
-  let revision: string | null = null;
-  let ended = false;
-  let heard = 0;
+  const { origin } = new URL(launch.url);
+  const calls = new Pool(origin, { ...POOL_OPTIONS, connections: MOST_CALLS });
+  const messages = new Pool(origin, { ...POOL_OPTIONS, connections: MOST_MESSAGES });
+  return new HttpConnection(launch, { calls, messages }, options, events);
+}
 
-  const pending = createPending(source, {
-    abandoned({ id, carrier }, reason) {
-      carrier?.abort(new Error('cancelled'));
-      // To a modern server the end of the reply says it all.
-      if (pending.era === 'legacy')
-        post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null, null, side);
-    },
-    refused: events.refused,
-  });
+interface HttpPools {
+  readonly calls: Pool;
+  /** For what has no answer. Calls that wait for a person keep their sockets, and the person's answer must not wait for one. */
+  readonly messages: Pool;
+}
 
-  const questions = createQuestions(pending, (message) => post(message, null, null, side), events, options.client);
-  /** Whether it has asked something without saying in the course of which request. */
-  let asksAnywhere = false;
+class HttpConnection extends RpcConnection implements ExchangeEvents {
+  protected override readonly channel: HttpStream;
+  readonly #launch: HttpLaunch;
+  readonly #pools: HttpPools;
+  readonly #path: string;
+  #session: string | null = null;
+  #revision: string | null = null;
+  /** Built once per change: all calls have the same headers. */
+  #headers: string[] = [];
+  /** Whether the server has asked something outside the replies to requests. */
+  #asksAnywhere = false;
 
-  // Made once a change: the headers of a call are the same for every call.
-  let headers: string[] = [];
-  const setHeaders = () => {
-    headers = [
-      'accept',
-      'application/json, text/event-stream',
-      'accept-encoding',
-      'identity',
-      'content-type',
-      'application/json',
-    ];
-    for (const [name, value] of Object.entries(launch.headers)) headers.push(name, value);
-    if (session !== null) headers.push('mcp-session-id', session);
-    if (revision !== null) headers.push('mcp-protocol-version', revision);
-  };
-  setHeaders();
-
-  const end = (reason: string) => {
-    if (ended) return;
-    shut();
-    questions.close('the server is gone');
-    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
-    pending.failAll(new GatewayError('source_broken', text));
-    events.closed(reason);
-  };
-
-  /** The server has not looked at what it refuses for this, so that can be asked again in a new session. */
-  const forgotten = (waiting: Waiting | null) => {
-    shut();
-    const refused = waiting !== null && pending.withdraw(waiting.id) ? waiting : null;
-    const next = events.forgotten(refused?.request ?? null);
-    if (refused === null) return;
-    refused.next = next;
-    if (next === null)
-      refused.request.sink.fail(
-        new GatewayError('source_broken', `Server "${source}" has forgotten the session again. Try again later.`),
-      );
-  };
-
-  /** What a server refuses whose stream has ended may be meant for the one that was there before. */
-  const isForgotten = (status: number, parts: readonly Buffer[]) =>
-    (status === 404 && session !== null) ||
-    (stream.isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts)));
-
-  const shut = () => {
-    ended = true;
-    stream.stop();
-  };
-
-  const receive = (waiting: Waiting | null, said: Buffer) => {
-    const bytes = clean === null ? said : clean(said);
-    heard++;
-    if (bytes.length > LONG) receiveLong(waiting, [bytes]);
-    else if (readFastAnswer(bytes)) pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
-    else receiveStrictly(waiting, bytes);
-  };
-
-  const receiveLong = (waiting: Waiting | null, parts: readonly Buffer[]) => {
-    const answer = readLongAnswer(parts);
-    if (answer === null) receiveStrictly(waiting, join(parts));
-    else pending.deliver(answer.id, answer.result);
-  };
-
-  const receiveStrictly = (waiting: Waiting | null, bytes: Buffer) => {
-    let message: Message;
-    try {
-      message = readMessage(bytes);
-    } catch (error) {
-      events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
-      return;
-    }
-    if (isResponse(message)) {
-      if (!stream.settle(message)) pending.settle(message);
-    } else if (isRequest(message)) {
-      asksAnywhere ||= waiting === null;
-      questions.receive(message, waiting?.id ?? null);
-    } else if (message.method === 'notifications/message') pending.log(message, waiting?.id ?? null);
-    else if (pending.hear(message, waiting?.id ?? null)) return;
-    else if (message.method === ACKNOWLEDGED) stream.acknowledged(message);
-    else if (!questions.hear(message)) events.notification(message);
-  };
-
-  const broken = (waiting: Waiting | null, text: string, status = 0) => {
-    // Asked after every reply, and nearly always answered by then: no error is made before it is needed.
-    if (waiting === null || !pending.has(waiting.id)) return;
-    const error = new GatewayError('source_broken', redact(`Server "${source}" ${text}.`), { details: { status } });
-    pending.fail(waiting.id, error);
-  };
-
-  /** Sends one message; `waiting` is the request in it, if it is one. */
-  function post(message: Wire, waiting: Waiting | null, mirrored: readonly string[] | null = null, way = pool): void {
-    const all = mirrored === null ? headers : headers.concat(mirrored);
-    const exchange = new Exchange(link, waiting, maxMessage);
-    way.dispatch({ path, method: 'POST', headers: all, body: wireBytes(message) }, exchange);
+  constructor(launch: HttpLaunch, pools: HttpPools, options: ConnectionOptions, events: ConnectionEvents) {
+    super(options, events);
+    const { pathname, search } = new URL(launch.url);
+    this.#launch = launch;
+    this.#pools = pools;
+    this.#path = `${pathname}${search}`;
+    this.#setHeaders();
+    this.channel = new HttpStream(options.maxMessage, {
+      dispatch: (what, handler) => {
+        const headers = what.method === 'GET' ? this.#headers : this.#headers.concat(LISTEN_HEADERS);
+        pools.calls.dispatch({ path: this.#path, headers: headers, ...what }, handler);
+      },
+      receive: (data) => this.received(null, data),
+      forgotten: () => this.#forgotten(null),
+      unreachable: (reason) => this.end(reason),
+      missed: events.missed,
+    });
   }
 
-  const link: Link = {
-    begun(waiting, controller) {
-      // A call may have been cancelled while it waited for a free socket.
-      if (pending.has(waiting.id)) waiting.carrier = controller;
-      else controller.abort(new Error('cancelled'));
-    },
-    greeted(id) {
-      if (session !== null || pending.era === 'modern') return;
-      session = id;
-      setHeaders();
-    },
-    receive,
-    answered(exchange, status, parts) {
-      const { waiting } = exchange;
-      if (!NOBODY_THERE.includes(status)) heard++;
-      if (isForgotten(status, parts)) {
-        forgotten(waiting);
-      } else if (status >= 300) {
-        // The body may hold a JSON-RPC error for this very request, which says more than the status.
-        if (waiting !== null) settleQuietly(waiting, clean === null ? join(parts) : clean(join(parts)));
-        broken(waiting, `answered with HTTP status ${status}${statusHint(status)}`, status);
-      } else {
-        if (parts.length === 1 || (parts.length > 1 && clean !== null)) receive(waiting, join(parts));
-        else if (parts.length > 1) receiveLong(waiting, parts);
-        if (!comeBack(exchange)) broken(waiting, 'ended its reply without an answer');
-      }
-    },
-    broken(exchange, error) {
-      if (!(error instanceof TooLarge) && comeBack(exchange)) return;
-      const { waiting } = exchange;
-      const reason = error instanceof TooLarge ? error.message : reach(error);
-      broken(waiting, reason);
-      if (isUnreachable(error)) end(reason);
-    },
-  };
+  #setHeaders(): void {
+    this.#headers = [
+      ...['accept', 'application/json, text/event-stream'],
+      ...['accept-encoding', 'identity'],
+      ...['content-type', 'application/json'],
+      ...Object.entries(this.#launch.headers).flat(),
+      ...(this.#session === null ? [] : ['mcp-session-id', this.#session]),
+      ...(this.#revision === null ? [] : ['mcp-protocol-version', this.#revision]),
+    ];
+  }
 
-  /** A server of the earlier revisions may close the stream of an answer before that is there, and wants to be asked again. */
-  function comeBack({ waiting, events, returns }: Exchange): boolean {
-    if (waiting === null || !events?.lastId || pending.era === 'modern') return false;
-    if (ended || returns > MOST_RETURNS || !pending.has(waiting.id)) return false;
+  get mirrors(): boolean {
+    return this.pending.era === 'modern';
+  }
+
+  // Most servers ask in the reply to the request that the question is about.
+  override get asking(): number {
+    return this.#asksAnywhere ? super.asking : 0;
+  }
+
+  override get askable(): number {
+    return this.#asksAnywhere ? super.askable : 0;
+  }
+
+  protected override asked(message: Message, id: number | null): void {
+    this.#asksAnywhere ||= id === null;
+    super.asked(message, id);
+  }
+
+  speak(era: Era, revision: string | null): void {
+    this.pending.era = era;
+    this.#revision = revision;
+    this.#setHeaders();
+  }
+
+  listen(request: ListenRequest | null): void {
+    this.channel.listen(request, request !== null || this.pending.era === 'legacy');
+  }
+
+  request(request: SourceRequest): Ticket {
+    if (this.ended) {
+      const text = `Server "${this.source}" cannot be reached. Try again in a moment.`;
+      return failRequest(request, new GatewayError('source_unavailable', text));
+    }
+    const pending = this.pending.add(request);
+    const { era } = this.pending;
+    const message = request.encode(pending.id, era);
+    const mirrored = era === 'modern' ? request.headers() : null;
+    const trace = request.trace ?? null;
+    this.#post(message, pending, trace === null ? mirrored : trace.concat(mirrored ?? []), this.#pools.calls);
+    return pending;
+  }
+
+  notify(message: Wire): void {
+    this.#post(message, null, null, this.#pools.calls);
+  }
+
+  protected reply(answer: Buffer): void {
+    this.#post(answer, null, null, this.#pools.messages);
+  }
+
+  protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
+    carrier?.abort(new Error('cancelled'));
+    // To a modern server, the end of the reply says it all.
+    if (this.pending.era === 'legacy') this.#post(cancelMessage(id, reason), null, null, this.#pools.messages);
+  }
+
+  /** `pending` is the request in the message, if there is one. */
+  #post(message: Wire, pending: PendingRequest | null, more: readonly string[] | null, pool: Pool): void {
+    const headers = more === null ? this.#headers : this.#headers.concat(more);
+    const exchange = new UpstreamExchange(this, pending, this.maxMessage);
+    pool.dispatch({ path: this.#path, method: 'POST', headers: headers, body: wireBytes(message) }, exchange);
+  }
+
+  started(pending: PendingRequest, controller: Dispatcher.DispatchController): void {
+    // A call may have been cancelled while it waited for a free socket.
+    if (this.pending.get(pending.id) !== undefined) pending.carrier = controller;
+    else controller.abort(new Error('cancelled'));
+  }
+
+  session(id: string): void {
+    if (this.#session !== null || this.pending.era === 'modern') return;
+    this.#session = id;
+    this.#setHeaders();
+  }
+
+  received(pending: PendingRequest | null, message: Buffer): void {
+    this.heard++;
+    this.receive(message, pending?.id ?? null);
+  }
+
+  replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void {
+    const { pending } = exchange;
+    if (!NOBODY_THERE.includes(status)) this.heard++;
+    if (this.#isForgotten(status, parts)) {
+      this.#forgotten(pending);
+    } else if (status >= 300) {
+      // The body may be a JSON-RPC error for this very request, possibly without its id. That says more than the status.
+      if (pending !== null) this.settleReply(join(parts), pending.id);
+      this.#fail(pending, statusReason(status), status);
+    } else {
+      if (parts.length > 0) this.receiveParts(parts, pending?.id ?? null);
+      if (!this.#resume(exchange)) this.#fail(pending, 'ended its reply without an answer');
+    }
+  }
+
+  broken(exchange: UpstreamExchange, error: Error): void {
+    if (!(error instanceof TooLarge) && this.#resume(exchange)) return;
+    const reason = failureReason(error);
+    this.#fail(exchange.pending, reason);
+    if (isUnreachable(error)) this.end(reason);
+  }
+
+  #fail(pending: PendingRequest | null, reason: string, status?: number): void {
+    // Called after every reply. The request nearly always has its answer by then, so no error is built in advance.
+    if (pending === null || this.pending.get(pending.id) === undefined) return;
+    const text = this.redact(`Server "${this.source}" ${reason}.`);
+    const details = status === undefined ? {} : { status };
+    this.pending.fail(pending.id, new GatewayError('source_broken', text, { details }));
+  }
+
+  /** A server of an earlier revision may close the stream of a reply before the answer, and expects us to resume it. */
+  #resume({ pending, events, resumes }: UpstreamExchange): boolean {
+    if (pending === null || !events?.lastId || this.pending.era === 'modern') return false;
+    const isWanted = () => !this.ended && this.pending.get(pending.id) !== undefined;
+    if (resumes > MOST_RESUMES || !isWanted()) return false;
     const { lastId, retry } = events;
     setTimeout(() => {
-      if (ended || !pending.has(waiting.id)) return;
-      const next = new Exchange(link, waiting, maxMessage, returns + 1);
-      pool.dispatch({ path, method: 'GET', headers: [...headers, 'last-event-id', lastId] }, next);
-    }, retry ?? RETURN);
+      if (!isWanted()) return;
+      const next = new UpstreamExchange(this, pending, this.maxMessage, resumes + 1);
+      const headers = [...this.#headers, 'last-event-id', lastId];
+      this.#pools.calls.dispatch({ path: this.#path, method: 'GET', headers }, next);
+    }, retry ?? RESUME);
     return true;
   }
 
-  function settleQuietly(waiting: Waiting, answer: Buffer): void {
-    try {
-      const message = readMessage(answer);
-      // An error may lack the id, because the request was not read that far; the reply says whose it is.
-      if (isResponse(message)) pending.settle(message, waiting.id);
-    } catch {
-      // Not a JSON-RPC message after all: the status speaks for itself.
-    }
+  /** After its stream has ended, a server that refuses a message may be another one than the one we know. */
+  #isForgotten(status: number, parts: readonly Buffer[]): boolean {
+    if (status === 404 && this.#session !== null) return true;
+    return this.channel.isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts));
   }
 
-  const stream = createHttpStream(
-    (what, handler) => {
-      const all = what.method === 'GET' ? headers : headers.concat(LISTEN_HEADERS);
-      pool.dispatch({ path, headers: all, ...what }, handler);
-    },
-    maxMessage,
-    {
-      receive: (data) => receive(null, data),
-      forgotten: () => forgotten(null),
-      unreachable: end,
-      missed: events.missed,
-    },
-  );
+  /** The server did not process what it refuses for this, so it can be sent again in a new session. */
+  #forgotten(pending: PendingRequest | null): void {
+    this.ended = true;
+    this.channel.stop();
+    const refused = pending !== null && this.pending.withdraw(pending.id) ? pending : null;
+    const next = this.events.forgotten(refused?.request ?? null);
+    if (refused === null) return;
+    refused.next = next;
+    if (next !== null) return;
+    const text = `Server "${this.source}" has forgotten the session again. Try again later.`;
+    refused.request.sink.fail(new GatewayError('source_broken', text));
+  }
 
-  return {
-    pid: null,
-    get heard() {
-      return heard;
-    },
-    get mirrors() {
-      return pending.era === 'modern';
-    },
-    get inFlight() {
-      return pending.size;
-    },
-    // Most servers ask with the reply to the request that the question is about.
-    get asking() {
-      return asksAnywhere ? pending.asking : 0;
-    },
-    get askable() {
-      return asksAnywhere ? pending.askable : 0;
-    },
-    get awaited() {
-      return pending.elicitations.open;
-    },
-    speak(era, agreed) {
-      pending.era = era;
-      revision = agreed;
-      setHeaders();
-    },
-    listen: (request) => stream.listen(request, request !== null || pending.era === 'legacy'),
-    notify: (message) => post(message, null),
-    request(request: SourceRequest): Ticket {
-      const waiting = pending.add(request);
-      if (ended) {
-        const error = new GatewayError(
-          'source_unavailable',
-          `Server "${source}" cannot be reached. Try again in a moment.`,
-        );
-        queueMicrotask(() => pending.fail(waiting.id, error));
-      } else {
-        const { era } = pending;
-        const message = request.encode(waiting.id, era);
-        const trace = request.trace ?? null;
-        const mirrored = era === 'modern' ? request.headers() : null;
-        post(message, waiting, trace === null ? mirrored : trace.concat(mirrored ?? []));
-      }
-      return waiting;
-    },
-    async close(reason) {
-      if (!ended) {
-        shut();
-        questions.close('the server is being stopped');
-        pending.failAll(failing(source, reason));
-        if (session !== null) await forget();
-      }
-      await Promise.all([pool.destroy(), side.destroy()]);
-    },
-  };
+  async close(reason?: string): Promise<void> {
+    const { calls, messages } = this.#pools;
+    if (!this.ended) {
+      this.shut(reason);
+      if (this.#session !== null) await this.#endSession();
+    }
+    await Promise.all([calls.destroy(), messages.destroy()]);
+  }
 
-  /** Tells the server that the session is over; it may not care. */
-  async function forget(): Promise<void> {
-    const gone = pool.request({ path, method: 'DELETE', headers, headersTimeout: 500, bodyTimeout: 500 });
-    await gone.then((response) => response.body.dump()).catch(() => {});
+  /** Tells the server that the session is over. It may not care. */
+  async #endSession(): Promise<void> {
+    const limits = { headersTimeout: 500, bodyTimeout: 500 };
+    const headers = this.#headers;
+    const ended = this.#pools.calls.request({ path: this.#path, method: 'DELETE', headers, ...limits });
+    await ended.then((response) => response.body.dump()).catch(() => {});
   }
 }
-
-/** Each has a connection to itself. Those of slow readers, and of people who are asked something, keep theirs for long. */
-const MOST_CALLS = 1_024;
-/** How long after the end of a stream it is asked for again, and how often in a row. */
-const RETURN = 1_000;
-const MOST_RETURNS = 5;
-const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];

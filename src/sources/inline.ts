@@ -14,8 +14,9 @@ import { notificationMessage } from '../protocol/rpc.ts';
 import { fault } from '../tools/fault.ts';
 import type { RunnableTool } from '../tools/read-tool.ts';
 import { type RunSink, ToolRun } from '../tools/tool-run.ts';
+import { deliverLog, deliverNotification } from './attribution.ts';
 import { NO_TASKS } from './handshake.ts';
-import { createPending, failing, type Pending } from './pending.ts';
+import { closedError, PendingRequests } from './pending.ts';
 import type { Source } from './source.ts';
 import { errorResult, printRequest } from './worker-wire.ts';
 
@@ -65,13 +66,10 @@ export function createInlineSource(
   const since = new Date().toISOString();
   let closed = false;
   /** Most sources of a client that only looks around are never called. */
-  let pending: Pending | null = null;
+  let pending: PendingRequests | null = null;
 
   const waiting = () =>
-    (pending ??= createPending(key, {
-      abandoned: ({ carrier }) => carrier?.abort(CANCELLED),
-      refused: () => null,
-    }));
+    (pending ??= new PendingRequests(key, { abandoned: ({ carrier }) => carrier?.abort(CANCELLED) }));
 
   const line: RunSink = {
     namespace,
@@ -83,11 +81,11 @@ export function createInlineSource(
     fail: ({ id }, why) => waiting().deliver(id as number, errorResult(redacted(why, redact) as object)),
     progress({ id }, progress, total, message) {
       const params = toBytes({ progressToken: id, progress, total, message });
-      waiting().hear(readMessage(notificationMessage('notifications/progress', params)), null);
+      deliverNotification(waiting(), readMessage(notificationMessage('notifications/progress', params)), null);
     },
     log({ id, tool }, level, data) {
       const params = logParams(level, `${namespace}.${tool.name}`, data);
-      waiting().log(readMessage(notificationMessage('notifications/message', params)), id as number);
+      deliverLog(waiting(), readMessage(notificationMessage('notifications/message', params)), id as number);
     },
     threw: ({ tool }, error) => events.emit('failure', { where: `${key}: ${tool.name}`, error }),
   };
@@ -95,7 +93,7 @@ export function createInlineSource(
   function call(request: SourceRequest): Ticket {
     const entry = waiting().add(request);
     if (closed) {
-      queueMicrotask(() => waiting().fail(entry.id, failing(key, undefined)));
+      queueMicrotask(() => waiting().fail(entry.id, closedError(key, undefined)));
       return entry;
     }
     const asked = JSON.parse(wireBytes(printRequest(entry.id, request)).toString()) as JsonObject;
@@ -119,7 +117,7 @@ export function createInlineSource(
   async function close(): Promise<void> {
     closed = true;
     for (const entry of pending?.all() ?? []) entry.carrier?.abort(CANCELLED);
-    pending?.failAll(failing(key, undefined));
+    pending?.failAll(closedError(key, undefined));
   }
 
   const source: Source = {

@@ -4,9 +4,10 @@ import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { ask } from './ask.ts';
 import type { Connection } from './connection.ts';
-import { deferRequest } from './deferred-request.ts';
-import { type Handshake, listenRequest } from './handshake.ts';
+import type { Handshake } from './handshake.ts';
+import { listenRequest } from './listening.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import { deferRequest } from './tickets.ts';
 
 export interface Interests {
   readonly subscriptions: Subscriptions;
@@ -79,11 +80,11 @@ export function createInterests(line: () => Line | null): Interests {
         resolve(honoured);
       };
       follow = settle;
-      const request = listenRequest(handshake, uris, {
+      const request = listenRequest(handshake.filter, uris, {
         taken: (honoured) => settle(new Set(honoured ?? uris)),
         refused: () => settle(new Set()),
       });
-      connection.listen(request);
+      connection.listen?.(request);
       if (request === null) settle(new Set());
     });
     before(heard);
@@ -98,8 +99,7 @@ export function createInterests(line: () => Line | null): Interests {
       logLevel = level === 'debug' ? 'debug' : 'info';
       tellLevel();
     },
-    hold: (request, go) =>
-      telling === null ? null : deferRequest(telling, () => go(request), request.sink.fail.bind(request.sink)),
+    hold: (request, go) => (telling === null ? null : deferRequest(request, telling, () => go(request))),
     renew() {
       tellLevel();
       subscriptions.renew();

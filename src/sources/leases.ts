@@ -6,7 +6,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { isAskable } from '../protocol/question.ts';
 import type { Connection } from './connection.ts';
-import { deferRequest } from './deferred-request.ts';
+import { deferRequest } from './tickets.ts';
 
 export interface Leases {
   /** Sends the request where no other call could be meant by a question. */
@@ -86,11 +86,7 @@ export function createLeases(
   }
 
   function requestOn(opened: Promise<Connection>, request: SourceRequest): Ticket {
-    return deferRequest(
-      opened,
-      (connection) => lease(connection, request),
-      (error) => request.sink.fail(error),
-    );
+    return deferRequest(request, opened, (connection) => lease(connection, request));
   }
 
   /** For a call whose caller cannot be asked: where nobody is who can. */

@@ -1,43 +1,133 @@
-/** Where a server speaks unasked: opened again, with growing pauses, whenever it ends. */
+/** Asking servers to report changes unasked, and asking again after growing delays whenever that ends. */
+import { idText, type Message, parseParams } from '../protocol/message.ts';
+import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
+import { requestMessage } from '../protocol/rpc.ts';
+import { ownParams } from './ask.ts';
+import type { ListenRequest } from './connection.ts';
+
+export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+
+let lastId = 0;
+
+/**
+ * The request by which a modern server reports what `filter` names, and changes in these resources; null if there is
+ * nothing to report.
+ */
+export function listenRequest(
+  filter: Readonly<Record<string, true>>,
+  uris: readonly string[],
+  outcome: Pick<ListenRequest, 'taken' | 'refused'> = { taken() {}, refused() {} },
+): ListenRequest | null {
+  const notifications = { ...filter, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
+  if (Object.keys(notifications).length === 0) return null;
+  // Calls have numbers for ids, so the two cannot be confused.
+  const id = `listen-${++lastId}`;
+  const message = requestMessage(id, 'subscriptions/listen', ownParams({ notifications }, 'modern'));
+  return { id, message, ...outcome };
+}
+
+/** The listen request of one connection. `Carrier` is what an earlier one is ended by: its id, or its stream. */
+export class ListenRequests<Carrier> {
+  request: ListenRequest | null = null;
+  readonly #end: (carrier: Carrier) => void;
+  /** Those that report changes until their successor is taken. */
+  readonly #replaced: Carrier[] = [];
+  #retries: Listening | null = null;
+
+  constructor(end: (carrier: Carrier) => void) {
+    this.#end = end;
+  }
+
+  /** `carrier` is that of the request so far. `open` sends the new one, and again after each loss; null for none. */
+  replace(request: ListenRequest | null, carrier: Carrier | null, open: (() => void) | null, missed: () => void): void {
+    this.#retries?.stop();
+    if (carrier !== null) this.#replaced.push(carrier);
+    this.request = request;
+    this.#retries = open === null ? null : keepListening(open, missed);
+    if (request === null) this.endReplaced();
+  }
+
+  endReplaced(): void {
+    for (const carrier of this.#replaced.splice(0)) this.#end(carrier);
+  }
+
+  /** The channel is open. */
+  opened(): void {
+    this.#retries?.taken();
+  }
+
+  lost(): void {
+    this.#retries?.lost();
+  }
+
+  /** A server that answers with an error will not do better the next time. */
+  refused(): void {
+    this.#retries?.stop();
+    this.request?.refused();
+  }
+
+  stop(): void {
+    this.#retries?.stop();
+  }
+
+  /** Whether the message acknowledges the current request; then the earlier ones are ended. */
+  acknowledge(message: Message): boolean {
+    const { request } = this;
+    const { _meta, notifications } = parseParams(message) as {
+      _meta?: Record<string, unknown>;
+      notifications?: { resourceSubscriptions?: unknown } | null;
+    };
+    if (request === null || (_meta?.[SUBSCRIPTION_ID] ?? request.id) !== request.id) return false;
+    const uris: unknown = notifications?.resourceSubscriptions ?? [];
+    request.taken(notifications == null || !Array.isArray(uris) ? null : uris.map(String));
+    this.endReplaced();
+    return true;
+  }
+
+  /** Whether the response ends the current request. */
+  isEndedBy(response: Message): boolean {
+    return this.request !== null && response.idStart >= 0 && idText(response) === `"${this.request.id}"`;
+  }
+}
 
 export interface Listening {
-  /** The server has taken it. */
+  /** The server has taken the request. */
   taken(): void;
   /** It has ended. */
   lost(): void;
   stop(): void;
 }
 
-const PAUSE = { first: 1_000, most: 30_000 };
-/** What held this long has not failed. */
+const DELAY = { first: 1_000, most: 30_000 };
+/** What lasted this long has not failed. */
 const STEADY = 60_000;
 
-/** `missed`: there was nobody to hear of changes for a while, and now there is. */
+/** `missed`: nobody was listening for a while, and now somebody is. */
 export function keepListening(open: () => void, missed: () => void): Listening {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
-  let pause = PAUSE.first;
-  let opened = performance.now();
-  let isAgain = false;
+  let delay = DELAY.first;
+  let openedAt = performance.now();
+  let isRetry = false;
 
-  function again(): void {
+  function retry(): void {
     timer = undefined;
-    opened = performance.now();
-    isAgain = true;
+    openedAt = performance.now();
+    isRetry = true;
     open();
   }
 
   open();
   return {
     taken() {
-      if (isAgain) missed();
+      if (isRetry) missed();
     },
     lost() {
       if (stopped || timer !== undefined) return;
-      if (performance.now() - opened > STEADY) pause = PAUSE.first;
-      timer = setTimeout(again, pause);
+      if (performance.now() - openedAt > STEADY) delay = DELAY.first;
+      timer = setTimeout(retry, delay);
       timer.unref();
-      pause = Math.min(pause * 2, PAUSE.most);
+      delay = Math.min(delay * 2, DELAY.most);
     },
     stop() {
       stopped = true;

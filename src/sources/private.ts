@@ -10,12 +10,12 @@ import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Keeper, Opened } from './connect.ts';
 import type { Connection } from './connection.ts';
-import { deferRequest } from './deferred-request.ts';
 import type { Draining } from './draining.ts';
 import { createHealth, HUNG, RESTARTED } from './health.ts';
 import { createIdleTimer } from './idle.ts';
 import { createInterests } from './interests.ts';
 import type { Subscriptions } from './subscriptions.ts';
+import { deferRequest } from './tickets.ts';
 
 export interface Privates {
   call(client: ClientChannel, request: SourceRequest): Ticket;
@@ -214,14 +214,10 @@ function createOwn(client: ClientChannel, { config, open, note, draining }: Priv
       idling.use();
       failures = 0;
       if (line !== null) return send(line.connection, request);
-      return deferRequest(
-        connect(),
-        (connection) => send(connection, request),
-        (error) => request.sink.fail(error),
-      );
+      return deferRequest(request, connect(), (connection) => send(connection, request));
     },
     tell(message: Buffer): void {
-      if (line?.handshake.era === 'legacy') line.connection.notify(message);
+      if (line?.handshake.era === 'legacy') line.connection.notify?.(message);
     },
     forgotten(connection: Connection): void {
       if (line?.connection !== connection) return;

@@ -1,47 +1,35 @@
 /**
- * What servers ask of us. Questions for a user or a model go to the caller whose call they belong to. On a shared channel
- * nothing says which call that is: the only one that can be meant gets it, and where there are several it waits until
- * there is only one left. Never a guess. What comes over a connection that a session has to itself is for that session.
+ * What servers ask. A question for a user or a model goes to the caller whose call it belongs to. On a shared channel
+ * nothing says which call that is: the only one that can be meant gets it, and if there are several, the question waits
+ * until one is left. Never a guess. A question on a connection that belongs to one client is for that client.
  */
-
-import type { ClientChannel } from '../protocol/contract.ts';
+import { BoundedMap } from '../base/bounded-map.ts';
+import type { ClientChannel, SourceRequest } from '../protocol/contract.ts';
+import { elicitationId, requiredUrls } from '../protocol/elicitation.ts';
 import { findMember, toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';
 import { capabilityFor, type Question, unanswerable } from '../protocol/question.ts';
 import { errorReply, type Reply, resultReply } from '../protocol/rpc.ts';
 import { relatedTask } from '../protocol/task.ts';
-import type { Pending, Waiting } from './pending.ts';
-
-export interface Questions {
-  /** `id` is the request with whose reply the question came; null on a shared channel. */
-  receive(message: Message, id: number | null): void;
-  /** Takes a notification that is about a question; false for any other. */
-  hear(message: Message): boolean;
-  /** The server is gone, and with it whatever it wanted to know. */
-  close(reason: string): void;
-}
+import { questionCandidates } from './attribution.ts';
+import type { PendingRequest, PendingRequests } from './pending.ts';
 
 export interface QuestionEvents {
-  /** The server asks things of its clients. */
+  /** The server asks its clients things. */
   asked(): void;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }
 
-/** How long a question waits for its addressee to become certain. */
+/** How long a question waits until its addressee is certain. */
 const UNCERTAIN = 2_000;
 const LOOK_AGAIN = 25;
-/** How long one in the course of a task waits for the client to come for the result: it polls before that. */
+/** How long a question about a task waits for the client to ask for the result. Clients poll before they do. */
 const UNTIL_RESULT = 60_000;
 
-function reasonFor(found: readonly (Waiting | null)[] | null): string {
-  if (found === null) return 'nobody has asked for the result of its task';
-  return found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
-}
-
-/** One that is not answered yet. */
-interface Open {
+/** A question that was passed on and is not answered yet. */
+interface OpenQuestion {
   readonly question: Question;
   /** Starts the clock of its call again. */
   resume(): void;
@@ -50,50 +38,107 @@ interface Open {
 const NO_ROOTS = toBytes({ roots: [] });
 const nothing = () => {};
 
-/** `send` takes our answers; `guest` is whose connection it is, or null where it is everybody's. */
-export function createQuestions(
-  pending: Pending,
-  send: (message: Buffer) => void,
-  events: QuestionEvents,
-  client: ClientChannel | null,
-): Questions {
-  /** By the server's own ids; null for those whose addressee is not certain yet. */
-  const open = new Map<string, Open | null>();
+export class Questions {
+  readonly #requests: PendingRequests;
+  readonly #send: (message: Buffer) => void;
+  readonly #events: QuestionEvents;
+  readonly #client: ClientChannel | null;
+  readonly #elicitations = new Elicitations();
+  /** By the server's own ids; null while the addressee is not certain. */
+  readonly #open = new Map<string, OpenQuestion | null>();
 
-  const reply = ({ head, body, tail }: Reply) =>
-    send(Buffer.concat([Buffer.from(head), join(body), Buffer.from(tail, 'latin1')]));
+  /** `send` sends our answers. `client` is the one that the connection belongs to; null for a shared one. */
+  constructor(
+    requests: PendingRequests,
+    send: (message: Buffer) => void,
+    events: QuestionEvents,
+    client: ClientChannel | null,
+  ) {
+    this.#requests = requests;
+    this.#send = send;
+    this.#events = events;
+    this.#client = client;
+  }
 
-  function pass(message: Message, capability: string, id: number | null, deadline: number): void {
+  /** Whether a user may still be at an address that the server sent them to. */
+  get isAwaited(): boolean {
+    return this.#elicitations.isOpen;
+  }
+
+  /** `id` is the request with whose reply the question came; null on a shared channel. */
+  receive(message: Message, id: number | null): void {
+    const { method } = message;
+    const capability = capabilityFor(method, paramsOf(message));
     const key = idText(message);
-    if (open.get(key) !== null) return;
-    const found = pending.candidates(capability, id, relatedTask(message));
-    const session = client?.abilities?.asks.has(capability) === true ? client : null;
-    if (found?.length === 1) {
-      const { request } = found[0]!;
-      pose(message, request.sink, request.client, session !== null && id === null, pending.pause(found[0]!));
-    } else if (session !== null) {
-      pose(message, session, session, true, nothing);
-    } else if (found?.length !== 0 && performance.now() < deadline) {
-      setTimeout(pass, LOOK_AGAIN, message, capability, id, deadline);
-    } else {
-      open.delete(key);
-      reply(refusal(message, found));
+    if (method === 'ping') this.#reply(resultReply(key, toBytes({})));
+    // A server may restrict itself to the roots it is told, and a shared one serves everybody.
+    else if (method === 'roots/list' && this.#client === null) this.#reply(resultReply(key, NO_ROOTS));
+    else if (capability === null) this.#reply(errorReply(key, unanswerable(method, 'it is no question to a client')));
+    else {
+      this.#events.asked();
+      this.#open.set(key, null);
+      const wait = relatedTask(message) === null ? UNCERTAIN : UNTIL_RESULT;
+      this.#pass(message, capability, id, performance.now() + wait);
     }
   }
 
-  function pose(
+  /** Takes a notification about a question; false for any other. */
+  hear(message: Message): boolean {
+    const { method, bytes, paramsStart, paramsEnd } = message;
+    if (method === 'notifications/elicitation/complete') {
+      this.#elicitations.complete(message);
+      return true;
+    }
+    if (method !== 'notifications/cancelled') return false;
+    const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
+    const { reason } = parseParams(message);
+    if (id !== null)
+      this.#withdraw(bytes.toString('latin1', id.start, id.end), typeof reason === 'string' ? reason : 'cancelled');
+    return true;
+  }
+
+  /** The server answered with an error that may send the user to addresses first. */
+  failed({ client }: SourceRequest, error: Buffer): void {
+    for (const params of requiredUrls(error)) this.#elicitations.note(params, client);
+  }
+
+  /** The server is gone, so nobody wants the answers. */
+  close(reason: string): void {
+    for (const key of [...this.#open.keys()]) this.#withdraw(key, reason);
+  }
+
+  #pass(message: Message, capability: string, id: number | null, deadline: number): void {
+    const key = idText(message);
+    if (this.#open.get(key) !== null) return;
+    const found = questionCandidates(this.#requests, capability, id, relatedTask(message));
+    const owner = this.#client?.abilities?.asks.has(capability) === true ? this.#client : null;
+    if (found?.length === 1) {
+      const pending = found[0]!;
+      const { sink, client } = pending.request;
+      this.#ask(message, sink, client, owner !== null && id === null, pending.pause());
+    } else if (owner !== null) {
+      this.#ask(message, owner, owner, true, nothing);
+    } else if (found?.length !== 0 && performance.now() < deadline) {
+      setTimeout(() => this.#pass(message, capability, id, deadline), LOOK_AGAIN);
+    } else {
+      this.#open.delete(key);
+      this.#reply(this.#refusal(message, found));
+    }
+  }
+
+  #ask(
     message: Message,
-    whom: { ask(question: Question): void },
-    owner: ClientChannel | null,
+    addressee: { ask(question: Question): void },
+    client: ClientChannel | null,
     lasting: boolean,
     resume: () => void,
   ): void {
     const key = idText(message);
     const settle = (answer: Reply) => {
-      if (open.get(key)?.question !== question) return;
-      open.delete(key);
+      if (this.#open.get(key)?.question !== question) return;
+      this.#open.delete(key);
       resume();
-      reply(answer);
+      this.#reply(answer);
     };
     const question: Question = {
       method: message.method,
@@ -103,62 +148,69 @@ export function createQuestions(
       refuse: (error) => settle(errorReply(key, error)),
       withdrawn: nothing,
     };
-    open.set(key, { question, resume });
-    pending.elicitations.note(question.params, owner);
-    whom.ask(question);
+    this.#open.set(key, { question, resume });
+    this.#elicitations.note(question.params, client);
+    addressee.ask(question);
   }
 
   /** For a question with no addressee, or with too many. */
-  function refusal(message: Message, found: readonly (Waiting | null)[] | null): Reply {
+  #refusal(message: Message, found: readonly (PendingRequest | null)[] | null): Reply {
     const { method } = message;
     const key = idText(message);
     if (method === 'roots/list') {
-      events.note('asked for roots where no client can be asked for them, and was told of none');
+      this.#events.note('asked for roots while no client can be asked for them, and was given none');
       return resultReply(key, NO_ROOTS);
     }
-    return errorReply(key, unanswerable(method, reasonFor(found)));
+    return errorReply(key, unanswerable(method, refusalReason(found)));
   }
 
-  function withdraw(key: string, reason: string): void {
-    const known = open.get(key);
-    open.delete(key);
+  #withdraw(key: string, reason: string): void {
+    const known = this.#open.get(key);
+    this.#open.delete(key);
     known?.resume();
     known?.question.withdrawn(reason);
   }
 
-  return {
-    receive(message, id) {
-      const { method } = message;
-      const capability = capabilityFor(method, paramsOf(message));
-      if (method === 'ping') reply(resultReply(idText(message), toBytes({})));
-      // A server may narrow itself to whatever roots it gets, and this one serves everybody.
-      else if (method === 'roots/list' && client === null) reply(resultReply(idText(message), NO_ROOTS));
-      else if (capability === null)
-        reply(errorReply(idText(message), unanswerable(method, 'it is no question to a client')));
-      else {
-        events.asked();
-        open.set(idText(message), null);
-        pass(message, capability, id, performance.now() + (relatedTask(message) === null ? UNCERTAIN : UNTIL_RESULT));
-      }
-    },
-    hear(message) {
-      const { method, bytes, paramsStart, paramsEnd } = message;
-      if (method === 'notifications/elicitation/complete') pending.elicitations.complete(message);
-      else if (method !== 'notifications/cancelled') return false;
-      else {
-        const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
-        const { reason } = parseParams(message);
-        if (id !== null)
-          withdraw(bytes.toString('latin1', id.start, id.end), typeof reason === 'string' ? reason : 'cancelled');
-      }
-      return true;
-    },
-    close(reason) {
-      for (const key of [...open.keys()]) withdraw(key, reason);
-    },
-  };
+  #reply({ head, body, tail }: Reply): void {
+    this.#send(Buffer.concat([Buffer.from(head), join(body), Buffer.from(tail, 'latin1')]));
+  }
+}
+
+function refusalReason(found: readonly (PendingRequest | null)[] | null): string {
+  if (found === null) return 'nobody has asked for the result of its task';
+  return found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
 }
 
 function paramsOf({ bytes, paramsStart, paramsEnd }: Message): Buffer | null {
   return paramsStart < 0 ? null : bytes.subarray(paramsStart, paramsEnd);
+}
+
+const MOST_ELICITATIONS = 1_000;
+/** How long a process that would otherwise be stopped is kept for users who are still at an address. */
+const PATIENCE = 10 * 60_000;
+
+/** Which client was sent to which address. The notification that its user is done goes to that client and to no other. */
+class Elicitations {
+  readonly #clients = new BoundedMap<string, ClientChannel>(MOST_ELICITATIONS);
+  #last = Number.NEGATIVE_INFINITY;
+
+  get isOpen(): boolean {
+    return this.#clients.size > 0 && performance.now() - this.#last < PATIENCE;
+  }
+
+  /** The client was sent to the address in these parameters. */
+  note(params: Buffer | null, client: ClientChannel | null): void {
+    const id = elicitationId(params);
+    // Clients without a session are not notified: their revision has no such notification.
+    if (id === null || client === null || client.abilities === null) return;
+    this.#clients.set(id, client);
+    this.#last = performance.now();
+  }
+
+  complete({ bytes, paramsStart, paramsEnd }: Message): void {
+    const id = paramsStart < 0 ? null : elicitationId(bytes.subarray(paramsStart, paramsEnd));
+    if (id === null) return;
+    this.#clients.get(id)?.tell(bytes);
+    this.#clients.delete(id);
+  }
 }

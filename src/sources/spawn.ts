@@ -8,7 +8,6 @@ import { delimiter, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/config.ts';
-import { childEnvironment } from './environment.ts';
 import { hasGroups, watchdogPipe } from './watchdog.ts';
 
 /** `isBare`: with nothing of our own environment but what is declared. */
@@ -72,4 +71,22 @@ function programCode({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin
     }
   }
   return code;
+}
+
+function isOwn(name: string): boolean {
+  return (
+    name.startsWith('TOOLGATE_') ||
+    name === 'BEARER_TOKEN' ||
+    name === 'MANAGER_INTERNAL_TOKEN' ||
+    name.startsWith('SECRETS_KEY')
+  );
+}
+
+/** The environment of a server: ours without Toolgate's own settings, plus what its configuration declares. */
+function childEnvironment(
+  declared: Readonly<Record<string, string>>,
+  withheld: readonly string[] = [],
+): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name) && !withheld.includes(name));
+  return { ...Object.fromEntries(inherited), ...declared };
 }

@@ -1,184 +1,149 @@
 /**
- * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server says everything, and an
- * address to POST to that it names in its first event.
+ * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server sends everything, and an
+ * address for POSTs that the server names in the first event.
  */
-import { GatewayError, messageOf } from '../base/errors.ts';
-import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
-import { toBytes } from '../protocol/json.ts';
-import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
-import { isRequest, isResponse, type Message } from '../protocol/message.ts';
-import { readMessage } from '../protocol/read.ts';
+import type { Pool } from 'undici';
+import { GatewayError } from '../base/errors.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { type Wire, wireBytes } from '../protocol/rewrite.ts';
-import { notificationMessage } from '../protocol/rpc.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
-import type { HttpLaunch, HttpOptions } from './http.ts';
-import { TooLarge } from './http-exchange.ts';
-import { reach, statusHint } from './http-refusal.ts';
-import { createPending, failing, type Waiting } from './pending.ts';
-import { createQuestions } from './questions.ts';
+import { type HttpLaunch, POOL_OPTIONS } from './http.ts';
+import { failureReason, statusReason, TooLarge } from './http-failure.ts';
+import type { PendingRequest } from './pending.ts';
+import { type ConnectionOptions, cancelMessage, RpcConnection } from './rpc-connection.ts';
+import { failRequest } from './tickets.ts';
 
-export async function openSse(launch: HttpLaunch, options: HttpOptions, events: ConnectionEvents): Promise<Connection> {
+export async function openSse(
+  launch: HttpLaunch,
+  options: ConnectionOptions,
+  events: ConnectionEvents,
+): Promise<Connection> {
   const { Pool } = await import('undici');
-  const { source, maxMessage, redact, clean } = options;
-  const url = new URL(launch.url);
-  const pool = new Pool(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
-  const own = Object.entries(launch.headers).flat();
-  const postHeaders = [...own, 'content-type', 'application/json'];
-  let endpoint: string | null = null;
-  /** What is to be sent as soon as there is an address. */
-  const early: (() => void)[] = [];
-  let ended = false;
-  let heard = 0;
-  let abort: () => void = () => {};
+  const pool = new Pool(new URL(launch.url).origin, POOL_OPTIONS);
+  return new SseConnection(launch, pool, options, events);
+}
 
-  const pending = createPending(source, {
-    abandoned({ id }, reason) {
-      if (endpoint === null) events.note('has not said on its stream where to send messages to');
-      else post(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason })), null);
-    },
-    refused: events.refused,
-  });
+class SseConnection extends RpcConnection {
+  readonly #url: URL;
+  readonly #pool: Pool;
+  readonly #headers: string[];
+  readonly #postHeaders: string[];
+  /** The path for POSTs; null until the server has named it. */
+  #endpoint: string | null = null;
+  /** What is sent as soon as there is an endpoint. */
+  readonly #early: (() => void)[] = [];
+  #abort: () => void = () => {};
 
-  const questions = createQuestions(pending, (message) => post(message, null), events, options.client);
-
-  function post(message: Wire, waiting: Waiting | null, trace: readonly string[] | null = null): void {
-    if (endpoint === null) {
-      early.push(() => post(message, waiting, trace));
-      return;
-    }
-    const headers = trace === null ? postHeaders : postHeaders.concat(trace);
-    pool.request({ path: endpoint, method: 'POST', headers, body: wireBytes(message) }).then(
-      async ({ statusCode, body }) => {
-        await body.dump();
-        if (statusCode >= 300) broken(waiting, `answered with HTTP status ${statusCode}${statusHint(statusCode)}`);
-      },
-      (error: unknown) => broken(waiting, reach(error)),
-    );
+  constructor(launch: HttpLaunch, pool: Pool, options: ConnectionOptions, events: ConnectionEvents) {
+    super(options, events);
+    this.#url = new URL(launch.url);
+    this.#pool = pool;
+    this.#headers = Object.entries(launch.headers).flat();
+    this.#postHeaders = [...this.#headers, 'content-type', 'application/json'];
+    this.#open();
   }
 
-  function broken(waiting: Waiting | null, text: string): void {
-    if (waiting === null) return;
-    pending.fail(waiting.id, new GatewayError('source_broken', redact(`Server "${source}" ${text}.`)));
-  }
-
-  const receive = (said: Buffer) => {
-    const bytes = clean === null ? said : clean(said);
-    heard++;
-    const long = bytes.length > LONG ? readLongAnswer([bytes]) : null;
-    if (long !== null) pending.deliver(long.id, long.result);
-    else if (bytes.length <= LONG && readFastAnswer(bytes))
-      pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
-    else receiveStrictly(bytes);
-  };
-
-  const receiveStrictly = (bytes: Buffer) => {
-    let message: Message;
-    try {
-      message = readMessage(bytes);
-    } catch (error) {
-      events.note(`sent what is not a JSON-RPC message (${messageOf(error)})`);
-      return;
-    }
-    if (isResponse(message)) pending.settle(message);
-    else if (isRequest(message)) questions.receive(message, null);
-    else if (message.method === 'notifications/message') pending.log(message, null);
-    else if (!pending.hear(message, null) && !questions.hear(message)) events.notification(message);
-  };
-
-  const end = (reason: string, status = 0) => {
-    if (ended) return;
-    ended = true;
-    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
-    questions.close('the server is gone');
-    pending.failAll(new GatewayError('source_broken', text, { details: { status } }));
-    events.closed(reason);
-  };
-
-  const named = (address: string) => {
-    if (endpoint !== null) return;
-    endpoint = samePlace(address, url);
-    if (endpoint === null) end('names an address on another host to send messages to; that is refused');
-    else for (const send of early.splice(0)) send();
-  };
-
-  function open(): void {
+  #open(): void {
     let reader: SseReader | null = null;
-    const path = `${url.pathname}${url.search}`;
-    pool.dispatch(
-      { path, method: 'GET', headers: [...own, 'accept', 'text/event-stream'] },
+    const path = `${this.#url.pathname}${this.#url.search}`;
+    this.#pool.dispatch(
+      { path, method: 'GET', headers: [...this.#headers, 'accept', 'text/event-stream'] },
       {
-        onRequestStart(controller) {
-          abort = () => controller.abort(new Error('closed'));
+        onRequestStart: (controller) => {
+          this.#abort = () => controller.abort(new Error('closed'));
         },
-        onResponseStart(controller, status, headers) {
+        onResponseStart: (controller, status, headers) => {
           if (status !== 200 || !String(headers['content-type'] ?? '').startsWith('text/event-stream')) {
-            end(`answered with HTTP status ${status}${statusHint(status)}`, status);
+            this.end(statusReason(status), { status });
             controller.abort(new Error('no stream'));
             return;
           }
-          const receiveEvent = (data: Buffer, name: string) =>
-            name === 'endpoint' ? named(data.toString()) : receive(data);
-          reader = createSseReader(maxMessage, receiveEvent, () => controller.abort(new TooLarge(maxMessage)));
+          reader = createSseReader(
+            this.maxMessage,
+            (data, event) => this.#received(data, event),
+            () => controller.abort(new TooLarge(this.maxMessage)),
+          );
         },
         onResponseData(_controller, chunk) {
           reader?.push(chunk);
         },
-        onResponseEnd: () => end('closed its stream'),
-        onResponseError: (_controller, error) => end(error instanceof TooLarge ? error.message : reach(error)),
+        onResponseEnd: () => this.end('closed its stream'),
+        onResponseError: (_controller, error) => this.end(failureReason(error)),
       },
     );
   }
 
-  open();
-  return {
-    pid: null,
-    mirrors: false,
-    get heard() {
-      return heard;
-    },
-    get inFlight() {
-      return pending.size;
-    },
-    get asking() {
-      return pending.asking;
-    },
-    get askable() {
-      return pending.askable;
-    },
-    get awaited() {
-      return pending.elicitations.open;
-    },
-    speak() {},
-    listen() {},
-    notify: (message) => post(message, null),
-    request(request) {
-      const waiting = pending.add(request);
-      if (ended) {
-        const error = new GatewayError(
-          'source_unavailable',
-          `Server "${source}" cannot be reached. Try again in a moment.`,
-        );
-        queueMicrotask(() => pending.fail(waiting.id, error));
-      } else {
-        post(request.encode(waiting.id, 'legacy'), waiting, request.trace ?? null);
-      }
-      return waiting;
-    },
-    async close(reason) {
-      if (!ended) {
-        ended = true;
-        questions.close('the server is being stopped');
-        pending.failAll(failing(source, reason));
-      }
-      abort();
-      await pool.destroy();
-    },
-  };
+  #received(data: Buffer, event: string): void {
+    if (event === 'endpoint') {
+      this.#named(data.toString());
+      return;
+    }
+    this.heard++;
+    this.receive(data, null);
+  }
+
+  #named(address: string): void {
+    if (this.#endpoint !== null) return;
+    this.#endpoint = pathAt(address, this.#url);
+    if (this.#endpoint === null) this.end('names an address on another host to send messages to; that is refused');
+    else for (const send of this.#early.splice(0)) send();
+  }
+
+  request(request: SourceRequest): Ticket {
+    if (this.ended) {
+      const text = `Server "${this.source}" cannot be reached. Try again in a moment.`;
+      return failRequest(request, new GatewayError('source_unavailable', text));
+    }
+    const pending = this.pending.add(request);
+    this.#post(request.encode(pending.id, 'legacy'), pending, request.trace ?? null);
+    return pending;
+  }
+
+  notify(message: Wire): void {
+    this.#post(message, null, null);
+  }
+
+  protected reply(answer: Buffer): void {
+    this.#post(answer, null, null);
+  }
+
+  protected abandoned({ id }: PendingRequest, reason: string): void {
+    if (this.#endpoint === null) this.events.note('has not said on its stream where to send messages to');
+    else this.#post(cancelMessage(id, reason), null, null);
+  }
+
+  #post(message: Wire, pending: PendingRequest | null, trace: readonly string[] | null): void {
+    const path = this.#endpoint;
+    if (path === null) {
+      this.#early.push(() => this.#post(message, pending, trace));
+      return;
+    }
+    const headers = trace === null ? this.#postHeaders : this.#postHeaders.concat(trace);
+    this.#pool.request({ path, method: 'POST', headers, body: wireBytes(message) }).then(
+      async ({ statusCode, body }) => {
+        await body.dump();
+        if (statusCode >= 300) this.#fail(pending, statusReason(statusCode));
+      },
+      (error: unknown) => this.#fail(pending, failureReason(error)),
+    );
+  }
+
+  #fail(pending: PendingRequest | null, reason: string): void {
+    if (pending === null) return;
+    const text = this.redact(`Server "${this.source}" ${reason}.`);
+    this.pending.fail(pending.id, new GatewayError('source_broken', text));
+  }
+
+  async close(reason?: string): Promise<void> {
+    if (!this.ended) this.shut(reason);
+    this.#abort();
+    await this.#pool.destroy();
+  }
 }
 
-/** The path to POST to; null on another origin, which would get the headers of this one, and with them its credentials. */
-function samePlace(endpoint: string, url: URL): string | null {
-  const target = URL.canParse(endpoint, url.href) ? new URL(endpoint, url.href) : null;
+/** The path to POST to; null on another origin, which would get the headers of this one, including its credentials. */
+function pathAt(address: string, url: URL): string | null {
+  const target = URL.canParse(address, url.href) ? new URL(address, url.href) : null;
   return target?.origin === url.origin ? `${target.pathname}${target.search}` : null;
 }

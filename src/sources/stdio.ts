@@ -1,274 +1,224 @@
-/** A connection to a server that runs as a child process and speaks newline-delimited JSON on its pipes. */
-import { GatewayError, messageOf } from '../base/errors.ts';
-import type { ClientChannel } from '../protocol/contract.ts';
-import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
-import { toBytes } from '../protocol/json.ts';
+/** A connection to a server that runs as a child process and exchanges lines of JSON on its pipes. */
+import { GatewayError } from '../base/errors.ts';
+import { LineWriter } from '../base/line-writer.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { createLineReader } from '../protocol/lines.ts';
-import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
-import { isRequest, isResponse, type Message } from '../protocol/message.ts';
-import { join } from '../protocol/parts.ts';
-import { readMessage } from '../protocol/read.ts';
+import type { Message } from '../protocol/message.ts';
+import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
-import { notificationMessage } from '../protocol/rpc.ts';
-import type { Clean } from '../secrets/clean.ts';
-import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
-import { ACKNOWLEDGED, hearAcknowledged, isListenAnswer } from './handshake.ts';
-import { keepListening, type Listening } from './listening.ts';
-import { createPending, failing } from './pending.ts';
-import { createQuestions } from './questions.ts';
-import { type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
+import type { ConnectionEvents, ListenRequest } from './connection.ts';
+import { ListenRequests } from './listening.ts';
+import { closedError, type PendingRequest } from './pending.ts';
+import { type ConnectionOptions, cancelMessage, type ListenChannel, RpcConnection } from './rpc-connection.ts';
+import { type ServerProcess, type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
+import { failRequest } from './tickets.ts';
 import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
 
-/** How long a server has after its input closed, and then after SIGTERM, before the next step. */
+/** How long a server has after its input is closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
-/** How long a server may live on after it has closed one of its pipes; most are about to exit. */
-const LAST_BREATH = 1000;
+/** How long a server may live on after it closed one of its pipes. Most are about to exit. */
+const WITHOUT_PIPES = 1000;
+/** How long the pipes of a server that exited are read to their end. */
+const LAST_OUTPUT = 500;
 /** What may wait in a pipe that the server does not read. */
 const MAX_UNREAD = 64 * 1024 * 1024;
-/** So many lines that make no sense are reported: what a server logs to its stdout must not flood our own log. */
+/** This many invalid lines are reported. A server that logs to its stdout must not flood our log. */
 const MAX_NOTES = 20;
 
-export interface StdioOptions {
-  readonly source: string;
-  /** Bytes that one message may have. */
-  readonly maxMessage: number;
-  /** Takes secrets out of what goes into errors. */
-  readonly redact: (text: string) => string;
-  /** Takes the secrets that it was given out of a message; null where there are none. */
-  readonly clean: Clean | null;
-  /** Whose connection it is; null where it is everybody's. */
-  readonly client: ClientChannel | null;
-  /** Everything the server writes to its standard error. */
+export interface StdioOptions extends ConnectionOptions {
+  /** Receives everything that the server writes to its standard error. */
   stderr(chunk: Buffer): void;
 }
 
-export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): Connection {
-  const { source, redact, clean } = options;
-  const child = spawnServer(launch);
-  const group = child.pid ?? null;
-  if (group !== null) watchGroup(group);
-  let closing = false;
-  let ended = false;
-  let onEnded: () => void = () => {};
-  const whenEnded = new Promise<void>((resolve) => {
-    onEnded = resolve;
-  });
+/** Throws a GatewayError that says why if the process cannot be started. */
+export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): StdioConnection {
+  return new StdioConnection(launch, spawnServer(launch), options, events);
+}
 
-  // Messages of the same turn of the event loop leave in one write: with many callers that is most of the cost of a call.
-  let batch = '';
-  const write = (message: Wire) => {
-    if (typeof message !== 'string') {
-      flush();
-      child.stdin.write(message);
-      child.stdin.write('\n');
-      return;
+class StdioConnection extends RpcConnection {
+  override readonly pid: number | null;
+  readonly #child: ServerProcess;
+  readonly #writer: LineWriter;
+  protected override readonly channel: StdioChannel;
+  readonly #exited: Promise<void>;
+  #onExited: () => void = () => {};
+  #unpiped: NodeJS.Timeout | undefined;
+  #notes = 0;
+
+  constructor(launch: StdioLaunch, child: ServerProcess, options: StdioOptions, events: ConnectionEvents) {
+    super(options, events);
+    this.#child = child;
+    this.pid = child.pid ?? null;
+    if (this.pid !== null) watchGroup(this.pid);
+    this.#writer = new LineWriter(child.stdin);
+    this.channel = new StdioChannel((message) => this.#writer.write(message), events.missed);
+    this.#exited = new Promise((resolve) => {
+      this.#onExited = resolve;
+    });
+    this.#read(options.stderr);
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      if (child.pid === undefined)
+        this.#exit(`could not be started: ${startProblem(launch, error.code) ?? error.message}`);
+    });
+    child.on('exit', (code, signal) =>
+      this.#exiting(signal === null ? `exited with code ${code}` : `was ended by ${signal}`),
+    );
+  }
+
+  #read(stderr: (chunk: Buffer) => void): void {
+    const { stdin, stdout, stderr: errors } = this.#child;
+    const reader = createLineReader(this.maxMessage, {
+      line: (line) => this.receive(line, null),
+      parts: (parts) => this.receiveParts(parts, null),
+      tooLong: (limit, head) => this.#tooLong(limit, head),
+    });
+    stdout.on('data', (chunk: Buffer) => {
+      this.heard++;
+      reader.push(chunk);
+    });
+    stdout.on('error', () => {});
+    stdout.on('end', () => this.#pipeClosed());
+    errors.on('data', stderr);
+    errors.on('error', () => {});
+    stdin.on('error', () => this.#pipeClosed());
+  }
+
+  /** Without its pipes a server is of no use, though its process may live on. It has to end before it can be restarted. */
+  #pipeClosed(): void {
+    const isRunning = this.#child.exitCode === null && this.#child.signalCode === null;
+    if (this.pid === null || !isRunning || this.isClosing) return;
+    this.#unpiped ??= setTimeout(killGroup, WITHOUT_PIPES, this.pid, 'SIGKILL');
+  }
+
+  #exiting(reason: string): void {
+    clearTimeout(this.#unpiped);
+    // What the server left behind ends with it. That also closes pipes that a grandchild holds open.
+    if (this.pid !== null) {
+      killGroup(this.pid, 'SIGKILL');
+      unwatchGroup(this.pid);
     }
-    if (batch === '') setImmediate(flush);
-    batch += `${message}\n`;
-  };
-  const flush = () => {
-    if (batch !== '' && child.stdin.writable) child.stdin.write(batch, 'latin1');
-    batch = '';
-  };
-  const pending = createPending(source, {
-    abandoned: ({ id }, reason) =>
-      write(notificationMessage('notifications/cancelled', toBytes({ requestId: id, reason }))),
-    refused: events.refused,
-  });
+    const late = setTimeout(() => this.#exit(reason), LAST_OUTPUT);
+    this.#child.once('close', () => {
+      clearTimeout(late);
+      this.#exit(reason);
+    });
+  }
 
-  const questions = createQuestions(pending, write, events, options.client);
-  let listening: Listening | null = null;
-  let listened: ListenRequest | null = null;
-  /** What tells of changes until its successor does. */
-  const replaced: string[] = [];
-  let notes = 0;
-  const note = (text: string) => {
-    notes++;
-    if (notes <= MAX_NOTES) events.note(notes < MAX_NOTES ? text : `${text} Further ones are not reported.`);
-  };
+  #exit(reason: string): void {
+    this.#onExited();
+    this.end(reason);
+  }
 
-  const receiveParts = (parts: readonly Buffer[]) => {
-    const answer = readLongAnswer(parts);
-    if (answer === null) receiveStrictly(join(parts));
-    else pending.deliver(answer.id, answer.result);
-  };
+  request(request: SourceRequest): Ticket {
+    const { stdin } = this.#child;
+    if (this.ended || !stdin.writable)
+      return failRequest(
+        request,
+        new GatewayError('source_unavailable', `Server "${this.source}" is not running. Try again in a moment.`),
+      );
+    if (stdin.writableLength > MAX_UNREAD)
+      return failRequest(
+        request,
+        new GatewayError('source_busy', `Server "${this.source}" does not read its input. Try again later.`),
+      );
+    const pending = this.pending.add(request);
+    this.#writer.write(request.encode(pending.id, this.pending.era));
+    return pending;
+  }
 
-  const receive = (line: Buffer) => {
-    if (line.length > LONG) receiveParts([line]);
-    else if (readFastAnswer(line)) pending.deliver(fastAnswer.id, line.subarray(fastAnswer.start, fastAnswer.end));
-    else receiveStrictly(line);
-  };
+  notify(message: Wire): void {
+    this.#writer.write(message);
+  }
 
-  const receiveStrictly = (line: Buffer) => {
-    let message: Message;
-    try {
-      message = readMessage(line);
-    } catch (error) {
-      reject(line, messageOf(error));
-      return;
-    }
-    if (isResponse(message)) {
-      if (listened !== null && isListenAnswer(message, listened.id)) listenEnded(message);
-      else pending.settle(message);
-    } else if (isRequest(message)) {
-      questions.receive(message, null);
-    } else if (message.method === 'notifications/message') {
-      pending.log(message, null);
-    } else if (pending.hear(message, null)) {
-      return;
-    } else if (message.method === ACKNOWLEDGED) {
-      if (!hearAcknowledged(message, listened)) return;
-      listening?.taken();
-      endReplaced();
-    } else if (!questions.hear(message)) {
-      events.notification(message);
-    }
-  };
+  protected reply(answer: Buffer): void {
+    this.#writer.write(answer);
+  }
 
-  const endReplaced = () => {
-    for (const requestId of replaced.splice(0))
-      write(notificationMessage('notifications/cancelled', toBytes({ requestId })));
-  };
+  protected abandoned({ id }: PendingRequest, reason: string): void {
+    this.#writer.write(cancelMessage(id, reason));
+  }
 
-  /** A server that answers with an error will not do better the next time. */
-  const listenEnded = ({ errorStart }: Message) => {
-    if (errorStart < 0) listening?.lost();
-    else {
-      listening?.stop();
-      listened?.refused();
-    }
-  };
+  speak(era: Era): void {
+    this.pending.era = era;
+  }
 
-  // A broken answer ends its call now, not at the time-out: the ids are our own, so the call can be told from a fragment.
-  const reject = (line: Buffer, why: string) => {
-    // Cut only when it is clean: half of a secret would not be known for one.
-    const preview = JSON.stringify(redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
-    note(`wrote a line that is not a JSON-RPC message: ${preview} (${why})`);
+  listen(request: ListenRequest | null): void {
+    this.channel.listen(request);
+  }
+
+  async close(reason?: string): Promise<void> {
+    this.isClosing = true;
+    this.channel.stop();
+    if (this.ended || this.pid === null) return;
+    if (reason !== undefined) this.pending.failAll(closedError(this.source, reason));
+    setImmediate(() => this.#child.stdin.end());
+    const term = setTimeout(killGroup, GRACE.input, this.pid, 'SIGTERM');
+    const kill = setTimeout(killGroup, GRACE.input + GRACE.term, this.pid, 'SIGKILL');
+    await this.#exited;
+    clearTimeout(term);
+    clearTimeout(kill);
+  }
+
+  /** A broken answer ends its call now, not at the timeout. The ids are ours, so a fragment is enough to find the call. */
+  protected override invalid(line: Buffer, problem: string): void {
+    // Shortened after redaction: half a secret would not be recognised.
+    const preview = JSON.stringify(this.redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
+    this.#note(`wrote a line that is not a JSON-RPC message: ${preview} (${problem})`);
     const ends = `${line.toString('latin1', 0, 200)} ${line.toString('latin1', Math.max(0, line.length - 64))}`;
     const id = /"id":\s*(\d+)/.exec(ends)?.[1];
-    // A line of a log may well have an id too.
+    // A log line may contain an id, too.
     if (id === undefined || ends.includes('"method"') || !ends.includes('"jsonrpc"')) return;
-    pending.fail(
-      Number(id),
-      new GatewayError('source_broken', redact(`Server "${source}" answered with invalid JSON. ${why}`)),
-    );
-  };
+    const text = this.redact(`Server "${this.source}" answered with invalid JSON. ${problem}`);
+    this.pending.fail(Number(id), new GatewayError('source_broken', text));
+  }
 
-  const reader = createLineReader(options.maxMessage, {
-    line: clean === null ? receive : (line) => receive(clean(line)),
-    parts: clean === null ? receiveParts : (parts) => receiveParts([clean(join(parts))]),
-    tooLong(limit, head) {
-      const text = `Server "${source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
-      note(text);
-      const error = new GatewayError('source_broken', text);
-      const start = head.toString('latin1', 0, 200);
-      const id = /"id":\s*(\d+)\s*,\s*"(?:result|error)"/.exec(start)?.[1];
-      if (id !== undefined) pending.fail(Number(id), error);
-      // An answer whose id has gone by: it may have been any of them.
-      else if (start.startsWith('{') && !start.includes('"method"')) pending.failAll(error);
-    },
-  });
-  let heard = 0;
-  child.stdout.on('data', (chunk: Buffer) => {
-    heard++;
-    reader.push(chunk);
-  });
-  child.stdout.on('error', () => {});
-  // Without its pipes a server can serve nobody, though its process may live on: it has to go before it can come back.
-  let unpiped: NodeJS.Timeout | undefined;
-  const pipeClosed = () => {
-    const runs = child.exitCode === null && child.signalCode === null;
-    if (group !== null && runs && !closing) unpiped ??= setTimeout(killGroup, LAST_BREATH, group, 'SIGKILL');
-  };
-  child.stdout.on('end', pipeClosed);
-  child.stderr.on('data', (chunk: Buffer) => options.stderr(chunk));
-  child.stderr.on('error', () => {});
-  child.stdin.on('error', pipeClosed);
+  #tooLong(limit: number, head: Buffer): void {
+    const text = `Server "${this.source}" sent a message of more than ${limit} bytes. Raise limits.message to allow it.`;
+    this.#note(text);
+    const error = new GatewayError('source_broken', text);
+    const start = head.toString('latin1', 0, 200);
+    const id = /"id":\s*(\d+)\s*,\s*"(?:result|error)"/.exec(start)?.[1];
+    if (id !== undefined) this.pending.fail(Number(id), error);
+    // An answer whose id is lost may have been the answer to any of them.
+    else if (start.startsWith('{') && !start.includes('"method"')) this.pending.failAll(error);
+  }
 
-  const end = (reason: string) => {
-    if (ended) return;
-    ended = true;
-    listening?.stop();
-    onEnded();
-    questions.close('the server is gone');
-    const text = redact(`Server "${source}" ${reason} before it answered. Try again.`);
-    pending.failAll(new GatewayError('source_broken', text));
-    if (!closing) events.closed(reason);
-  };
-  child.on('error', (error: NodeJS.ErrnoException) => {
-    if (child.pid === undefined) end(`could not be started: ${startProblem(launch, error.code) ?? error.message}`);
-  });
-  child.on('exit', (code, signal) => {
-    clearTimeout(unpiped);
-    // Whatever the server left behind goes with it; that also closes the pipes that a grandchild holds open.
-    if (group !== null) {
-      killGroup(group, 'SIGKILL');
-      unwatchGroup(group);
-    }
-    const reason = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-    const last = setTimeout(end, 500, reason);
-    child.once('close', () => {
-      clearTimeout(last);
-      end(reason);
-    });
-  });
+  #note(text: string): void {
+    this.#notes++;
+    if (this.#notes <= MAX_NOTES)
+      this.events.note(this.#notes < MAX_NOTES ? text : `${text} Further ones are not reported.`);
+  }
+}
 
-  return {
-    pid: group,
-    mirrors: false,
-    get heard() {
-      return heard;
-    },
-    get inFlight() {
-      return pending.size;
-    },
-    get asking() {
-      return pending.asking;
-    },
-    get askable() {
-      return pending.askable;
-    },
-    get awaited() {
-      return pending.elicitations.open;
-    },
-    speak(era) {
-      pending.era = era;
-    },
-    listen(request) {
-      listening?.stop();
-      if (listened !== null) replaced.push(listened.id);
-      listened = request;
-      listening = request === null ? null : keepListening(() => write(request.message), events.missed);
-      if (request === null) endReplaced();
-    },
-    notify: write,
-    request(request) {
-      if (ended || !child.stdin.writable || child.stdin.writableLength > MAX_UNREAD) {
-        const busy = !ended && child.stdin.writable;
-        queueMicrotask(() =>
-          request.sink.fail(
-            busy
-              ? new GatewayError('source_busy', `Server "${source}" does not read its input. Try again later.`)
-              : new GatewayError('source_unavailable', `Server "${source}" is not running. Try again in a moment.`),
-          ),
-        );
-        return { cancel() {} };
-      }
-      const entry = pending.add(request);
-      write(request.encode(entry.id, pending.era));
-      return entry;
-    },
-    async close(reason) {
-      closing = true;
-      listening?.stop();
-      if (ended || group === null) return;
-      if (reason !== undefined) pending.failAll(failing(source, reason));
-      setImmediate(() => child.stdin.end());
-      const term = setTimeout(killGroup, GRACE.input, group, 'SIGTERM');
-      const kill = setTimeout(killGroup, GRACE.input + GRACE.term, group, 'SIGKILL');
-      await whenEnded;
-      clearTimeout(term);
-      clearTimeout(kill);
-    },
-  };
+/** The listen request of a modern server on its pipe. An earlier one is cancelled by its id. */
+class StdioChannel implements ListenChannel {
+  readonly #write: (message: Buffer) => void;
+  readonly #missed: () => void;
+  readonly #listener: ListenRequests<string>;
+
+  constructor(write: (message: Buffer) => void, missed: () => void) {
+    this.#write = write;
+    this.#missed = missed;
+    this.#listener = new ListenRequests((id) => write(cancelMessage(id)));
+  }
+
+  listen(request: ListenRequest | null): void {
+    const open = request === null ? null : () => this.#write(request.message);
+    this.#listener.replace(request, this.#listener.request?.id ?? null, open, this.#missed);
+  }
+
+  acknowledged(message: Message): void {
+    if (this.#listener.acknowledge(message)) this.#listener.opened();
+  }
+
+  settle(message: Message): boolean {
+    if (!this.#listener.isEndedBy(message)) return false;
+    if (message.errorStart < 0) this.#listener.lost();
+    else this.#listener.refused();
+    return true;
+  }
+
+  stop(): void {
+    this.#listener.stop();
+  }
 }

@@ -9,7 +9,6 @@ import type { ServerConfig } from '../config/config.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './connect.ts';
 import type { Connection } from './connection.ts';
-import { deferRequest } from './deferred-request.ts';
 import { createDraining } from './draining.ts';
 import { createFreshness } from './freshness.ts';
 import { type Handshake, NO_TASKS } from './handshake.ts';
@@ -20,12 +19,13 @@ import { createLeases } from './leases.ts';
 import { listOffer, relisted } from './listing.ts';
 import { passNews, passUpdate } from './news.ts';
 import { createPrivates } from './private.ts';
+import { RefusalRetries } from './refusals.ts';
 import { createRelisting } from './relisting.ts';
 import { RestartTimer } from './restart-timer.ts';
-import { createRefusedRetries } from './retry-refused.ts';
 import type { ServerContext, Source } from './source.ts';
 import { createStateHistory } from './state.ts';
 import { createStderrTail } from './stderr-tail.ts';
+import { deferRequest } from './tickets.ts';
 import { SecretMissing } from './vault.ts';
 
 /** A server that forgets this often in a row gets pauses too. */
@@ -80,12 +80,11 @@ export function createSource(initial: ServerConfig, context: ServerContext): Sou
     connection!.awaited ||
     interests.subscriptions.uris.length > 0;
   const idling = createIdleTimer(() => (connection === null ? null : config.idleStop), isBusy, sleep);
-  const repeats = createRefusedRetries({
+  const repeats = new RefusalRetries({
     key: () => config.key,
     isClosed,
     call,
     relist: () => refresh('tool').then(() => offer),
-    forgotten,
   });
   let mayProbe = true;
   const sleeps = () => config.idleStop !== null || config.start === 'lazy';
@@ -140,7 +139,7 @@ export function createSource(initial: ServerConfig, context: ServerContext): Sou
     },
     lost,
     forgotten,
-    refused: repeats.refused,
+    refused: (which, request, refusal) => repeats.refused(request, refusal, (again) => forgotten(which, again)),
     asked() {
       asks = true;
     },
@@ -256,7 +255,7 @@ export function createSource(initial: ServerConfig, context: ServerContext): Sou
     const opened = start().finally(() => {
       waking--;
     });
-    return deferRequest(opened, (opened) => opened.request(request), request.sink.fail.bind(request.sink));
+    return deferRequest(request, opened, (opened) => opened.request(request));
   }
 
   async function close(): Promise<void> {

@@ -1,81 +1,84 @@
-/** The process of a worker: started in a group of its own, kept to its memory, and told apart by how it ended. */
+/** The process of a worker: started in a process group of its own, kept within its memory, and reached over a socket. */
+import { lstat, mkdir } from 'node:fs/promises';
+import { createConnection, type Socket } from 'node:net';
 import { constants } from 'node:os';
+import { GatewayError } from '../base/errors.ts';
 import { watchMemory } from '../workers/memory.ts';
 import { type ServerProcess, spawnServer } from './spawn.ts';
 import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
 
-export interface ProcessLaunch {
+export interface WorkerProcessLaunch {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Bytes; null for any number. */
+  /** Bytes; null for no limit. */
   readonly memory: number | null;
 }
 
-export interface ProcessEvents {
-  /** What it, and the tools in it, write to their standard output and error. */
+export interface WorkerProcessEvents {
+  /** What the process and its tools write to their standard output and error. */
   printed(chunk: Buffer): void;
   isBusy(): boolean;
-  /** It has more memory than it may have. */
+  /** It uses more memory than it may. */
   exceeded(): void;
-  /** It has ended, and all that it had written was read. */
+  /** It has ended, and everything that it wrote was read. */
   ended(how: string): void;
 }
 
 export interface WorkerProcess {
   readonly pid: number | null;
-  /** Tells it, and every thread of it, that we are gone. */
+  /** Closes its input, which tells it and all its threads that we are gone. */
   release(): void;
   kill(): void;
 }
 
-/** So much of what it prints is read in so many milliseconds; one that prints more waits. */
+/** This much of its output is read per interval. A process that prints more has to wait. */
 const PRINTED = { bytes: 1 << 20, ms: 100 };
-/** Whoever still holds its pipes is not waited for. */
-const LAST_WORDS = 500;
+/** How long we wait for other processes that hold its pipes. */
+const LAST_OUTPUT = 500;
 const BY_SIGNAL = 'was ended by';
-/** V8 has its own limit, and its own word for it before it ends. */
+/** V8 has a limit of its own, and prints one of these before it ends. */
 const HEAP = /heap out of memory|Reached heap limit/;
 
-export function startWorkerProcess(launch: ProcessLaunch, events: ProcessEvents): WorkerProcess {
+export function startWorkerProcess(launch: WorkerProcessLaunch, events: WorkerProcessEvents): WorkerProcess {
   const { command, env, cwd, memory } = launch;
   const [file, ...args] = command as [string, ...string[]];
   const child = spawnServer({ kind: 'stdio', file, args, env, cwd, isBare: true });
   const group = child.pid ?? null;
   if (group !== null) watchGroup(group);
   const watch = memory === null || group === null ? null : watchMemory(group, memory, events.isBusy, events.exceeded);
-  let last = '';
+  let lastOutput = '';
   readSlowly(child, (chunk) => {
-    last = (last + chunk.toString('latin1')).slice(-4_096);
+    lastOutput = (lastOutput + chunk.toString('latin1')).slice(-4_096);
     events.printed(chunk);
   });
   child.stdin.on('error', () => {});
 
-  let over = false;
+  let isOver = false;
   const end = (how: string) => {
-    if (over) return;
-    over = true;
+    if (isOver) return;
+    isOver = true;
     events.ended(how);
   };
   child.on('error', (error) => end(`could not be started: ${error.message}`));
   child.on('exit', (code, signal) => {
     watch?.stop();
-    // Whatever it left behind goes with it; that also closes the pipes that a child of it holds open.
+    // What it left behind ends with it. That also closes pipes that a child of it holds open.
     if (group !== null) {
       killGroup(group, 'SIGKILL');
       unwatchGroup(group);
     }
     const how = howEnded(code, signal);
-    const tell = () => end(how.startsWith(BY_SIGNAL) && HEAP.test(last) ? tooMuch(memory) : how);
+    const report = () => end(how.startsWith(BY_SIGNAL) && HEAP.test(lastOutput) ? memoryExceeded(memory) : how);
     const late = setTimeout(() => {
-      // A program that a tool has let go of may hold them for ever, and would hold us.
+      // A program that a tool detached may hold the pipes for ever.
       for (const output of [child.stdout, child.stderr]) output.destroy();
-      tell();
-    }, LAST_WORDS);
+      report();
+    }, LAST_OUTPUT);
     child.once('close', () => {
       clearTimeout(late);
-      // What it has written to its socket is read in the turns that follow.
-      setImmediate(() => setImmediate(tell));
+      // What it wrote to its socket is read in the turns that follow.
+      setImmediate(() => setImmediate(report));
     });
     for (const output of [child.stdout, child.stderr]) output.resume();
   });
@@ -89,7 +92,7 @@ export function startWorkerProcess(launch: ProcessLaunch, events: ProcessEvents)
   };
 }
 
-/** One that prints without end would have us read and do nothing else. */
+/** A process that prints endlessly must not keep us busy with reading. */
 function readSlowly({ stdout, stderr }: ServerProcess, printed: (chunk: Buffer) => void): void {
   for (const output of [stdout, stderr]) {
     let room = PRINTED.bytes;
@@ -108,22 +111,22 @@ function readSlowly({ stdout, stderr }: ServerProcess, printed: (chunk: Buffer) 
   }
 }
 
-/** Some have an older name too, which comes later. */
+/** Some signals have an older name as well, which comes later in the table. */
 const SIGNALS = new Map(
   Object.entries(constants.signals)
     .reverse()
     .map(([name, number]) => [number, name]),
 );
 
-/** Around a worker that a signal ended, bubblewrap exits with 128 and its number, as a shell does. */
+/** Around a worker that was ended by a signal, bubblewrap exits with 128 plus its number, as a shell does. */
 function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
   const name = signal ?? (code === null || code <= 128 ? undefined : SIGNALS.get(code - 128));
   return name === undefined ? `exited with code ${code}` : `${BY_SIGNAL} ${name}`;
 }
 
-export function tooMuch(memory: number | null): string {
-  const most = memory === null ? 'all the memory that there is' : `the ${bytesText(memory)} of memory that it may have`;
-  return `used more than ${most}, and was ended; let its tools need less, or raise its memory`;
+export function memoryExceeded(memory: number | null): string {
+  const limit = memory === null ? 'all available memory' : `its limit of ${bytesText(memory)} of memory`;
+  return `used more than ${limit}, and was ended; let its tools need less, or raise its memory`;
 }
 
 function bytesText(bytes: number): string {
@@ -132,4 +135,22 @@ function bytesText(bytes: number): string {
   let unit = 0;
   for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
   return `${Math.round(value * 10) / 10} ${units[unit]}`;
+}
+
+/** Creates the folder of the sockets. Another user who could write there could answer in place of the worker. */
+export async function makePrivateFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { uid } = await lstat(folder);
+  if (process.getuid === undefined || uid === process.getuid()) return;
+  const text = `the folder of its socket, ${folder}, belongs to another user. Remove it`;
+  throw new GatewayError('source_unavailable', text);
+}
+
+/** Null while nobody listens there. */
+export function connectTo(path: string): Promise<Socket | null> {
+  return new Promise((resolve) => {
+    const socket = createConnection(path);
+    socket.once('connect', () => resolve(socket));
+    socket.once('error', () => resolve(null));
+  });
 }

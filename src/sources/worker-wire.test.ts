@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { join } from '../protocol/parts.ts';
-import { found, guessId, readAnswer, readLong } from './worker-wire.ts';
+import { guessId, readAnswer, readLong, workerAnswer } from './worker-wire.ts';
 
 const answer = (result: string, tail = ',"latency_ms":0.25') =>
   Buffer.from(`{"id":"17","ok":true,"result":${result}${tail}}`);
 
 describe('an answer of a worker', () => {
   it.each(['{}', '{"content":[{"type":"text","text":"ü } \\" 😀"}],"n":9007199254740993}'])(
-    'is found: %s',
+    'is recognised: %s',
     (result) => {
       for (const tail of ['', ',"latency_ms":0.25', ',"latency_ms":12']) {
         expect(readAnswer(answer(result, tail))).toBe(true);
-        expect(found.id).toBe(17);
-        expect(join(found.result).toString()).toBe(result);
+        expect(workerAnswer.id).toBe(17);
+        expect(join(workerAnswer.result).toString()).toBe(result);
       }
     },
   );
@@ -29,26 +29,26 @@ describe('an answer of a worker', () => {
     '{"id":"12345678901234567890","ok":true,"result":{}}',
     '{"id":"17","ok":false,"error":{}}',
     '{"op":"log","id":"17"}',
-  ])('is not taken for one: %s', (line) => {
+  ])('is not recognised in: %s', (line) => {
     expect(readAnswer(Buffer.from(line))).toBe(false);
   });
 
-  it('is not taken for one where it is no UTF-8', () => {
+  it('is not recognised if it is not UTF-8', () => {
     expect(readAnswer(Buffer.from('{"id":"17","ok":true,"result":{"a":"\xff"}}', 'latin1'))).toBe(false);
   });
 
-  it('is found in parts, and cut where its result begins and ends', () => {
+  it('is recognised in parts, and cut where its result begins and ends', () => {
     const result = `{"text":"${'x}{'.repeat(40_000)}"}`;
     const line = answer(result);
     const parts = [line.subarray(0, 50_000), line.subarray(50_000, 65_536), line.subarray(65_536)];
     expect(readLong(parts)).toBe(true);
-    expect(found.id).toBe(17);
-    expect(join(found.result).toString()).toBe(result);
+    expect(workerAnswer.id).toBe(17);
+    expect(join(workerAnswer.result).toString()).toBe(result);
     expect(readAnswer(line)).toBe(true);
     expect(readLong([Buffer.from(`${line.toString().slice(0, -40)}${'}'.repeat(60)}`)])).toBe(false);
   });
 
-  it('that was spoilt is known by its id', () => {
+  it('is found by its id when it is broken', () => {
     expect(guessId(Buffer.from('nonsense{"id":"23","ok":true,"result":{}}'))).toBe(23);
     expect(guessId(Buffer.from('nonsense'))).toBe(null);
   });

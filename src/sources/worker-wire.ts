@@ -28,7 +28,7 @@ export function printRequest(id: number, request: SourceRequest): Wire {
 }
 
 /** What `readAnswer` found. One object for all answers: each is dealt with before the next is read. */
-export const found: { id: number; result: Parts } = { id: 0, result: EMPTY };
+export const workerAnswer: { id: number; result: Parts } = { id: 0, result: EMPTY };
 
 const HEAD = '{"id":"';
 const MIDDLE = '","ok":true,"result":{';
@@ -37,7 +37,7 @@ const BRACE = 0x7d;
 /** More than the longest end that is recognised. */
 const END = 48;
 
-/** Whether the line is the result of a call, as both hosts write it; then `found` says of which, and what. */
+/** Whether the line is the result of a call, as both hosts write it; then `workerAnswer` says of which, and what. */
 export function readAnswer(line: Buffer): boolean {
   const start = readHead(line);
   if (start < 0) return false;
@@ -45,7 +45,7 @@ export function readAnswer(line: Buffer): boolean {
   try {
     const end = isUtf8(line) ? skipValue(line, start, line.length) : -1;
     if (end < 0 || !isTail(line, end)) return false;
-    found.result = line.subarray(start, end);
+    workerAnswer.result = line.subarray(start, end);
     return true;
   } catch (error) {
     if (error instanceof JsonError) return false;
@@ -67,7 +67,7 @@ export function readLong(parts: readonly Buffer[]): boolean {
   const end = result.pop()!;
   result.push(end.subarray(0, end.length - tail[0].length + 1));
   if (findClosingBracket(result) !== sizeOf(result)) return false;
-  found.result = result;
+  workerAnswer.result = result;
   return true;
 }
 
@@ -78,7 +78,7 @@ function readHead(line: Buffer): number {
   let id = 0;
   for (let c = line[at]!; c >= 0x30 && c <= 0x39; c = line[++at]!) id = id * 10 + (c - 0x30);
   if (at === HEAD.length || at > HEAD.length + 15 || !stands(line, at, MIDDLE)) return -1;
-  found.id = id;
+  workerAnswer.id = id;
   return at + MIDDLE.length - 1;
 }
 

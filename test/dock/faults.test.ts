@@ -15,7 +15,7 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
   }, 90_000);
 
   const TIMED_OUT = /did not answer tools\/call within 1 s and was told to stop. Try again, or raise its timeout/;
-  const MEMORY = /used more than the 300 MiB of memory that it may have, and was ended; let its tools need less/;
+  const MEMORY = /used more than its limit of 300 MiB of memory, and was ended; let its tools need less/;
   const CONTRACT = /a tool must not write to the socket of its worker. Try again/;
 
   // Each namespace is ended less often than what is taken for a loop. Where a language has no such fault, it has another.
@@ -75,13 +75,13 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
       expect(said.recursion).toMatch(/maximum (recursion depth|call stack size) exceeded/i);
       expect(said.huge).toMatch(/The result has \d+ bytes; \d+ are allowed. Return less, or raise limits.message/);
       expect(said.garbage).toBe('written');
-      expect(said.spoil).toContain('has spoilt its answer: a tool wrote to the socket of its worker. Try again');
+      expect(said.spoil).toContain('sent a broken answer: a tool wrote to the socket of its worker. Try again');
       expect(said.long).toBe('written');
       expect(said.fork).toBe('forked');
       expect(said.closes).toBe('closed');
       expect(said.talks).toMatch(/talked|Bad file descriptor/);
       const log = dock.stderr();
-      expect(log).toContain('wrote a line that is not of the contract of workers');
+      expect(log).toContain('wrote a line that does not follow the worker contract');
       expect(log).toMatch(/answered with more than \d+ bytes. Raise limits.message/);
     },
   );

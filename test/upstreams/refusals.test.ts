@@ -139,7 +139,7 @@ it('asks a server that disowns the revision it agreed to only once more', async 
   upstream.seen.length = 0;
   expect(await callError(legacy.client, 'revision_echo')).toMatchObject({
     code: 'source_broken',
-    message: 'Server "revision" does not accept the revision of the protocol that it agreed to. Try again later.',
+    message: 'Server "revision" does not accept the protocol revision that it agreed to. Try again later.',
   });
   expect(upstream.of('tools/call')).toHaveLength(2);
   expect(upstream.of('server/discover')).toHaveLength(1);

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, request } from 'undici';
 import { messageOf } from '../../base/errors.ts';
 import { createSseReader } from '../../protocol/sse.ts';
-import { isUnreachable, reach } from '../../sources/http-refusal.ts';
+import { failureReason, isUnreachable } from '../../sources/http-failure.ts';
 
 export interface Sent {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -77,7 +77,7 @@ export async function exchange(
     return { kind: 'answered', status: response.statusCode, lastId };
   } catch (error) {
     const known = error as Error;
-    if (!hasArrived && isUnreachable(known)) return { kind: 'unreachable', reason: reach(known) };
+    if (!hasArrived && isUnreachable(known)) return { kind: 'unreachable', reason: failureReason(known) };
     return { kind: 'broken', reason: messageOf(error), lastId };
   }
 }

@@ -1,0 +1,174 @@
+/**
+ * What connections over stdio, HTTP and SSE share: the requests under way, and what becomes of each message that arrives.
+ * Secrets are removed first. Then come the fast paths for answers, and then everything else by what it is.
+ */
+import { GatewayError, messageOf } from '../base/errors.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
+import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
+import { toBytes } from '../protocol/json.ts';
+import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
+import { isRequest, isResponse, type Message } from '../protocol/message.ts';
+import { join } from '../protocol/parts.ts';
+import { readMessage } from '../protocol/read.ts';
+import { notificationMessage } from '../protocol/rpc.ts';
+import type { Clean } from '../secrets/clean.ts';
+import { countAskable, countAsking, deliverLog, deliverNotification } from './attribution.ts';
+import type { Connection, ConnectionEvents } from './connection.ts';
+import { ACKNOWLEDGED } from './listening.ts';
+import { closedError, type PendingRequest, PendingRequests } from './pending.ts';
+import { Questions } from './questions.ts';
+
+export interface ConnectionOptions {
+  /** The name of the server. */
+  readonly source: string;
+  /** Bytes that one message may have. */
+  readonly maxMessage: number;
+  /** Removes secrets from what goes into errors. */
+  readonly redact: (text: string) => string;
+  /** Removes the secrets that the server was given from a message; null if it was given none. */
+  readonly clean: Clean | null;
+  /** The client that the connection belongs to; null for a shared one. */
+  readonly client: ClientChannel | null;
+}
+
+/** The channel on which a server reports changes, as far as messages concern it. */
+export interface ListenChannel {
+  /** Takes the acknowledgement of a listen request. */
+  acknowledged(message: Message): void;
+  /** Takes the response to a listen request; false for any other. */
+  settle(message: Message): boolean;
+  stop(): void;
+}
+
+export abstract class RpcConnection implements Connection {
+  readonly pid: number | null = null;
+  heard = 0;
+  protected readonly source: string;
+  protected readonly maxMessage: number;
+  protected readonly redact: (text: string) => string;
+  protected readonly events: ConnectionEvents;
+  protected readonly pending: PendingRequests;
+  protected readonly questions: Questions;
+  protected readonly channel: ListenChannel | null = null;
+  protected ended = false;
+  /** Whether the connection is being closed on purpose, so that its end is no news. */
+  protected isClosing = false;
+  readonly #clean: Clean | null;
+
+  constructor({ source, maxMessage, redact, clean, client }: ConnectionOptions, events: ConnectionEvents) {
+    this.source = source;
+    this.maxMessage = maxMessage;
+    this.redact = redact;
+    this.#clean = clean;
+    this.events = events;
+    this.pending = new PendingRequests(source, {
+      abandoned: (pending, reason) => this.abandoned(pending, reason),
+      refused: events.refused,
+      failed: (request, error) => this.questions.failed(request, error),
+    });
+    this.questions = new Questions(this.pending, (answer) => this.reply(answer), events, client);
+  }
+
+  abstract request(request: SourceRequest): Ticket;
+  abstract close(reason?: string): Promise<void>;
+  /** Sends the answer to a question. */
+  protected abstract reply(answer: Buffer): void;
+  /** A request ended without an answer: tells the server. */
+  protected abstract abandoned(pending: PendingRequest, reason: string): void;
+
+  get inFlight(): number {
+    return this.pending.size;
+  }
+
+  get asking(): number {
+    return countAsking(this.pending);
+  }
+
+  get askable(): number {
+    return countAskable(this.pending);
+  }
+
+  get awaited(): boolean {
+    return this.questions.isAwaited;
+  }
+
+  /** Takes a whole message. `id` is the request with whose reply it came; null on a shared channel. */
+  protected receive(message: Buffer, id: number | null): void {
+    const bytes = this.#clean === null ? message : this.#clean(message);
+    if (bytes.length > LONG) this.#receiveLong([bytes], id);
+    else if (readFastAnswer(bytes))
+      this.pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
+    else this.#dispatch(bytes, id);
+  }
+
+  /** Takes a whole message in the parts it came in. */
+  protected receiveParts(parts: readonly Buffer[], id: number | null): void {
+    if (parts.length === 1 || this.#clean !== null) this.receive(join(parts), id);
+    else this.#receiveLong(parts, id);
+  }
+
+  #receiveLong(parts: readonly Buffer[], id: number | null): void {
+    const answer = readLongAnswer(parts);
+    if (answer === null) this.#dispatch(join(parts), id);
+    else this.pending.deliver(answer.id, answer.result);
+  }
+
+  #dispatch(bytes: Buffer, id: number | null): void {
+    let message: Message;
+    try {
+      message = readMessage(bytes);
+    } catch (error) {
+      this.invalid(bytes, messageOf(error));
+      return;
+    }
+    if (isResponse(message)) {
+      if (this.channel?.settle(message) !== true) this.pending.settle(message);
+    } else if (isRequest(message)) this.asked(message, id);
+    else if (message.method === 'notifications/message') deliverLog(this.pending, message, id);
+    else if (deliverNotification(this.pending, message, id)) return;
+    else if (message.method === ACKNOWLEDGED) this.channel?.acknowledged(message);
+    else if (!this.questions.hear(message)) this.events.notification(message);
+  }
+
+  protected asked(message: Message, id: number | null): void {
+    this.questions.receive(message, id);
+  }
+
+  /** The server sent something that is not a JSON-RPC message. */
+  protected invalid(_bytes: Buffer, problem: string): void {
+    this.events.note(`sent what is not a JSON-RPC message (${problem})`);
+  }
+
+  /** Takes the response to a request that it may not name, if the bytes are one. */
+  protected settleReply(bytes: Buffer, id: number): void {
+    try {
+      const message = readMessage(this.#clean === null ? bytes : this.#clean(bytes));
+      if (isResponse(message)) this.pending.settle(message, id);
+    } catch {
+      // Not a JSON-RPC message, so it says nothing about the request.
+    }
+  }
+
+  /** The connection broke. */
+  protected end(reason: string, details: Readonly<Record<string, unknown>> = {}): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.channel?.stop();
+    this.questions.close('the server is gone');
+    const text = this.redact(`Server "${this.source}" ${reason} before it answered. Try again.`);
+    this.pending.failAll(new GatewayError('source_broken', text, { details }));
+    if (!this.isClosing) this.events.closed(reason);
+  }
+
+  /** The connection is closed on purpose. */
+  protected shut(fault: string | undefined): void {
+    this.ended = true;
+    this.channel?.stop();
+    this.questions.close('the server is being stopped');
+    this.pending.failAll(closedError(this.source, fault));
+  }
+}
+
+export function cancelMessage(requestId: number | string, reason?: string): Buffer {
+  return notificationMessage('notifications/cancelled', toBytes({ requestId, reason }));
+}

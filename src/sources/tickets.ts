@@ -1,0 +1,46 @@
+/** Tickets of requests that are not on a connection: those that have to wait for something, and those that fail at once. */
+import { type GatewayError, toGatewayError } from '../base/errors.ts';
+import type { SourceRequest, Ticket } from '../protocol/contract.ts';
+
+/** Begins the request when `ready` resolves. If that rejects, the request fails. */
+export function deferRequest<T>(
+  { sink }: SourceRequest,
+  ready: Promise<T>,
+  begin: (value: T) => Ticket | null,
+): Ticket {
+  let cancelled = false;
+  let ticket: Ticket | null = null;
+  ready.then(
+    (value) => {
+      if (cancelled) return;
+      try {
+        ticket = begin(value);
+      } catch (error) {
+        // There is no caller on the stack to catch it.
+        sink.fail(toGatewayError(error));
+      }
+    },
+    (error: unknown) => {
+      if (!cancelled) sink.fail(toGatewayError(error));
+    },
+  );
+  return {
+    cancel(reason) {
+      cancelled = true;
+      ticket?.cancel(reason);
+    },
+  };
+}
+
+/** Fails the request as soon as its caller has the ticket. */
+export function failRequest({ sink }: SourceRequest, error: GatewayError): Ticket {
+  let cancelled = false;
+  queueMicrotask(() => {
+    if (!cancelled) sink.fail(error);
+  });
+  return {
+    cancel() {
+      cancelled = true;
+    },
+  };
+}
