@@ -29,7 +29,7 @@ const LOOK_AGAIN = 25;
 const UNTIL_RESULT = 60_000;
 
 /** A question that was passed on and is not answered yet. */
-interface OpenQuestion {
+interface PassedQuestion {
   readonly question: Question;
   /** Starts the clock of its call again. */
   resume(): void;
@@ -45,7 +45,7 @@ export class Questions {
   readonly #client: ClientChannel | null;
   readonly #elicitations = new Elicitations();
   /** By the server's own ids; null while the addressee is not certain. */
-  readonly #open = new Map<string, OpenQuestion | null>();
+  readonly #open = new Map<string, PassedQuestion | null>();
 
   /** `send` sends our answers. `client` is the one that the connection belongs to; null for a shared one. */
   constructor(
