@@ -14,10 +14,15 @@ export { type FollowingSecrets, followSecrets } from './gateway/watch-secrets.ts
 
 // Configuration
 
-export type { AgentConfig, Config, JwtConfig, Launch, ServerConfig, VaultConfig } from './config/config.ts';
-export { configJsonSchema } from './config/json-schema.ts';
+export type { AgentConfig } from './config/agents.ts';
+export type { Config } from './config/config.ts';
+export type { JwtConfig } from './config/http.ts';
+export type { Launch } from './config/launch.ts';
 export { configFromValue, type LoadOptions, loadConfig } from './config/load.ts';
 export type { MacroConfig, MacroStep } from './config/macros.ts';
+export { configJsonSchema } from './config/schema.ts';
+export type { VaultConfig } from './config/secrets-key.ts';
+export type { ServerConfig } from './config/servers.ts';
 
 // Ways in
 
@@ -149,7 +154,7 @@ export { operatorKey } from './store/operator.ts';
 // Tasks
 
 export { loadTask, type Task, taskFromValue } from './config/task.ts';
-export type { TaskProfile, TaskRule, TaskRules } from './config/task-rules.ts';
+export type { TaskProfile, TaskRule, TaskRules } from './config/tasks.ts';
 export { type Plan, type PlannedServer, type PlannedTool, planTask } from './plans/plan.ts';
 export { type PlanConfig, planConfig } from './plans/plan-config.ts';
 export { planConfigMap, planJson, planToml } from './plans/plan-text.ts';

@@ -49,6 +49,8 @@ export function readDeclarations(folder, entry = 'index.d.ts') {
     for (const part of parts) {
       part.links = [];
       for (const reference of part.references) {
+        if (reference.imports !== undefined)
+          throw new Error(`import("${reference.imports}") in the public type ${target.name}: name the type.`);
         const to = resolve(target.path, reference.name);
         if (to === null) continue;
         if (to.from === undefined) visit(to);
@@ -168,8 +170,7 @@ function referencesIn(root) {
     if (node.type === 'TSTypeReference') add(leftmost(node.typeName));
     else if (node.type === 'TSTypeQuery' && node.exprName.type !== 'TSImportType') add(leftmost(node.exprName));
     else if (node.type === 'TSInterfaceHeritage' || node.type === 'TSClassImplements') add(leftmost(node.expression));
-    else if (node.type === 'TSImportType')
-      throw new Error(`import("${node.source?.value}") in a public type: name the type.`);
+    else if (node.type === 'TSImportType') references.push({ imports: node.source?.value });
     if (node.superClass?.type === 'Identifier') add(node.superClass);
     for (const [key, value] of Object.entries(node)) if (key !== 'type') visit(value);
   };

@@ -7,8 +7,13 @@
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
-import { type AgentLimits, resolveLimits, resolveToolLimits } from '../config/limits.ts';
-import type { LimitsFile } from '../config/limits-schema.ts';
+import {
+  type AgentLimits,
+  type CallLimitsSection,
+  inheritLimits,
+  resolveCallLimits,
+  resolveToolLimits,
+} from '../config/call-limits.ts';
 import type { AgentPolicy, ByKind, Condition, PolicyConfig, ServerLists } from '../config/policy.ts';
 import { isAbout, lacks } from './condition.ts';
 
@@ -267,16 +272,16 @@ export function agentLimits(policy: PolicyConfig | null, agent: string): AgentLi
   const limits = merged(lineage.map((one) => one.limits)) ?? defaultLimits.limits;
   const toolLimits = mergedByTool(lineage.map((one) => one.toolLimits)) ?? defaultLimits.toolLimits;
   if (limits === null && toolLimits === null) return null;
-  return { all: limits === null ? null : resolveLimits(limits), tools: resolveToolLimits(toolLimits ?? {}) };
+  return { all: limits === null ? null : resolveCallLimits(limits), tools: resolveToolLimits(toolLimits ?? {}) };
 }
 
 /** Earlier ones win. */
-function merged(all: readonly (LimitsFile | null)[]): LimitsFile | null {
+function merged(all: readonly (CallLimitsSection | null)[]): CallLimitsSection | null {
   const given = all.filter((one) => one !== null);
-  return given.length === 0 ? null : Object.assign({}, ...given.reverse());
+  return given.length === 0 ? null : given.reduce(inheritLimits);
 }
 
-function mergedByTool(all: readonly (Readonly<Record<string, LimitsFile>> | null)[]) {
+function mergedByTool(all: readonly (Readonly<Record<string, CallLimitsSection>> | null)[]) {
   const given = all.filter((one) => one !== null);
   if (given.length === 0) return null;
   const tools = new Set(given.flatMap((one) => Object.keys(one)));

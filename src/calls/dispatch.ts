@@ -1,8 +1,8 @@
 /** The last step of a call before its server: who counts it, how long it may take, and whether it may become a task. */
 
 import { GatewayError } from '../base/errors.ts';
-import type { ServerConfig } from '../config/config.ts';
 import type { ConfirmRule } from '../config/security.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import { type MetricsRegistry, OK } from '../observe/metrics.ts';
 import type { ClientChannel, Ticket } from '../protocol/contract.ts';
 import { toBytes } from '../protocol/json.ts';

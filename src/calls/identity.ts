@@ -1,6 +1,6 @@
 /** Who sends a request: agent, principal and the credential that let the client in. Doors find it out once and pass it on unchanged. */
 import { GatewayError } from '../base/errors.ts';
-import { AGENT_NAME, WRONG_NAME } from '../config/identity-schema.ts';
+import { AGENT_NAME, WRONG_NAME } from '../config/agents.ts';
 
 /** What let a client in. It can expire, and it can be revoked while the client is still connected. */
 export interface Credential {

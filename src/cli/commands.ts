@@ -187,7 +187,7 @@ export const commands = {
     summary: 'print the JSON Schema of the configuration',
     options: [],
     load: async () => {
-      const { configJsonSchema } = await import('../config/json-schema.ts');
+      const { configJsonSchema } = await import('../config/schema.ts');
       return async () => print(JSON.stringify(configJsonSchema(), null, 2));
     },
   },

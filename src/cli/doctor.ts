@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { idleRules } from '../access/idle-rules.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Config } from '../config/config.ts';
-import { secretsInArguments } from '../config/launch.ts';
+import { secretsInArguments } from '../config/launch-secrets.ts';
 import { loadConfig } from '../config/load.ts';
 import { issuerTrouble } from '../doors/http/auth/issuer.ts';
 import { openGateway } from '../gateway/folders.ts';

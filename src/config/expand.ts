@@ -1,7 +1,7 @@
 /** `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in the strings of a configuration. */
 import { nameProblem } from '../secrets/secret-names.ts';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type EnvVars = Readonly<Record<string, string | undefined>>;
 
 /** Either the text with every variable replaced, or why that cannot be. Problems never show a variable's value. */
 export type Expansion = { readonly text: string } | { readonly problem: string };
@@ -11,7 +11,7 @@ export type Expansion = { readonly text: string } | { readonly problem: string }
  * a default also stands in for an empty value. `secret` gives what stands in the place of a secret; null where there can
  * be none.
  */
-export function expand(text: string, env: Environment, secret: ((name: string) => string) | null = null): Expansion {
+export function expand(text: string, env: EnvVars, secret: ((name: string) => string) | null = null): Expansion {
   let result = '';
   let at = 0;
   for (let open = text.indexOf('${'); open >= 0; open = text.indexOf('${', at)) {

@@ -1,13 +1,13 @@
 /**
- * The kinds of value that the schema is made of. A message that begins with "expected" gets ", found …" added
- * where it is reported (issues.ts).
+ * The kinds of value that the schema consists of. Where a message begins with "expected", issues.ts adds ", found …".
  */
 
 import * as z from 'zod';
+import { quotedList } from '../base/text.ts';
 import { categoryProblem } from '../catalog/category.ts';
 import { DURATION, MAX_DURATION, SIZE, toBytes, toMilliseconds } from './units.ts';
 
-/** A string; `expected` says so in other words. */
+/** A string; `expected` is its message where something else stands there. */
 export function text(expected = 'expected a string') {
   // No program can be given a NUL: the kernel ends arguments and variables there.
   return z
@@ -19,11 +19,16 @@ export function flag() {
   return z.boolean({ error: 'expected true or false' });
 }
 
+/** One of a few words. */
+export function choice<const Words extends readonly string[]>(words: Words) {
+  return z.enum(words, { error: `expected ${quotedList(words)}` });
+}
+
 export function textList() {
   return z.array(text(), { error: 'expected a list of strings' });
 }
 
-/** Names of tools, patterns over them, or categories. A category that is not there would match nothing, and let things pass. */
+/** Names of tools, patterns over them, or categories. An unknown category is refused: it would match nothing, and so deny nothing. */
 export function toolList() {
   const tool = text().superRefine((name, context) => {
     const problem = categoryProblem(name);
@@ -32,16 +37,63 @@ export function toolList() {
   return z.array(tool, { error: 'expected a list of strings' });
 }
 
-/** A map of strings; its keys must have the form `name`, or else they get the message `wrongName`. */
+/** Lists by the name of a server, or a pattern over servers. */
+export function byServer<List extends z.ZodType>(list: List, items = 'names') {
+  return z.record(z.string(), list, { error: `expected a map from servers to lists of ${items}` });
+}
+
+/** A map of strings; a key that does not match `name` gets the message `wrongName`. */
 export function textMap(name: RegExp, wrongName: string) {
-  return z.record(z.string().regex(name, { error: wrongName }), text(), {
-    error: (issue) => (issue.code === 'invalid_type' ? 'expected a map of strings' : undefined),
+  return mapOf('strings', z.string().regex(name, { error: wrongName }), text());
+}
+
+/** A map with keys that the user chooses; `what` names its values in messages. */
+export function mapOf<Key extends z.ZodString, Value extends z.ZodType>(what: string, key: Key, value: Value) {
+  return z.record(key, value, {
+    error: (issue) => (issue.code === 'invalid_type' ? `expected a map of ${what}` : undefined),
   });
 }
 
 /** A map with these keys and no others. */
 export function strictMap<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: (issue) => (issue.code === 'invalid_type' ? 'expected a map' : undefined) });
+}
+
+/** A map with these keys and no others, as the gateway works with it: in camel case, with null for what is absent. */
+export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, meta?: z.core.GlobalMeta) {
+  const map = strictMap(shape);
+  // The JSON Schema takes its order of keys from where the metadata stands: in front of the transform.
+  return (meta === undefined ? map : map.meta(meta)).transform(camelCased(shape));
+}
+
+/** What a section of this shape becomes. */
+export type Section<Shape extends z.core.$ZodLooseShape> = CamelCased<z.output<z.ZodObject<Shape, z.core.$strict>>>;
+
+type CamelCased<Written> = {
+  readonly [Key in keyof Written as CamelCase<Key & string>]-?:
+    | Exclude<Written[Key], undefined>
+    | (undefined extends Written[Key] ? null : never);
+};
+
+type CamelCase<Key extends string> = Key extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Key;
+
+/** The keys of a shape as they are called in its section. */
+export function camelKeys<Shape extends z.core.$ZodLooseShape>(shape: Shape): (keyof Section<Shape>)[] {
+  return Object.keys(shape).map(camelCase) as (keyof Section<Shape>)[];
+}
+
+export function camelCased<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const keys = Object.keys(shape);
+  return (written: z.output<z.ZodObject<Shape, z.core.$strict>>) => {
+    const values = written as Readonly<Record<string, unknown>>;
+    return Object.fromEntries(keys.map((key) => [camelCase(key), values[key] ?? null])) as Section<Shape>;
+  };
+}
+
+function camelCase(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** A whole number. */
@@ -74,8 +126,4 @@ export function size() {
       if (!Number.isSafeInteger(result)) context.addIssue({ code: 'custom', message: 'is more than there can be' });
       return result;
     });
-}
-
-export function isMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

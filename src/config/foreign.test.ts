@@ -32,17 +32,17 @@ it('reads what Claude Code writes', () => {
 it('reads the file of VS Code', () => {
   const { entries, notices } = readForeign({ inputs: [], servers: { git: { command: 'x' } } }, 'mcp.json');
   expect(entries).toMatchObject([
-    { path: ['servers', 'git'], name: 'git', shellLine: false, server: { command: 'x' } },
+    { path: ['servers', 'git'], name: 'git', isShellLine: false, server: { command: 'x' } },
   ]);
   expect(notices).toEqual(['mcp.json: ignored "inputs".']);
 });
 
-it('keeps the settings it knows, in their own words', () => {
+it('keeps the settings it knows', () => {
   const { settings, notices } = readForeign(
     { mcpServers: {}, controls: ['activate'], start_wait: 'soon', http: { prot: 1 } },
     '.mcp.json',
   );
-  expect(settings).toMatchObject({ controls: ['activate'], start_wait: 5000, http: { port: 8808 } });
+  expect(settings).toMatchObject({ controls: ['activate'], startWait: 5000, http: { port: 8808 } });
   expect(notices).toEqual([
     '.mcp.json: start_wait: ignored: expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds, found "soon".',
     '.mcp.json: http.prot: ignored: unknown key. Did you mean "port"?',

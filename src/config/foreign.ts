@@ -1,22 +1,24 @@
 /**
- * Files that other programs own: `.mcp.json` and the `{"servers": {…}}` of VS Code. What Toolgate knows is kept,
- * the rest is ignored and said; an entry that makes no sense is left out, and the others serve on.
+ * Files that other programs own: `.mcp.json`, the `{"servers": {…}}` of VS Code, policies in JSON, and persona packages.
+ * What Toolgate knows is kept, the rest is ignored with a notice. An entry that makes no sense is left out, and the
+ * others are served.
  */
 
 import { basename } from 'node:path';
-import { isMap } from './fields.ts';
+import { isObject, toObject } from '../base/objects.ts';
 import { forbiddenKeys, type Issue, issueText, type Path, schemaIssues } from './issues.ts';
-import { policyShape } from './policy-schema.ts';
-import { type Entry, type Settings, settingsSchema } from './schema.ts';
-import { keysWithout, type ServerFile, serverSchema, serverShape } from './server-schema.ts';
+import { policyShape } from './policy.ts';
+import { type Settings, settingsSchema, settingsShape } from './schema.ts';
+import { keysWithout, type ServerEntry, type ServerSection, serverSchema, serverShape } from './servers.ts';
 
-export interface Foreign {
+/** What was read from a foreign file. */
+export interface ForeignConfig {
   readonly settings: Settings;
-  /** The same as they are written. */
+  /** The settings as they are written. */
   readonly written: Readonly<Record<string, unknown>>;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly ServerEntry[];
   readonly notices: readonly string[];
-  /** Mistakes that are not passed over. */
+  /** Mistakes that must not be passed over. */
   readonly issues: readonly Issue[];
 }
 
@@ -25,35 +27,35 @@ export function isForeign(file: string): boolean {
   return /(?:^|\.)mcp\.json$/i.test(basename(file));
 }
 
-const POLICY_KEYS = ['exposed_tools', 'agent_policies', 'default_policy'];
+const POLICY_KEYS = ['exposed_tools', 'agent_policies', 'default_policy'] satisfies (keyof typeof policyShape)[];
 
 /**
- * Whether the file is a policy as other programs write it: JSON under a name that is not ours. `command` is one executable
- * there, and keys that Toolgate does not know are no mistakes.
+ * Whether the file is a policy as other programs write it: JSON under a name that is not ours. `command` is one
+ * executable there, and unknown keys are not mistakes.
  */
 export function isPolicyFile(file: string, root: unknown): boolean {
   const isOther = /\.json$/i.test(file) && basename(file) !== 'toolgate.json' && !isForeign(file);
-  return isOther && isMap(root) && POLICY_KEYS.some((key) => Object.hasOwn(root, key));
+  return isOther && isObject(root) && POLICY_KEYS.some((key) => Object.hasOwn(root, key));
 }
 
 /** Reads the root map of a foreign file; `name` is the file's name in notices. */
-export function readForeign(root: Record<string, unknown>, name: string): Foreign {
+export function readForeign(root: Record<string, unknown>, name: string): ForeignConfig {
   const notices: string[] = [];
-  const entries: Entry[] = [];
+  const entries: ServerEntry[] = [];
   const settings: Record<string, unknown> = {};
   const issues: Issue[] = [];
   const notice = (path: Path, message: string) => notices.push(`${name}: ${issueText({ path, message })}`);
 
   for (const [key, value] of Object.entries(root)) {
     if (key === 'mcpServers' || key === 'servers') {
-      if (isMap(value)) {
+      if (isObject(value)) {
         for (const [name, entry] of Object.entries(value)) {
           const path = [key, name];
           const server = readServer(name, entry, (message) => notice(path, message));
-          if (server) entries.push({ path, name, ...server, shellLine: false });
+          if (server) entries.push({ path, name, ...server, isShellLine: false });
         }
       } else notice([key], 'left out: it is not a map of servers');
-    } else if (!Object.hasOwn(settingsSchema.shape, key)) {
+    } else if (!Object.hasOwn(settingsShape, key)) {
       notice([], `ignored "${key}"`);
     } else if (Object.hasOwn(policyShape, key)) {
       settings[key] = readRules(key, value, notice, issues);
@@ -70,7 +72,7 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
   return { settings: parsed, written: settings, entries, notices, issues };
 }
 
-/** Part of a policy without the keys that nobody knows. What is wrong otherwise is not passed over: that could open a door. */
+/** A part of a policy without its unknown keys. Any other mistake becomes an issue: passing over it could open a door. */
 function readRules(
   key: string,
   value: unknown,
@@ -93,32 +95,38 @@ function readRules(
   return part[key];
 }
 
-/** The server in `entry`, or null where there is none to be made of it. */
-function readServer(name: string, entry: unknown, notice: (message: string) => void): Read | null {
+interface ForeignServer {
+  readonly server: ServerSection;
+  /** What was kept of it. */
+  readonly written: Readonly<Record<string, unknown>>;
+}
+
+/** The server in `entry`; null where it makes none, with a notice that says why. */
+function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | null {
   const leaveOut = (reason: string) => {
     notice(`left out: ${reason}`);
     return null;
   };
   const [forbidden] = forbiddenKeys({ [name]: entry });
   if (forbidden) return leaveOut(issueText(forbidden));
-  if (!isMap(entry)) return leaveOut('it is not a map');
-  const { type, disabled, transport, ...rest } = entry;
-  const kind = kindOf(type ?? transport);
-  if (kind.problem !== undefined) return leaveOut(kind.problem);
+  if (!isObject(entry)) return leaveOut('it is not a map');
+  const { type, disabled, transport: named, ...rest } = entry;
+  const transport = readTransport(type ?? named);
+  if (transport === 'unknown') return leaveOut('its "type" is none of "stdio", "http", "streamable-http" and "sse"');
 
-  const draft: Record<string, unknown> = { namespace: namespaceOf(name), transport: kind.transport };
-  const useless = uselessKeys(kind.transport, rest);
+  const draft: Record<string, unknown> = { namespace: namespaceOf(name), transport };
+  const unused = unusedKeys(transport, rest);
   for (const [key, value] of Object.entries(rest)) {
     // Other programs write null and empty maps for what is not set.
-    if (value === null || (useless.includes(key) && isEmpty(value))) continue;
-    if (useless.includes(key) || !Object.hasOwn(serverShape, key)) {
+    if (value === null || (unused.includes(key) && isEmpty(value))) continue;
+    if (unused.includes(key) || !Object.hasOwn(serverShape, key)) {
       notice(`ignored "${key}"`);
     } else if (key === 'timeout' && typeof value === 'number' && value < 1000) {
       notice(
         `ignored "timeout", because some programs mean seconds by ${value} and some milliseconds. Write "${value}s" or "${value}ms"`,
       );
     } else if (key === 'tools' && !serverShape.tools.safeParse(value).success) {
-      // Others say there which tools they show, or when they ask.
+      // Other programs list there which tools they show, or when they ask.
       notice('ignored "tools", which is no map of limits');
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
@@ -129,38 +137,30 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   return { server, written: draft };
 }
 
-interface Read {
-  readonly server: ServerFile;
-  /** What of it was kept. */
-  readonly written: Readonly<Record<string, unknown>>;
-}
-
 function namespaceOf(name: string): string {
   return name.replace(/[^A-Za-z0-9_.-]/g, '_');
 }
 
 type Transport = 'stdio' | 'http' | 'sse' | undefined;
-type Kind = { readonly transport: Transport; readonly problem?: undefined } | { readonly problem: string };
 
-function kindOf(type: unknown): Kind {
+function readTransport(type: unknown): Transport | 'unknown' {
   switch (type) {
     case undefined:
     case null:
-      return { transport: undefined };
+      return undefined;
     case 'stdio':
-      return { transport: 'stdio' };
     case 'http':
-    case 'streamable-http':
-      return { transport: 'http' };
     case 'sse':
-      return { transport: 'sse' };
+      return type;
+    case 'streamable-http':
+      return 'http';
     default:
-      return { problem: 'its "type" is none of "stdio", "http", "streamable-http" and "sse"' };
+      return 'unknown';
   }
 }
 
-/** The keys that say nothing, because the entry is of the other kind. */
-function uselessKeys(transport: Transport, { command, url }: Record<string, unknown>): readonly string[] {
+/** The keys that mean nothing, because the entry is of the other kind. */
+function unusedKeys(transport: Transport, { command, url }: Record<string, unknown>): readonly string[] {
   const isHttp = transport === undefined ? command === undefined : transport !== 'stdio';
   if (isHttp) return url === undefined ? [] : ['command', ...keysWithout('url')];
   return command === undefined ? [] : ['url', ...keysWithout('command')];
@@ -172,7 +172,37 @@ function isEmpty(value: unknown): boolean {
 
 /** Numbers and truth values as the text that a variable or header can hold. */
 function withTexts(map: unknown): unknown {
-  if (!isMap(map)) return map;
+  if (!isObject(map)) return map;
   const text = (value: unknown) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value);
   return Object.fromEntries(Object.entries(map).map(([key, value]) => [key, text(value)]));
+}
+
+/** A persona package: a folder with `persona.yaml`, which has toolsets, and `mcp.json`, which has the servers. */
+export interface Persona {
+  /** As a configuration has them. */
+  readonly toolsets: Readonly<Record<string, { readonly description: string; readonly tools: string[] }>>;
+  /** The toolset to begin with. */
+  readonly equipped: string | null;
+  readonly problems: readonly string[];
+}
+
+export function isPersona(file: string): boolean {
+  return /^persona\.ya?ml$/.test(basename(file));
+}
+
+export function readPersona(root: Record<string, unknown>): Persona {
+  const problems: string[] = [];
+  const toolsets: Record<string, { description: string; tools: string[] }> = {};
+  const listed = Array.isArray(root.toolsets) ? root.toolsets : [];
+  if (listed.length === 0) problems.push('has no "toolsets"');
+  for (const [i, entry] of listed.entries()) {
+    const { name, description, toolIds } = toObject(entry);
+    if (typeof name === 'string' && Array.isArray(toolIds) && toolIds.every((id) => typeof id === 'string'))
+      toolsets[name] = { description: typeof description === 'string' ? description : '', tools: toolIds };
+    else problems.push(`toolsets[${i}]: left out: it needs a "name" and a list "toolIds"`);
+  }
+  const wanted = root.defaultToolset;
+  const equipped = typeof wanted === 'string' && Object.hasOwn(toolsets, wanted) ? wanted : null;
+  if (wanted !== undefined && equipped === null) problems.push(`"defaultToolset" names none of its toolsets`);
+  return { toolsets, equipped, problems };
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { Launch } from './config.ts';
+import { createContext } from './context.ts';
 import { issueText } from './issues.ts';
-import { fillLaunch, launchHash, resolveLaunch, secretsIn, secretsInArguments } from './launch.ts';
-import { serverSchema } from './server-schema.ts';
+import { type Launch, launchHash, resolveLaunch } from './launch.ts';
+import { serverSchema } from './servers.ts';
 
 const env = { TOKEN: 's3cret; rm -rf /', HOST: 'h.example', BROKEN: 'a\nb', DIR: 'sub', EMPTY: '' };
 
-function launchOf(server: object, shellLine = true) {
-  const entry = { path: ['servers', 0], name: null, server: serverSchema.parse(server), shellLine };
-  const { launch, issues } = resolveLaunch(entry, '/etc/app', env);
-  return { launch, issues: issues.map(issueText) };
+function launchOf(server: object, isShellLine = true) {
+  const context = createContext({ env, cwd: '/', folder: '/etc/app' }, ['servers', 0]);
+  const launch = resolveLaunch(serverSchema.parse(server), isShellLine, context);
+  return { launch, issues: context.issues.map(issueText) };
 }
 
 describe('a program', () => {
@@ -126,58 +126,5 @@ describe('the hash of a launch', () => {
       { kind: 'http', url: 'http://x', headers: {} },
     ];
     expect(new Set([launch, ...others].map(launchHash)).size).toBe(6);
-  });
-});
-
-describe('secrets', () => {
-  const values: Record<string, string> = {
-    A: 'a; rm -rf / ${secret:B}',
-    B: 'b',
-    URL: 'https://x.example/mcp',
-    LF: 'a\nb',
-  };
-  const fill = (launch: Launch | null) => fillLaunch(launch!, (name) => values[name]);
-
-  it('are put in when a server is started, and are in nothing that is kept', () => {
-    const { launch, issues } = launchOf({
-      command: 'server',
-      args: ['${secret:A}', '${HOST}'],
-      env: { KEY: 'x ${secret:B}' },
-    });
-    expect(issues).toEqual([]);
-    expect(secretsIn(launch!)).toEqual(['A', 'B']);
-    expect(secretsInArguments(launch!)).toEqual(['A']);
-    expect(fill(launch)).toMatchObject({ args: [values.A, 'h.example'], env: { KEY: 'x b' } });
-    expect(JSON.stringify(launch)).not.toContain('rm -rf');
-  });
-
-  it('reach a shell line as variables, never as code', () => {
-    const { launch } = launchOf({ command: 'X=1 server "${secret:A}" | tee ${HOME}' });
-    expect(launch).toMatchObject({ args: ['-c', 'X=1 server "${TOOLGATE_SECRET_A}" | tee ${HOME}'] });
-    expect(secretsIn(launch!)).toEqual(['A']);
-    expect(secretsInArguments(launch!)).toEqual(['A']);
-    expect(fill(launch)).toMatchObject({ env: { TOOLGATE_SECRET_A: values.A } });
-  });
-
-  it('are no arguments where a shell line puts them into the environment', () => {
-    const launch = (command: string) => launchOf({ command }).launch!;
-    expect(secretsInArguments(launch('A="${secret:A}" B=${secret:B} server'))).toEqual([]);
-    expect(secretsInArguments(launch('A=${secret:A} server --b=${secret:B}'))).toEqual(['B']);
-  });
-
-  it('may be an address, or a part of one, and of headers', () => {
-    const whole = launchOf({ url: '${secret:URL}', headers: { Authorization: 'Bearer ${secret:B}' } });
-    expect(whole.issues).toEqual([]);
-    expect(fill(whole.launch)).toMatchObject({ url: values.URL, headers: { Authorization: 'Bearer b' } });
-    expect(launchOf({ url: 'ftp://${secret:B}' }).issues).toHaveLength(1);
-    expect(() => fill(launchOf({ url: '${secret:B}' }).launch)).toThrow('neither http:// nor https://');
-    expect(() => fill(launchOf({ url: 'http://h', headers: { A: '${secret:LF}' } }).launch)).toThrow('a line break');
-  });
-
-  it('are no part of a folder, and not what the environment says', () => {
-    expect(launchOf({ command: 'x', cwd: '${secret:A}' }).issues[0]).toContain('nowhere else');
-    const tricky = { path: ['servers', 0], name: null, server: serverSchema.parse({ command: 'x', args: ['${V}'] }) };
-    const { launch } = resolveLaunch({ ...tricky, shellLine: true }, '/', { V: '${secret:A}' });
-    expect(secretsIn(launch!)).toEqual([]);
   });
 });

@@ -1,142 +1,174 @@
-/** How a server is reached, worked out of its entry: the program with its arguments, or the address. */
+/** How a server is reached: the keys of its entry that say so, and the program or address they become. */
 
-import { createHash } from 'node:crypto';
-import { resolve } from 'node:path';
+import { canonicalJson } from '../base/canonical-json.ts';
 import { messageOf } from '../base/errors.ts';
-import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
-import type { Launch } from './config.ts';
-import { type Environment, expand } from './expand.ts';
-import type { Issue, Path } from './issues.ts';
-import type { Entry } from './schema.ts';
+import { sha256 } from '../base/sha256.ts';
+import { fillIn, referTo } from '../secrets/reference.ts';
+import type { ResolveContext } from './context.ts';
+import { choice, type Section, text, textList, textMap } from './fields.ts';
+import type { Isolation } from './folders.ts';
 import { parseCommandLine } from './shell.ts';
 
-export interface Resolved {
-  /** Texts that could not be expanded stand in it as written; null where there is nothing to start. */
-  readonly launch: Launch | null;
-  readonly issues: readonly Issue[];
-}
-
-/** Expands texts of the entry at `path`, and collects what cannot be. */
-export function expander(path: Path, env: Environment) {
-  const issues: Issue[] = [];
-  const add = (key: Path, message: string) => issues.push({ path: [...path, ...key], message });
-  const text = (key: Path, written: string, secret: typeof referTo | null = referTo): string => {
-    const expansion = expand(written, env, secret);
-    if ('text' in expansion) return expansion.text;
-    add(key, expansion.problem);
-    return written;
-  };
-  const texts = (key: string, map: Readonly<Record<string, string>> = {}) =>
-    Object.fromEntries(Object.entries(map).map(([name, written]) => [name, text([key, name], written)]));
-  return { issues, add, text, texts };
-}
-
-/** `folder` is the one that relative paths start from. */
-export function resolveLaunch({ path, server, shellLine }: Entry, folder: string, env: Environment): Resolved {
-  const { issues, add, text, texts } = expander(path, env);
-  if (server.url !== undefined) {
-    const url = text(['url'], server.url);
-    const headers = texts('headers', server.headers);
-    // What is missing of it comes with its secrets.
-    if (issues.length === 0 && !url.startsWith(referTo('')[0]!) && !isHttpUrl(fillIn(url, () => 'x')))
-      add(['url'], 'is not an address that begins with http:// or https://');
-    for (const [name, value] of Object.entries(headers)) {
-      if (!isHeaderValue(fillIn(value, () => '')))
-        add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
+/** How to reach a server. Its texts have references where secrets are filled in. Two servers with equal launches are the same process or endpoint. */
+export type Launch =
+  | {
+      readonly kind: 'stdio';
+      /** The executable and its arguments, run without a shell; a shell line becomes `sh -c LINE`. */
+      readonly file: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly cwd: string;
+      /** Variables of ours that it does not inherit, because they are credentials; absent where there are none. */
+      readonly withheld?: readonly string[];
     }
-    const { transport } = server;
-    return { launch: { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) }, issues };
-  }
+  | {
+      readonly kind: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      /** Streamable HTTP, or HTTP+SSE of the first revision; absent where that is to be found out. */
+      readonly transport?: 'http' | 'sse';
+    }
+  | {
+      readonly kind: 'folder';
+      /** The folder of tool files, and the language of those that are meant. */
+      readonly folder: string;
+      readonly language: 'python' | 'typescript';
+      readonly namespace: string;
+      readonly dataDir: string;
+      /** What its tools find in their environment besides PATH, HOME and LANG; secrets go before the defaults. */
+      readonly env: Readonly<Record<string, string>>;
+      readonly defaults: Readonly<Record<string, string>>;
+      /** Names of the secrets that it does not start without. */
+      readonly secrets: readonly string[];
+      /** Changes with what is in the folder. */
+      readonly version: string;
+      readonly isolation: Isolation;
+      /** Bytes; null for any number. */
+      readonly memory: number | null;
+    }
+  | {
+      /** Functions of the program itself: nothing is started. */
+      readonly kind: 'inline';
+    };
 
+export const launchShape = {
+  command: text('expected a string (arguments go in "args")')
+    .min(1, { error: 'is empty. Name the program to start' })
+    .optional()
+    .describe(
+      'Starts the server. Without `args` it is a shell line, as typed in a terminal; ' +
+        'with `args`, or below `mcpServers`, it is one executable.',
+    ),
+  args: textList().optional().describe('Arguments of the executable `command`, passed on as they are.'),
+  env: textMap(/^[^=]+$/, 'is not a name for an environment variable')
+    .optional()
+    .describe('Environment variables for the server, beside those Toolgate itself was given.'),
+  cwd: text()
+    .optional()
+    .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
+  url: text().optional().describe('Address of a server that is reached over HTTP, instead of `command`.'),
+  folder: text()
+    .min(1, { error: 'is empty. Name the folder of tool files' })
+    .optional()
+    .describe(
+      'A folder of TypeScript or Python tool files, relative to the folder of this file, instead of `command`.',
+    ),
+  headers: textMap(/^[\w!#$%&'*+.^`|~-]+$/, 'is not a name for an HTTP header')
+    .optional()
+    .describe('HTTP headers sent with every request to `url`, for example `Authorization = "Bearer ${TOKEN}"`.'),
+  transport: choice(['stdio', 'http', 'sse'])
+    .optional()
+    .describe(
+      'How the server is spoken to. Default: `stdio` with `command`, `http` with `url`. ' +
+        '`sse` is HTTP+SSE of the first revision, which `http` falls back to by itself.',
+    ),
+};
+
+type LaunchSection = Section<typeof launchShape>;
+
+/**
+ * The launch of a server with `command` or `url`; null where there is nothing to start, with an issue that says why.
+ * With `isShellLine`, `command` without `args` is a line as typed in a terminal.
+ */
+export function resolveLaunch(server: LaunchSection, isShellLine: boolean, context: ResolveContext): Launch | null {
+  return server.url === null
+    ? resolveProgram(server, isShellLine, context)
+    : resolveAddress(server, server.url, context);
+}
+
+function resolveProgram(server: LaunchSection, isShellLine: boolean, context: ResolveContext): Launch | null {
+  const { add, textWithSecrets } = context;
   const command = server.command ?? '';
-  const surroundings = {
-    env: texts('env', server.env),
-    cwd: server.cwd === undefined ? folder : resolve(folder, text(['cwd'], server.cwd, null)),
-  };
-  if (shellLine && server.args === undefined) {
+  const env = expandMap('env', server.env, context);
+  const cwd = server.cwd === null ? context.folder : context.path(['cwd'], server.cwd);
+  if (isShellLine && server.args === null) {
     try {
-      // Variables are left to the shell: put in here, a value with a `;` in it would become code.
-      const { line, variables } = leaveToShell(command);
-      const around = { ...surroundings, env: { ...surroundings.env, ...variables } };
-      return { launch: { kind: 'stdio', ...parseCommandLine(line), ...around }, issues };
+      // The shell expands the variables: a value put in here would become code where it has a `;` in it.
+      const { line, variables } = secretsAsVariables(command);
+      return { kind: 'stdio', ...parseCommandLine(line), env: { ...env, ...variables }, cwd };
     } catch (error) {
       add(['command'], messageOf(error));
-      return { launch: null, issues };
+      return null;
     }
   }
-  const file = text(['command'], command);
-  const args = (server.args ?? []).map((arg, i) => text(['args', i], arg));
+  const file = textWithSecrets(['command'], command);
+  const args = (server.args ?? []).map((arg, i) => textWithSecrets(['args', i], arg));
   if (file === '') add(['command'], 'is empty once its variables are expanded. Name the program to start');
-  return { launch: { kind: 'stdio', file, args, ...surroundings }, issues };
+  return { kind: 'stdio', file, args, env, cwd };
 }
 
-/** The same for equal launches, whatever the order of their variables. */
-export function launchHash(launch: Launch & { readonly share?: 'session' }): string {
-  return createHash('sha256').update(canonicalJson(launch)).digest('hex').slice(0, 32);
-}
-
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
-}
-
-/** Secrets become variables, which the shell is given. */
-function leaveToShell(command: string): { line: string; variables: Record<string, string> } {
+/** The shell is given secrets as variables. */
+function secretsAsVariables(command: string): { line: string; variables: Record<string, string> } {
   const variables: Record<string, string> = {};
   const line = command.replace(/\$\{secret:([A-Za-z_]\w*)\}/g, (_, name: string) => {
-    variables[`TOOLGATE_SECRET_${name}`] = referTo(name);
-    return `\${TOOLGATE_SECRET_${name}}`;
+    variables[SECRET_VARIABLE + name] = referTo(name);
+    return `\${${SECRET_VARIABLE}${name}}`;
   });
   return { line, variables };
 }
 
-/** The names of the secrets that are to be put into a launch. */
-export function secretsIn(launch: Launch): string[] {
-  const wanted = launch.kind === 'folder' ? launch.secrets : [];
-  return [...new Set([...wanted, ...textsOf(launch).flatMap(referencesIn)])];
+/** The variable that holds a secret in a shell line begins like this. */
+export const SECRET_VARIABLE = 'TOOLGATE_SECRET_';
+
+function resolveAddress(
+  { headers: written, transport }: LaunchSection,
+  address: string,
+  context: ResolveContext,
+): Launch {
+  const { issues, add } = context;
+  const url = context.textWithSecrets(['url'], address);
+  const headers = expandMap('headers', written, context);
+  // A URL that begins with a secret can be checked only when the secret is known.
+  const beginsWithSecret = url.startsWith(referTo('')[0]!);
+  if (issues.length === 0 && !beginsWithSecret && !isHttpUrl(fillIn(url, () => 'x')))
+    add(['url'], 'is not an address that begins with http:// or https://');
+  for (const [name, value] of Object.entries(headers)) {
+    if (!isHeaderValue(fillIn(value, () => '')))
+      add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
+  }
+  return { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) };
 }
 
-function textsOf(launch: Launch): string[] {
-  if (launch.kind === 'inline') return [];
-  if (launch.kind === 'http') return [launch.url, ...Object.values(launch.headers)];
-  const env = Object.values(launch.env);
-  return launch.kind === 'folder' ? [...env, ...Object.values(launch.defaults)] : [launch.file, ...launch.args, ...env];
+/** A map of texts in which secrets may stand; `key` is that of the map. */
+export function expandMap(
+  key: string,
+  written: Readonly<Record<string, string>> | null,
+  { textWithSecrets }: ResolveContext,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(written ?? {}).map(([name, one]) => [name, textWithSecrets([key, name], one)]),
+  );
 }
 
-/** Those that stand in the command itself: the system shows it to everybody. */
-export function secretsInArguments(launch: Launch): string[] {
-  if (launch.kind !== 'stdio') return [];
-  // What stands before the program is given to it in its environment.
-  const line = launch.args.join(' ').replace(/^-c (?:exec )?(?:[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|\S*)\s+)*/, '');
-  const inLine = line.matchAll(/\$\{TOOLGATE_SECRET_(\w+)\}/g);
-  const names = [launch.file, ...launch.args].flatMap(referencesIn);
-  return [...new Set([...names, ...[...inLine].map((match) => match[1]!)])];
+/** The same for equal launches, in any order of their variables. */
+export function launchHash(launch: Launch & { readonly share?: 'session' }): string {
+  return sha256(canonicalJson(launch)).slice(0, 32);
 }
 
-/** A launch with its secrets in it. Kept by nobody: it is made for the start of a server. */
-export function fillLaunch(launch: Launch, lookUp: (name: string) => string | undefined): Launch {
-  if (launch.kind === 'inline') return launch;
-  const fill = (text: string) => fillIn(text, lookUp);
-  const fillAll = (map: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(map).map(([name, text]) => [name, fill(text)]));
-  if (launch.kind !== 'http')
-    return launch.kind === 'folder'
-      ? { ...launch, env: fillAll(launch.env), defaults: fillAll(launch.defaults) }
-      : { ...launch, file: fill(launch.file), args: launch.args.map(fill), env: fillAll(launch.env) };
-  const filled = { ...launch, url: fill(launch.url), headers: fillAll(launch.headers) };
-  if (!isHttpUrl(filled.url)) throw new Error('with its secrets its url begins with neither http:// nor https://');
-  if (!Object.values(filled.headers).every(isHeaderValue))
-    throw new Error('with its secrets a header of it holds what no HTTP header can carry, such as a line break');
-  return filled;
-}
-
-function isHttpUrl(text: string): boolean {
+export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-function isHeaderValue(text: string): boolean {
+export function isHeaderValue(text: string): boolean {
   return [...text].every((char) => char === '\t' || (char >= ' ' && char !== '\x7f' && char <= '\xff'));
 }

@@ -1,65 +1,43 @@
-/** How much calls may take, after reading. What is null is not limited. */
-import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { DEFAULT_QUEUE, type LimitsFile, type RateLimit, type ToolLimitsFile } from './limits-schema.ts';
+/** The section `limits`: sizes that hold for the whole gateway. */
 
-export interface CallLimits {
-  /** Milliseconds without a sign of life, and in all. */
-  readonly timeout: number | null;
-  readonly totalTimeout: number | null;
-  /** Calls at one time, and how many more wait for their turn. */
-  readonly concurrency: number | null;
-  readonly queue: number;
-  readonly rate: RateLimit | null;
-  readonly callsPerDay: number | null;
-  /** Bytes. */
-  readonly maxArguments: number | null;
+import type * as z from 'zod';
+import { count, section, size } from './fields.ts';
+
+export interface LimitsConfig {
+  /** Bytes of one request. */
+  readonly body: number;
+  /** Nesting of one request. */
+  readonly depth: number;
+  /** Bytes of one message of an upstream server. */
+  readonly message: number;
+  /** Most items on one page of a list; null puts all on one. */
+  readonly page: number | null;
+  /** Bytes of one result; null for any number. */
   readonly maxResult: number | null;
+  /** Bytes of events kept for each session. */
+  readonly replay: number;
+  /** Bytes that one client may leave unread, and that all clients may together. */
+  readonly unread: number;
+  readonly unreadTotal: number;
 }
 
-export interface ToolLimits extends CallLimits {
-  /** A name, or a pattern over names. */
-  readonly tool: string;
-  /** Milliseconds that a result is good for; null where it is not kept. */
-  readonly cache: number | null;
-}
-
-/** Those of one agent, for all of its calls and for those of some tools. */
-export interface AgentLimits {
-  readonly all: CallLimits | null;
-  /** By `server.tool`. */
-  readonly tools: readonly ToolLimits[];
-}
-
-export function resolveLimits(written: Partial<LimitsFile>): CallLimits {
-  return {
-    timeout: written.timeout ?? null,
-    totalTimeout: written.total_timeout ?? null,
-    concurrency: written.concurrency ?? null,
-    queue: written.queue ?? DEFAULT_QUEUE,
-    rate: written.rate ?? null,
-    callsPerDay: written.calls_per_day ?? null,
-    maxArguments: written.max_arguments ?? null,
-    maxResult: written.max_result ?? null,
-  };
-}
-
-export function resolveToolLimits(written: Readonly<Record<string, Partial<ToolLimitsFile>>> = {}): ToolLimits[] {
-  return Object.entries(written).map(([tool, limits]) => ({
-    ...resolveLimits(limits),
-    tool,
-    cache: limits.cache ?? null,
-  }));
-}
-
-/** The limits that say most about a tool of any of these names: its very name, else the longest pattern. */
-export function limitsFor(all: readonly ToolLimits[], ...names: readonly string[]): ToolLimits | null {
-  const exact = all.find(({ tool }) => names.includes(tool));
-  if (exact !== undefined) return exact;
-  let best: ToolLimits | null = null;
-  for (const limits of all) {
-    const { tool } = limits;
-    if (!isPattern(tool) || !names.some((name) => matchesPattern(tool, name))) continue;
-    if (best === null || tool.length > best.tool.length) best = limits;
-  }
-  return best;
-}
+export const limitsSchema = section({
+  body: size().prefault('4MiB').describe('Size of one request.'),
+  depth: count(1, 10_000).prefault(64).describe('Nesting of one request.'),
+  message: size().prefault('64MiB').describe('Size of one message of an upstream server.'),
+  max_result: size()
+    .optional()
+    .describe('Size of one result, where neither its server nor its tool says otherwise. Default: any size.'),
+  page: count(1, 1_000_000)
+    .optional()
+    .describe('Most items on one page of a list; clients ask for the next. Default: all on one page.'),
+  replay: size()
+    .prefault('4MiB')
+    .describe('Bytes of events kept for each session, for five minutes, for a client that lost its stream.'),
+  unread: size()
+    .prefault('8MiB')
+    .describe('Bytes that a client may leave unread: at the next message beyond them its stream is cut.'),
+  unread_total: size()
+    .prefault('256MiB')
+    .describe('Bytes that all clients together may leave unread: beyond them the slowest one is cut.'),
+}) satisfies z.ZodType<LimitsConfig>;

@@ -3,18 +3,17 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { isObject, toObject } from '../base/objects.ts';
 import { createRedactor } from '../secrets/redact.ts';
 import { environmentSecrets } from '../secrets/secret-values.ts';
-import type { Config } from './config.ts';
-import type { Environment } from './expand.ts';
-import { isMap } from './fields.ts';
-import { isForeign, isPolicyFile, readForeign } from './foreign.ts';
+import { type Config, type ConfigSource, resolveConfig } from './config.ts';
+import type { EnvVars } from './expand.ts';
+import { isForeign, isPersona, isPolicyFile, readForeign, readPersona } from './foreign.ts';
 import { type ConfigDocument, forbiddenKeys, InvalidConfig, pathText, schemaIssues, valueAt } from './issues.ts';
 import { type ParsedText, parseConfig, readConfigText, withLines } from './parse.ts';
-import { isPersona, readPersona } from './persona.ts';
-import { resolveConfig } from './resolve.ts';
-import { type ConfigFile, type Entry, entriesOf, fileSchema, type Settings } from './schema.ts';
-import { isPlain, loadTaskRules, type TasksConfig, taskRulesOf } from './task-rules.ts';
+import { type ConfigFile, fileSchema } from './schema.ts';
+import { entriesOf, type ServerEntry } from './servers.ts';
+import { loadTasks, tasksInCode } from './tasks.ts';
 
 const FILE_NAMES = [
   'tools.toml',
@@ -32,19 +31,19 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."`;
 /** Where a configuration is looked for, and which variables it may use. */
 export interface LoadOptions {
   readonly cwd: string;
-  readonly env: Environment;
+  readonly env: EnvVars;
   /** The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`. */
   readonly path?: string | undefined;
 }
 
-export interface Found {
+export interface FoundConfig {
   /** The absolute path of the file to use. */
   readonly file: string;
-  /** Names of the files beside it that would be used if it were not there. */
+  /** Names of the files in the same folder that are passed over. */
   readonly others: readonly string[];
 }
 
-export function findConfig({ cwd, env, path }: LoadOptions): Found {
+export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
   const named = path ?? (env.TOOLGATE_CONFIG || undefined);
   if (named !== undefined) {
     const file = resolve(cwd, named);
@@ -63,11 +62,16 @@ export function findConfig({ cwd, env, path }: LoadOptions): Found {
   return { file: resolve(cwd, first), others };
 }
 
-/** What holds for files of other programs. */
-const FOREIGN = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat' } as const;
+type SourceDefaults = Pick<ConfigSource, 'lenient' | 'defaultControls' | 'defaultNames'>;
 
-/** What holds for policies of other programs: their agents do not choose. */
-const POLICY = { lenient: true, defaultControls: [], defaultNames: 'join' } as const;
+/** What holds for files of other programs. */
+const FOREIGN: SourceDefaults = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat' };
+
+/** What holds for policies of other programs: their agents have no controls. */
+const POLICY: SourceDefaults = { lenient: true, defaultControls: [], defaultNames: 'join' };
+
+const OWN: SourceDefaults = { lenient: false, defaultControls: [], defaultNames: 'join' };
+const TOOLS_TOML: SourceDefaults = { ...OWN, defaultControls: ['activate'] };
 
 /**
  * The configuration of a file. Every problem found in it is in the one error that is thrown, without what is secret.
@@ -77,7 +81,11 @@ const POLICY = { lenient: true, defaultControls: [], defaultNames: 'join' } as c
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   try {
-    return await readConfig(options);
+    const { file, others } = findConfig(options);
+    const document = await readDocument(file, options.cwd);
+    if (isPersona(file)) return await loadPersona(file, document, options);
+    const notices = others.length > 0 ? [passedOver(document.name, others)] : [];
+    return await withLines(document, () => loadDocument(file, document, notices, options));
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const { redact } = createRedactor(environmentSecrets(options.env));
@@ -85,81 +93,68 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   }
 }
 
-async function readConfig(options: LoadOptions): Promise<Config> {
-  const { file, others } = findConfig(options);
-  const name = displayName(file, options.cwd);
-  const document = await parseConfig(await readConfigText(file, name), name);
-  const notices = others.length > 0 ? [passedOver(name, others)] : [];
-  if (isPersona(file)) return loadPersona(file, name, document.value, options);
-  return withLines(document, () => readDocument(document, file, notices, options));
+async function readDocument(file: string, cwd: string): Promise<ParsedText> {
+  const name = displayName(file, cwd);
+  return parseConfig(await readConfigText(file, name), name);
 }
 
-async function readDocument(
-  document: ParsedText,
+async function loadDocument(
   file: string,
+  document: ParsedText,
   notices: readonly string[],
   { cwd, env }: LoadOptions,
 ): Promise<Config> {
-  const { name, value } = document;
+  const { value, name } = document;
   const isPolicy = isPolicyFile(file, value);
   if (isPolicy || isForeign(file)) {
-    if (!isMap(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "mcpServers"' }]);
+    if (!isObject(value))
+      throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "mcpServers"' }]);
     const foreign = readForeign(value, name);
     if (foreign.issues.length > 0) throw new InvalidConfig(document, foreign.issues);
-    const found = isPolicy ? POLICY : FOREIGN;
-    const tasks = await tasksOf(foreign.settings, document, file);
-    const source = {
+    return resolveConfig(foreign.settings, foreign.entries, {
+      ...(isPolicy ? POLICY : FOREIGN),
       document,
-      ...found,
       file,
       cwd,
       env,
-      tasks,
+      tasks: await loadTasks(foreign.settings, document, file),
       written: foreign.written,
       notices: [...notices, ...foreign.notices],
-    };
-    return resolveConfig(foreign.settings, foreign.entries, source);
+    });
   }
-  const defaultControls = basename(file) === 'tools.toml' ? (['activate'] as const) : [];
-  const written = validate(value, document);
-  const tasks = await tasksOf(written, document, file);
-  const own = { lenient: false, defaultControls, defaultNames: 'join' } as const;
-  return resolveConfig(written, writtenEntries(written, value), {
+  const settings = validate(value, document);
+  return resolveConfig(settings, entriesIn(settings, value), {
+    ...(basename(file) === 'tools.toml' ? TOOLS_TOML : OWN),
     document,
-    ...own,
     file,
     cwd,
     env,
-    tasks,
-    written: value as Record<string, unknown>,
+    tasks: await loadTasks(settings, document, file),
+    written: toObject(value),
     notices,
   });
 }
 
-function writtenEntries(file: ConfigFile, value: unknown): Entry[] {
-  return entriesOf(file).map((entry) => ({ ...entry, written: valueAt(value, entry.path) }));
-}
-
-/** Most configurations have no rules of their own: then none are read before they are wanted. */
-async function tasksOf(settings: Settings, origin: ConfigDocument, file: string): Promise<TasksConfig> {
-  return isPlain(settings) ? taskRulesOf(settings, origin) : loadTaskRules(settings, origin, file);
-}
-
-/** The servers of a persona package, and its toolsets. */
-async function loadPersona(file: string, name: string, value: unknown, { cwd, env }: LoadOptions): Promise<Config> {
+/** The servers of a persona package, and its toolsets. Two files make the configuration, so its errors have no lines. */
+async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env }: LoadOptions): Promise<Config> {
   const document: ConfigDocument = { name };
-  if (!isMap(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "toolsets"' }]);
+  if (!isObject(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "toolsets"' }]);
   const { toolsets, equipped, problems } = readPersona(value);
-  const beside = resolve(dirname(file), 'mcp.json');
-  const servers = displayName(beside, cwd);
-  const { value: root } = await parseConfig(await readConfigText(beside, servers), servers);
-  const foreign = readForeign(isMap(root) ? root : {}, servers);
-  if (foreign.issues.length > 0) throw new InvalidConfig({ name: servers }, foreign.issues);
-  const notices = [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices];
+  const servers = await readDocument(resolve(dirname(file), 'mcp.json'), cwd);
+  const foreign = readForeign(toObject(servers.value), servers.name);
+  if (foreign.issues.length > 0) throw new InvalidConfig(servers, foreign.issues);
   const settings = { ...foreign.settings, toolsets: { ...foreign.settings.toolsets, ...toolsets } };
-  const tasks = taskRulesOf(settings, document);
-  const source = { document, ...FOREIGN, file, cwd, env, tasks, written: foreign.written, notices };
-  return { ...resolveConfig(settings, foreign.entries, source), equipped };
+  const config = resolveConfig(settings, foreign.entries, {
+    ...FOREIGN,
+    document,
+    file,
+    cwd,
+    env,
+    tasks: tasksInCode(settings, document),
+    written: foreign.written,
+    notices: [...problems.map((problem) => `${name}: ${problem}`), ...foreign.notices],
+  });
+  return { ...config, equipped };
 }
 
 /**
@@ -173,25 +168,22 @@ async function loadPersona(file: string, name: string, value: unknown, { cwd, en
  */
 export function configFromValue(value: unknown, { cwd, env }: Pick<LoadOptions, 'cwd' | 'env'>): Config {
   const document: ConfigDocument = { name: 'configuration' };
-  const written = validate(value, document);
-  const source = {
+  const settings = validate(value, document);
+  return resolveConfig(settings, entriesIn(settings, value), {
+    ...OWN,
     document,
     file: null,
     cwd,
     env,
-    lenient: false,
-    defaultControls: [],
-    defaultNames: 'join',
-    tasks: taskRulesOf(written, document),
-    written: value as Record<string, unknown>,
+    tasks: tasksInCode(settings, document),
+    written: toObject(value),
     notices: [],
-  } as const;
-  return resolveConfig(written, writtenEntries(written, value), source);
+  });
 }
 
 function validate(value: unknown, document: ConfigDocument): ConfigFile {
   const forbidden = forbiddenKeys(value);
-  // It is read once: making code for that takes longer than doing without.
+  // A file is read once: compiling the schema would take longer than interpreting it.
   const { data, error } = fileSchema.safeParse(value, { jitless: true });
   const places = new Set(forbidden.map((issue) => pathText(issue.path)));
   const others = error
@@ -199,6 +191,10 @@ function validate(value: unknown, document: ConfigDocument): ConfigFile {
     : [];
   if (error || forbidden.length > 0) throw new InvalidConfig(document, [...forbidden, ...others]);
   return data;
+}
+
+function entriesIn(file: ConfigFile, value: unknown): ServerEntry[] {
+  return entriesOf(file).map((entry) => ({ ...entry, written: valueAt(value, entry.path) }));
 }
 
 /** The path as the user would type it. */

@@ -1,11 +1,13 @@
-/** Macros as the gateway works with them, checked: every reference leads somewhere, and none of them calls itself. */
+/** Macros: tools made of other tools. Every reference in them is checked here, and that none calls itself. */
+
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
+import { isObject } from '../base/objects.ts';
 import { didYouMean } from '../base/similar.ts';
-import { isMap } from './fields.ts';
-import type { Issue, Path } from './issues.ts';
-import type { MacrosFile } from './macro-schema.ts';
-import { readTemplate, referencesIn, type Template } from './macro-values.ts';
+import type { ResolveContext } from './context.ts';
+import { duration, mapOf, strictMap, text } from './fields.ts';
+import type { Path } from './issues.ts';
+import { readTemplate, referencesIn, type Template } from './template.ts';
 
 /** The key that macros go by where tools are told apart by servers. */
 export const MACROS = 'macros';
@@ -42,19 +44,67 @@ export interface MacroConfig {
   readonly uses: readonly string[];
 }
 
-type MacroFile = NonNullable<MacrosFile['macros']>[string];
+const ID = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const MOST_STEPS = 50;
 
-export function resolveMacros({ macros = {} }: MacrosFile, servers: readonly string[], issues: Issue[]): MacroConfig[] {
-  if (Object.keys(macros).length > 0 && servers.includes(MACROS))
-    issues.push({ path: [MACROS], message: `a server is called "${MACROS}" too. Give it another namespace` });
+const stepSchema = strictMap({
+  id: text()
+    .regex(ID, { error: 'is no name for a step: use letters, digits, "_" and "-", and begin with a letter' })
+    .describe('What the step is called in references, and where it fails.'),
+  tool: text().describe('The tool that it calls: `server.tool`, or `macros.NAME`.'),
+  arguments: z
+    .record(z.string(), z.unknown(), { error: 'expected a map of arguments' })
+    .prefault({})
+    .describe('Its arguments: any values, with references such as `${input.path}` or `${steps.first.name}` in them.'),
+  when: text()
+    .optional()
+    .describe('Runs the step only if this holds: `${input.x}`, `!${input.x}`, `${steps.a.b} == text` or `… != text`.'),
+}).meta({ id: 'MacroStep', description: 'One call of a macro.' });
+
+const macroSchema = strictMap({
+  description: text().describe('What it does, for the model.'),
+  input_schema: z
+    .record(z.string(), z.unknown(), { error: 'expected a JSON Schema' })
+    .optional()
+    .describe('Its arguments, as a JSON Schema of an object. Default: none.'),
+  steps: z
+    .array(stepSchema, { error: 'expected a list of steps' })
+    .min(1, { error: 'needs at least one step' })
+    .max(MOST_STEPS, { error: `has more than ${MOST_STEPS} steps` })
+    .describe('The calls, one after the other.'),
+  output: z
+    .unknown()
+    .optional()
+    .describe('What it answers: any value with references in it. Default: the result of its last step.'),
+  timeout: duration(1).prefault('5m').describe('How long all steps together may take.'),
+}).meta({ id: 'Macro', description: 'A tool that calls other tools.' });
+
+export const macrosSchema = mapOf(
+  'macros',
+  z.string().regex(ID, {
+    error: 'is no name for a macro: use letters, digits, "_" and "-", and begin with a letter',
+  }),
+  macroSchema,
+);
+
+type WrittenMacro = z.output<typeof macroSchema>;
+type WrittenMacros = Readonly<Record<string, WrittenMacro>>;
+
+/** `servers` are the keys of all servers. */
+export function resolveMacros(
+  written: WrittenMacros | null,
+  servers: readonly string[],
+  context: ResolveContext,
+): MacroConfig[] {
+  const macros = written ?? {};
   const names = Object.keys(macros);
+  if (names.length > 0 && servers.includes(MACROS))
+    context.add([MACROS], `a server is called "${MACROS}" too. Give it another namespace`);
   const rings = names.filter((name) => reach(name, macros).has(`${MACROS}.${name}`));
-  for (const name of rings)
-    issues.push({ path: [MACROS, name], message: 'calls itself, by its steps. Break the ring' });
+  for (const name of rings) context.add([MACROS, name], 'calls itself, by its steps. Break the ring');
   return Object.entries(macros).map(([name, macro]) => {
-    const path = [MACROS, name];
-    const add = (where: Path, message: string) => void issues.push({ path: [...path, ...where], message });
-    // Ours: what is kept is frozen.
+    const add: AddIssue = (path, message) => context.add([MACROS, name, ...path], message);
+    // A copy, because the configuration is frozen.
     const given = structuredClone(macro.input_schema ?? { properties: {}, additionalProperties: false });
     const inputSchema = { type: 'object', ...given };
     const steps = macro.steps.map((step, i) => resolveStep(step, i, macro, names, inputSchema, add));
@@ -73,15 +123,15 @@ export function resolveMacros({ macros = {} }: MacrosFile, servers: readonly str
   });
 }
 
-type Add = (where: Path, message: string) => void;
+type AddIssue = (path: Path, message: string) => void;
 
 function resolveStep(
-  { id, tool, arguments: args, when }: MacroFile['steps'][number],
+  { id, tool, arguments: args, when }: WrittenMacro['steps'][number],
   i: number,
-  macro: MacroFile,
+  macro: WrittenMacro,
   names: readonly string[],
   schema: object,
-  add: Add,
+  add: AddIssue,
 ): MacroStep {
   const path = ['steps', i];
   if (macro.steps.findIndex((one) => one.id === id) < i) add([...path, 'id'], `another step is called "${id}" already`);
@@ -94,7 +144,7 @@ function resolveStep(
   return { id, tool, arguments: template, when: when === undefined ? null : readWhen(when, i, macro, schema, add) };
 }
 
-function readWhen(written: string, i: number, macro: MacroFile, schema: object, add: Add): When | null {
+function readWhen(written: string, i: number, macro: WrittenMacro, schema: object, add: AddIssue): When | null {
   const path = ['steps', i, 'when'];
   const [, not = '', reference = '', operator, other = ''] =
     /^\s*(!?)\s*(\$\{[^}]*\})\s*(?:(==|!=)\s*(.*?)\s*)?$/s.exec(written) ?? [];
@@ -109,9 +159,16 @@ function readWhen(written: string, i: number, macro: MacroFile, schema: object, 
 }
 
 /** Arguments have to be in the schema, and steps before this one. */
-function checkReferences(template: Template, path: Path, i: number, macro: MacroFile, schema: object, add: Add): void {
+function checkReferences(
+  template: Template,
+  path: Path,
+  i: number,
+  macro: WrittenMacro,
+  schema: object,
+  add: AddIssue,
+): void {
   const before = macro.steps.slice(0, i).map(({ id }) => id);
-  const properties = 'properties' in schema && isMap(schema.properties) ? Object.keys(schema.properties) : [];
+  const properties = 'properties' in schema && isObject(schema.properties) ? Object.keys(schema.properties) : [];
   for (const { root, path: steps, text } of referencesIn(template)) {
     const [name = ''] = steps;
     if (root === 'input' && !properties.includes(name))
@@ -120,13 +177,13 @@ function checkReferences(template: Template, path: Path, i: number, macro: Macro
   }
 }
 
-function missing(name: string, { steps }: MacroFile, before: readonly string[]): string {
+function missing(name: string, { steps }: WrittenMacro, before: readonly string[]): string {
   if (steps.some(({ id }) => id === name)) return `the step "${name}" does not come before`;
   return `there is no step "${name}" before.${didYouMean(name, before)}`;
 }
 
 /** All tools that it comes to, with those of the macros among them. */
-function reach(name: string, macros: Readonly<Record<string, MacroFile>>): Set<string> {
+function reach(name: string, macros: Readonly<Record<string, WrittenMacro>>): Set<string> {
   const found = new Set<string>();
   const open = [...(macros[name]?.steps ?? [])];
   for (let step = open.pop(); step !== undefined; step = open.pop()) {
@@ -137,7 +194,7 @@ function reach(name: string, macros: Readonly<Record<string, MacroFile>>): Set<s
   return found;
 }
 
-function checkOf(schema: Readonly<Record<string, unknown>>, add: Add): MacroConfig['check'] {
+function checkOf(schema: Readonly<Record<string, unknown>>, add: AddIssue): MacroConfig['check'] {
   let parser: z.ZodType;
   try {
     if (schema.type !== 'object') throw new Error('its "type" has to be "object"');

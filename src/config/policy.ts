@@ -1,7 +1,9 @@
-/** Policies as the gateway works with them. What is decided by them, and in which order, is in access/policy.ts. */
-import type { Issue } from './issues.ts';
-import type { LimitsFile } from './limits-schema.ts';
-import { type AgentPolicyFile, type ConditionFile, DAYS, type PolicyFile } from './policy-schema.ts';
+/** Policies: who may use what. access/policy.ts decides by them. */
+
+import * as z from 'zod';
+import { type CallLimitsSection, callLimitsSchema, limitsByTool } from './call-limits.ts';
+import type { ResolveContext } from './context.ts';
+import { byServer, camelKeys, flag, type Section, section, text, textList, toolList } from './fields.ts';
 
 /** Patterns over a server's own names, by patterns over servers. */
 export type ServerLists = Readonly<Record<string, readonly string[]>>;
@@ -34,12 +36,12 @@ export interface Condition {
   readonly annotations: Partial<Hints> | null;
 }
 
-/** Limits as they are written: which of them hold is decided for each agent. */
+/** Limits as a policy gives them: which of them hold is decided for each agent. */
 export interface WrittenLimits {
   /** @internal */
-  readonly limits: LimitsFile | null;
+  readonly limits: CallLimitsSection | null;
   /** @internal */
-  readonly toolLimits: Readonly<Record<string, LimitsFile>> | null;
+  readonly toolLimits: Readonly<Record<string, CallLimitsSection>> | null;
 }
 
 export interface AgentPolicy extends WrittenLimits {
@@ -67,104 +69,213 @@ export interface PolicyConfig {
   readonly defaultLimits: WrittenLimits;
 }
 
-const KEYS = [
-  'exposed_tools',
-  'exposed_resources',
-  'exposed_prompts',
-  'denied_tools',
-  'denied_resources',
-  'denied_prompts',
-  'conditions',
-  'agent_policies',
-  'default_policy',
-] as const satisfies readonly (keyof PolicyFile)[];
+const EVERYTHING = 'By the name of the server (or a pattern): its own names, or patterns over them.';
+const TOOLS =
+  'By the name of the server (or a pattern): its own names, patterns over them, or categories (`category:read`).';
+
+const lists = (meaning: string) => byServer(textList()).optional().describe(`${meaning} ${EVERYTHING}`);
+const toolLists = (meaning: string) => byServer(toolList()).optional().describe(`${meaning} ${TOOLS}`);
+
+const CLOCK = /^([01]\d|2[0-3]):[0-5]\d$|^24:00$/;
+const clock = () => text().regex(CLOCK, { error: 'expected a time of day such as "08:30"' });
+
+const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const hint = (name: keyof Hints) => flag().optional().describe(`What the tool's annotation \`${name}\` has to be.`);
+
+export const conditionShape = {
+  tools: toolList()
+    .optional()
+    .describe(
+      'The tools that it is about: `server.tool`, exposed names, patterns over either, or categories. Default: all.',
+    ),
+  resources: textList()
+    .optional()
+    .describe('The resources, likewise. Default: all, unless `tools` or `prompts` is set.'),
+  prompts: textList().optional().describe('The prompts, likewise. Default: all, unless `tools` or `resources` is set.'),
+  between: z
+    .tuple([clock(), clock()], { error: 'expected two times of day such as ["08:00", "18:00"]' })
+    .optional()
+    .describe(
+      'The time of day from which and until which they may be used; past midnight where the second is earlier.',
+    ),
+  days: z
+    .array(z.enum(DAYS, { error: `expected one of ${DAYS.join(', ')}` }), { error: 'expected a list of days' })
+    .optional()
+    .describe('The days on which they may be used, `mon` to `sun`.'),
+  timezone: text()
+    .refine(isTimeZone, { error: 'is not the name of a time zone, such as "Europe/Berlin"' })
+    .prefault('UTC')
+    .describe('Where `between` and `days` are told.'),
+  arguments: z
+    .record(z.string(), z.union([text(), textList()], { error: 'expected a pattern or a list of patterns' }), {
+      error: 'expected a map from arguments to patterns',
+    })
+    .optional()
+    .describe(
+      'What arguments have to be: by name (`options.path` for one inside another) a pattern, or several of which one fits.',
+    ),
+  annotations: section({
+    readOnlyHint: hint('readOnlyHint'),
+    destructiveHint: hint('destructiveHint'),
+    idempotentHint: hint('idempotentHint'),
+    openWorldHint: hint('openWorldHint'),
+  })
+    .optional()
+    .describe(
+      'What a tool has to say of itself. What it does not say counts as the protocol says: not read-only, destructive.',
+    ),
+};
+
+const conditionSchema = section(conditionShape, {
+  id: 'Condition',
+  description: 'Under which circumstances something may be used.',
+});
+
+export type ConditionSection = Section<typeof conditionShape>;
+
+const conditions = () => z.array(conditionSchema, { error: 'expected a list of conditions' }).optional();
+
+const limits = (whose: string) =>
+  callLimitsSchema.optional().describe(`How much ${whose} may use, all tools together.`);
+const toolLimits = () =>
+  limitsByTool(callLimitsSchema)
+    .optional()
+    .describe('The same for single tools: by `server.tool`, or patterns over that.');
+
+const agentPolicySchema = section(
+  {
+    description: text().prefault('').describe('Who or what the agent is.'),
+    extends: textList().optional().describe('Other entries of `agent_policies` whose rules hold for this agent too.'),
+    allowed_servers: textList().optional().describe('The servers that the agent may use, or patterns. Default: all.'),
+    denied_servers: textList().optional().describe('Servers that it may not use, whatever else says so.'),
+    tool_overrides: toolLists('Its tools, instead of `exposed_tools`.'),
+    resource_overrides: lists('Its resources and templates, instead of `exposed_resources`.'),
+    prompt_overrides: lists('Its prompts, instead of `exposed_prompts`.'),
+    denied_tools: toolLists('Tools that it may not use, whatever else says so.'),
+    denied_resources: lists('Resources that it may not use.'),
+    denied_prompts: lists('Prompts that it may not use.'),
+    conditions: conditions().describe('What it may use only under conditions.'),
+    limits: limits('the agent'),
+    tool_limits: toolLimits(),
+  },
+  { id: 'AgentPolicy', description: 'What one agent may use.' },
+);
+
+const defaultPolicySchema = section({
+  allow_unknown_tools: flag()
+    .optional()
+    .describe('Whether tools of servers that no list names may be used. Default: false, once there is any policy.'),
+  allow_unknown_resources: flag().prefault(true).describe('The same for resources.'),
+  allow_unknown_prompts: flag().prefault(true).describe('The same for prompts.'),
+  limits: limits('each agent without limits of its own'),
+  tool_limits: toolLimits(),
+});
+
+export const policyShape = {
+  exposed_tools: toolLists('The tools that agents may use.'),
+  exposed_resources: lists('The resources and templates that agents may use.'),
+  exposed_prompts: lists('The prompts that agents may use.'),
+  denied_tools: toolLists('Tools that no agent may use.'),
+  denied_resources: lists('Resources that no agent may use.'),
+  denied_prompts: lists('Prompts that no agent may use.'),
+  conditions: conditions().describe('What agents may use only under conditions.'),
+  agent_policies: z
+    .record(z.string(), agentPolicySchema, { error: 'expected a map of policies' })
+    .optional()
+    .describe('What single agents may use, by their names or patterns over them.'),
+  default_policy: defaultPolicySchema.optional().describe('What holds where no list says anything.'),
+};
+
+type AgentPolicySection = z.output<typeof agentPolicySchema>;
+type DefaultPolicySection = z.output<typeof defaultPolicySchema>;
+
+const POLICY_KEYS = camelKeys(policyShape);
 
 /** Null where the file has none: then everything is allowed. */
-export function resolvePolicy(file: PolicyFile, issues: Issue[]): PolicyConfig | null {
-  if (KEYS.every((key) => file[key] === undefined)) return null;
-  const agents = Object.entries(file.agent_policies ?? {}).map(([name, policy]) => resolveAgent(name, policy));
-  checkLineage(agents, issues);
-  const { default_policy: fallback } = file;
-  // Who only denies something, limits it, or asks for a condition, did not mean to close everything else.
+export function resolvePolicy(file: Section<typeof policyShape>, context: ResolveContext): PolicyConfig | null {
+  if (POLICY_KEYS.every((key) => file[key] === null)) return null;
+  const policies = file.agentPolicies ?? {};
+  const agents = Object.entries(policies).map(([name, policy]) => resolveAgentPolicy(name, policy));
+  checkLineage(agents, context);
+  const { defaultPolicy } = file;
+  // A file that only denies, limits or restricts something does not mean to close everything else.
   const isClosed =
-    file.exposed_tools !== undefined ||
-    Object.values(file.agent_policies ?? {}).some((policy) => !isOnlyLimits(policy)) ||
-    (fallback !== undefined && !isOnlyLimits(fallback));
+    file.exposedTools !== null ||
+    Object.values(policies).some((policy) => !hasOnlyLimits(policy)) ||
+    (defaultPolicy !== null && !hasOnlyLimits(defaultPolicy));
   return {
     exposed: {
-      tool: file.exposed_tools ?? {},
-      resource: file.exposed_resources ?? {},
-      prompt: file.exposed_prompts ?? {},
+      tool: file.exposedTools ?? {},
+      resource: file.exposedResources ?? {},
+      prompt: file.exposedPrompts ?? {},
     },
-    denied: { tool: file.denied_tools ?? {}, resource: file.denied_resources ?? {}, prompt: file.denied_prompts ?? {} },
-    conditions: resolveConditions(file.conditions, 'conditions'),
+    denied: deniedBy(file),
+    conditions: resolveConditions(file.conditions ?? [], 'conditions'),
     agents,
     allowUnknown: {
-      tool: fallback?.allow_unknown_tools ?? !isClosed,
-      resource: fallback?.allow_unknown_resources ?? true,
-      prompt: fallback?.allow_unknown_prompts ?? true,
+      tool: defaultPolicy?.allowUnknownTools ?? !isClosed,
+      resource: defaultPolicy?.allowUnknownResources ?? true,
+      prompt: defaultPolicy?.allowUnknownPrompts ?? true,
     },
-    defaultLimits: writtenLimits(fallback ?? {}),
+    defaultLimits: { limits: defaultPolicy?.limits ?? null, toolLimits: defaultPolicy?.toolLimits ?? null },
   };
 }
 
-interface LimitsPart {
-  readonly limits?: LimitsFile | undefined;
-  readonly tool_limits?: Readonly<Record<string, LimitsFile>> | undefined;
+function deniedBy(
+  rules: Pick<AgentPolicySection, 'deniedTools' | 'deniedResources' | 'deniedPrompts'>,
+): ByKind<ServerLists> {
+  return { tool: rules.deniedTools ?? {}, resource: rules.deniedResources ?? {}, prompt: rules.deniedPrompts ?? {} };
 }
 
-function writtenLimits({ limits, tool_limits }: LimitsPart): WrittenLimits {
-  return { limits: limits ?? null, toolLimits: tool_limits ?? null };
+/** Whether a policy has limits and no rules; `true` is a default that was filled in. */
+function hasOnlyLimits(policy: AgentPolicySection | DefaultPolicySection): boolean {
+  const { limits, toolLimits, description: _, extends: __, ...rules } = policy as Partial<AgentPolicySection>;
+  return (
+    (limits !== null || toolLimits !== null) &&
+    Object.values<unknown>(rules).every((rule) => rule === null || rule === true)
+  );
 }
 
-/** What says nothing about what may be used; `true` is what is filled in. */
-function isOnlyLimits({ limits, tool_limits, ...rest }: LimitsPart & Readonly<Record<string, unknown>>): boolean {
-  const { description: _, extends: __, ...rules } = rest;
-  const isLimited = limits !== undefined || tool_limits !== undefined;
-  return isLimited && Object.values(rules).every((rule) => rule === undefined || rule === true);
-}
-
-function resolveAgent(name: string, policy: AgentPolicyFile): AgentPolicy {
+function resolveAgentPolicy(name: string, policy: AgentPolicySection): AgentPolicy {
   return {
     name,
     extends: policy.extends ?? [],
-    allowedServers: policy.allowed_servers ?? null,
-    deniedServers: policy.denied_servers ?? [],
+    allowedServers: policy.allowedServers,
+    deniedServers: policy.deniedServers ?? [],
     overrides: {
-      tool: policy.tool_overrides ?? {},
-      resource: policy.resource_overrides ?? {},
-      prompt: policy.prompt_overrides ?? {},
+      tool: policy.toolOverrides ?? {},
+      resource: policy.resourceOverrides ?? {},
+      prompt: policy.promptOverrides ?? {},
     },
-    denied: {
-      tool: policy.denied_tools ?? {},
-      resource: policy.denied_resources ?? {},
-      prompt: policy.denied_prompts ?? {},
-    },
-    conditions: resolveConditions(policy.conditions, `agent_policies.${name}.conditions`),
-    ...writtenLimits(policy),
+    denied: deniedBy(policy),
+    conditions: resolveConditions(policy.conditions ?? [], `agent_policies.${name}.conditions`),
+    limits: policy.limits,
+    toolLimits: policy.toolLimits,
   };
 }
 
-export function resolveConditions(conditions: readonly ConditionFile[] | undefined, place: string): Condition[] {
-  return (conditions ?? []).map(({ tools, resources, prompts, between, days, ...rest }, i) => {
-    // What names nothing is about everything.
-    const all = tools === undefined && resources === undefined && prompts === undefined ? ['*'] : null;
+export function resolveConditions(conditions: readonly ConditionSection[], place: string): Condition[] {
+  return conditions.map(({ tools, resources, prompts, between, days, timezone, annotations, ...rest }, i) => {
+    // A condition that names nothing is about everything.
+    const all = tools === null && resources === null && prompts === null ? ['*'] : null;
     return {
       place: `${place}[${i}]`,
       about: { tool: tools ?? all, resource: resources ?? all, prompt: prompts ?? all },
-      between: between === undefined ? null : [minutes(between[0]), minutes(between[1])],
+      between: between && [minutes(between[0]), minutes(between[1])],
       days: days?.map((day) => DAYS.indexOf(day)) ?? null,
-      timezone: rest.timezone,
-      arguments:
-        rest.arguments === undefined
-          ? null
-          : Object.fromEntries(
-              Object.entries(rest.arguments).map(([name, wanted]) => [
-                name,
-                typeof wanted === 'string' ? [wanted] : wanted,
-              ]),
-            ),
-      annotations: rest.annotations === undefined ? null : withoutUndefined(rest.annotations),
+      timezone,
+      arguments: rest.arguments && asLists(rest.arguments),
+      annotations: annotations && withoutNulls(annotations),
     };
   });
 }
@@ -174,18 +285,23 @@ function minutes(clock: string): number {
   return hours! * 60 + rest!;
 }
 
-function withoutUndefined(hints: { [K in keyof Hints]?: boolean | undefined }): Partial<Hints> {
-  return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined));
+function asLists(patterns: Readonly<Record<string, string | readonly string[]>>): Record<string, readonly string[]> {
+  return Object.fromEntries(
+    Object.entries(patterns).map(([name, wanted]) => [name, typeof wanted === 'string' ? [wanted] : wanted]),
+  );
 }
 
-function checkLineage(agents: readonly AgentPolicy[], issues: Issue[]): void {
+function withoutNulls(hints: { readonly [Name in keyof Hints]: boolean | null }): Partial<Hints> {
+  return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== null));
+}
+
+function checkLineage(agents: readonly AgentPolicy[], { add }: ResolveContext): void {
   const byName = new Map(agents.map((agent) => [agent.name, agent]));
   for (const { name, extends: parents } of agents) {
     const path = ['agent_policies', name, 'extends'];
-    for (const [i, parent] of parents.entries()) {
-      if (!byName.has(parent)) issues.push({ path: [...path, i], message: `there is no policy "${parent}" to extend` });
-    }
-    if (ancestors(name, byName).has(name)) issues.push({ path, message: 'leads back to this policy. Break the ring' });
+    for (const [i, parent] of parents.entries())
+      if (!byName.has(parent)) add([...path, i], `there is no policy "${parent}" to extend`);
+    if (ancestors(name, byName).has(name)) add(path, 'leads back to this policy. Break the ring');
   }
 }
 

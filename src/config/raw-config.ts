@@ -1,6 +1,7 @@
 /** A configuration as it is written, so that another can be made of parts of it: nothing is expanded in it. */
+
+import { isObject } from '../base/objects.ts';
 import { headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
-import { isMap } from './fields.ts';
 import type { Path } from './issues.ts';
 
 type Written = Readonly<Record<string, unknown>>;
@@ -42,7 +43,7 @@ export function withoutSecrets(written: unknown): Veiled {
   const walk = (value: unknown, path: Path): unknown => {
     if (typeof value === 'string') return value.includes('${') ? value : veil(path, secretsIn(value, path), value);
     if (Array.isArray(value)) return value.map((one, i) => walk(one, [...path, i]));
-    if (!isMap(value)) return value;
+    if (!isObject(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, walk(one, [...path, key])]));
   };
   return { value: walk(written, []), variables: [...variables] };

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { issueText, schemaIssues } from './issues.ts';
-import { entriesOf, fileSchema } from './schema.ts';
+import { configJsonSchema, fileSchema } from './schema.ts';
+import { entriesOf } from './servers.ts';
 
 function problems(value: unknown): string[] {
   const { error } = fileSchema.safeParse(value);
   return error ? schemaIssues(fileSchema, error, value).map(issueText) : [];
+}
+
+function withoutNulls(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (_, inner) => (inner === null ? undefined : inner)));
 }
 
 const DURATION = 'expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds';
@@ -262,18 +267,18 @@ describe('what the schema says of', () => {
 });
 
 it('accepts an empty configuration and fills in every default', () => {
-  expect(fileSchema.parse({})).toEqual({
+  expect(withoutNulls(fileSchema.parse({}))).toEqual({
     selection: 'own',
-    start_wait: 5000,
-    task_rule_files: ['default'],
-    health_interval: 30_000,
-    data_dir: '.toolgate',
-    security: { approvers: 'any', approval_timeout: 300_000, on_timeout: 'deny' },
+    startWait: 5000,
+    taskRuleFiles: ['default'],
+    healthInterval: 30_000,
+    dataDir: '.toolgate',
+    security: { approvers: 'any', approvalTimeout: 300_000, onTimeout: 'deny' },
     folders: {
       watch: true,
       debounce: 300,
       timeout: 60_000,
-      start_timeout: 60_000,
+      startTimeout: 60_000,
       concurrency: 64,
       memory: 1_073_741_824,
       isolation: 'auto',
@@ -281,16 +286,16 @@ it('accepts an empty configuration and fills in every default', () => {
     http: {
       host: '127.0.0.1',
       port: 8808,
-      allowed_origins: [],
-      allowed_hosts: [],
+      allowedOrigins: [],
+      allowedHosts: [],
       drain: 20_000,
-      session_ttl: 86_400_000,
-      max_sessions: 100_000,
+      sessionTtl: 86_400_000,
+      maxSessions: 100_000,
       sse: true,
-      require_namespace: false,
+      requireNamespace: false,
       mcpo: false,
       admins: ['default'],
-      trust_agent_header: false,
+      trustAgentHeader: false,
     },
     limits: {
       body: 4_194_304,
@@ -298,15 +303,20 @@ it('accepts an empty configuration and fills in every default', () => {
       message: 67_108_864,
       replay: 4_194_304,
       unread: 8_388_608,
-      unread_total: 268_435_456,
+      unreadTotal: 268_435_456,
     },
-    audit: { retention: 30, arguments: false, results: false, max_value: 16_384, on_failure: 'continue' },
-    secrets: { redact_results: true },
+    audit: { retention: 30, arguments: false, results: false, maxValue: 16_384, onFailure: 'continue' },
+    secrets: { redactResults: true },
   });
 });
 
+it('has null for what is absent, in camel case', () => {
+  const { nameLimit, http } = fileSchema.parse({ http: { public_url: 'x' } });
+  expect([nameLimit, http.publicUrl, http.jwt]).toEqual([null, 'x', null]);
+});
+
 it('fills in the defaults of a server', () => {
-  expect(fileSchema.parse({ servers: [{ command: 'x' }] }).servers).toEqual([
+  expect(withoutNulls(fileSchema.parse({ servers: [{ command: 'x' }] }).servers)).toEqual([
     {
       command: 'x',
       description: '',
@@ -322,10 +332,61 @@ it('fills in the defaults of a server', () => {
 it('takes servers as a list, as a map and as clients write them', () => {
   const server = { command: 'x' };
   const list = entriesOf(fileSchema.parse({ servers: [server], mcpServers: { b: server } }));
-  expect(list.map(({ path, name, shellLine }) => [path, name, shellLine])).toEqual([
+  expect(list.map(({ path, name, isShellLine }) => [path, name, isShellLine])).toEqual([
     [['servers', 0], null, true],
     [['mcpServers', 'b'], 'b', false],
   ]);
   const map = entriesOf(fileSchema.parse({ servers: { a: server } }));
-  expect(map.map(({ path, name, shellLine }) => [path, name, shellLine])).toEqual([[['servers', 'a'], 'a', true]]);
+  expect(map.map(({ path, name, isShellLine }) => [path, name, isShellLine])).toEqual([[['servers', 'a'], 'a', true]]);
+});
+
+interface JsonSchema {
+  readonly [key: string]: unknown;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly $defs?: Readonly<Record<string, JsonSchema>>;
+}
+
+const schema = configJsonSchema() as JsonSchema;
+
+describe('the JSON Schema', () => {
+  it('is a schema of draft 2020-12 with a title and no id', () => {
+    expect(schema).toMatchObject({
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      title: 'Toolgate configuration',
+      type: 'object',
+      additionalProperties: false,
+    });
+    expect(schema).not.toHaveProperty('$id');
+  });
+
+  it('describes what is written, not what becomes of it', () => {
+    expect(schema).not.toHaveProperty('required');
+    expect(schema.properties?.start_wait).toMatchObject({
+      default: '5s',
+      anyOf: [{ type: 'string' }, { type: 'number' }],
+    });
+    expect(schema.$defs?.Server).toMatchObject({
+      additionalProperties: false,
+      oneOf: [{ required: ['command'] }, { required: ['url'] }, { required: ['folder'] }],
+      properties: { transport: { enum: ['stdio', 'http', 'sse'] }, start: { default: 'eager' } },
+    });
+  });
+
+  describe('every key is documented', () => {
+    const maps: Record<string, JsonSchema | undefined> = {
+      'the whole': schema,
+      http: schema.properties?.http,
+      limits: schema.properties?.limits,
+      audit: schema.properties?.audit,
+      security: schema.properties?.security,
+      folders: schema.properties?.folders,
+      'a server': schema.$defs?.Server,
+    };
+    it.each(Object.keys(maps))('in %s', (name) => {
+      const keys = Object.entries(maps[name]?.properties ?? {});
+      expect(keys.length).toBeGreaterThan(2);
+      for (const [key, { description }] of keys)
+        expect([key, description]).toEqual([key, expect.stringMatching(/\.$/)]);
+    });
+  });
 });

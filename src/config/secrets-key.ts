@@ -1,33 +1,48 @@
-/** Where the key of the secrets is: the environment goes first. */
-import { resolve } from 'node:path';
-import type * as z from 'zod';
-import type { VaultConfig } from './config.ts';
-import type { Environment } from './expand.ts';
-import type { Issue, Path } from './issues.ts';
-import type { vaultSchema } from './secrets-key-schema.ts';
+/** The section `secrets`: where their key is, and whether they are removed from results. Their values are kept elsewhere. */
 
-export interface VaultSource {
-  readonly env: Environment;
-  readonly cwd: string;
-  /** The one of the configuration file. */
-  readonly folder: string;
-  text(path: Path, written: string): string;
+import { resolve } from 'node:path';
+import type { ResolveContext } from './context.ts';
+import { flag, type Section, section, text } from './fields.ts';
+
+/** Where the key of the secrets is. */
+export interface VaultConfig {
+  /** The passphrase itself; null if it is in a file, or there is none. A function, so that printing a configuration does not print it. */
+  readonly key: () => string | null;
+  readonly keyFile: string | null;
+  /** Whether there may be secrets without a key. */
+  readonly allowInsecure: boolean;
+  /** Whether secrets are taken out of what servers answer. */
+  readonly redactResults: boolean;
 }
 
+const secretsShape = {
+  key_file: text()
+    .optional()
+    .describe(
+      'File with the key that secrets are encrypted with, relative to the folder of this file; nobody else may be able to read it. ' +
+        'The environment variables SECRETS_KEY and SECRETS_KEY_FILE go first.',
+    ),
+  redact_results: flag()
+    .prefault(true)
+    .describe(
+      'Takes the secrets that a server was given out of what it answers. `false`: only out of errors and logs.',
+    ),
+};
+
+export const secretsSchema = section(secretsShape);
+
 export function resolveVault(
-  { key_file: written, redact_results: redactResults }: z.output<typeof vaultSchema>,
-  { env, cwd, folder, text: expand }: VaultSource,
-  issues: Issue[],
+  { keyFile, redactResults }: Section<typeof secretsShape>,
+  { env, cwd, path, add }: ResolveContext,
 ): VaultConfig {
   const { SECRETS_KEY: key, SECRETS_KEY_FILE: file, ALLOW_INSECURE_SECRETS: insecure = '' } = env;
-  const add = (message: string) => issues.push({ path: [], message });
-  if (key && file) add('the environment variables SECRETS_KEY and SECRETS_KEY_FILE are both set. Keep one');
+  if (key && file) add([], 'the environment variables SECRETS_KEY and SECRETS_KEY_FILE are both set. Keep one');
   if (!['', '0', '1', 'false', 'true'].includes(insecure))
-    add('the environment variable ALLOW_INSECURE_SECRETS is not 0 or 1. Correct it');
-  const inFile = written === undefined ? null : resolve(folder, expand(['secrets', 'key_file'], written));
+    add([], 'the environment variable ALLOW_INSECURE_SECRETS is not 0 or 1. Correct it');
+  const writtenFile = keyFile === null ? null : path(['secrets', 'key_file'], keyFile);
   return {
     key: () => key || null,
-    keyFile: file ? resolve(cwd, file) : key ? null : inFile,
+    keyFile: file ? resolve(cwd, file) : key ? null : writtenFile,
     allowInsecure: insecure === '1' || insecure === 'true',
     redactResults,
   };

@@ -1,19 +1,21 @@
-/** What a person has to approve, and what agents may ask for, after reading. */
-import { type Condition, resolveConditions } from './policy.ts';
-import type { SecurityFile } from './security-schema.ts';
+/** The section `security`: what a person has to approve, and what agents may ask for. */
 
-interface Rule {
+import * as z from 'zod';
+import { byServer, choice, duration, flag, type Section, section, textList, toolList } from './fields.ts';
+import { type Condition, conditionShape, resolveConditions } from './policy.ts';
+
+interface SecurityRule {
   /** Where it stands in the configuration. */
   readonly place: string;
   /** Names or patterns; null for all. */
   readonly agents: readonly string[] | null;
 }
 
-export interface ConfirmRule extends Rule {
+export interface ConfirmRule extends SecurityRule {
   readonly condition: Condition;
 }
 
-export interface GrantRule extends Rule {
+export interface GrantRule extends SecurityRule {
   readonly tools: readonly string[];
   /** Milliseconds. */
   readonly duration: number;
@@ -21,7 +23,7 @@ export interface GrantRule extends Rule {
   readonly approval: boolean;
 }
 
-export interface PromptRule extends Rule {
+export interface PromptRule extends SecurityRule {
   readonly tools: readonly string[];
   readonly action: 'allow' | 'deny' | 'ask';
 }
@@ -36,42 +38,95 @@ export interface SecurityConfig {
   readonly prompts: readonly PromptRule[];
 }
 
-const GRANTED = 3_600_000;
+const agents = () => textList().optional().describe('The agents that it is about, or patterns. Default: all.');
 
-export function resolveSecurity(file: SecurityFile): SecurityConfig {
-  const { dangerous_tools: dangerous = {}, confirm = [], grants, prompts = [] } = file;
-  const tools = Object.entries(dangerous).flatMap(([server, names]) => names.map((name) => `${server}.${name}`));
-  const conditions = resolveConditions(
-    confirm.map(({ agents: _, ...condition }) => condition),
-    'security.confirm',
+const confirmSchema = section(
+  { ...conditionShape, agents: agents() },
+  {
+    id: 'Confirm',
+    description: 'Calls that wait until a person has approved them: those that fit everything said here.',
+  },
+);
+
+const grantSchema = section(
+  {
+    agents: agents(),
+    tools: toolList().describe('The tools that may be asked for: `server.tool`, patterns over that, or categories.'),
+    duration: duration(1).prefault('1h').describe('How long they may be used then.'),
+    approval: flag().prefault(true).describe('`false` grants them at once, to whoever gives a reason.'),
+  },
+  { id: 'Grant', description: 'What agents get for a while when they ask for it with `request_access`.' },
+);
+
+const promptSchema = section(
+  {
+    agents: agents(),
+    tools: textList().describe('Tools of the client itself, such as `Bash` or `mcp__git__*`; patterns.'),
+    action: choice(['allow', 'deny', 'ask']).describe('What `approval_prompt` says: yes, no, or what a person says.'),
+  },
+  {
+    id: 'Prompt',
+    description: 'How the permission prompts of a client are answered; the first that fits holds.',
+  },
+);
+
+const securityShape = {
+  dangerous_tools: byServer(toolList())
+    .optional()
+    .describe(
+      'Tools that wait for a person before every call. By the name of the server: its own names, patterns, or categories.',
+    ),
+  confirm: z
+    .array(confirmSchema, { error: 'expected a list of rules' })
+    .optional()
+    .describe('Further calls that wait for a person.'),
+  approvers: choice(['any', 'client', 'operator'])
+    .prefault('any')
+    .describe(
+      '`client`: the person at the client is asked, where the client can do that. `operator`: whoever has the operator key. ' +
+        '`any`: whichever of them answers first.',
+    ),
+  approval_timeout: duration(1).prefault('5m').describe('How long a call waits for a person.'),
+  on_timeout: choice(['deny', 'allow']).prefault('deny').describe('What becomes of a call that nobody has decided on.'),
+  grants: z
+    .array(grantSchema, { error: 'expected a list of grants' })
+    .optional()
+    .describe('What agents may ask for with `request_access`. Default: anything, by approval.'),
+  prompts: z
+    .array(promptSchema, { error: 'expected a list of rules' })
+    .optional()
+    .describe('How `approval_prompt` answers. Default: as a person says.'),
+};
+
+export const securitySchema = section(securityShape);
+
+const GRANT_DURATION = 3_600_000;
+
+export function resolveSecurity(security: Section<typeof securityShape>): SecurityConfig {
+  const { confirm, grants, prompts } = security;
+  const dangerous = Object.entries(security.dangerousTools ?? {}).flatMap(([server, names]) =>
+    names.map((name) => `${server}.${name}`),
   );
-  const place = (key: string, i: number, agents: readonly string[] | undefined): Rule => ({
-    place: `security.${key}[${i}]`,
-    agents: agents ?? null,
-  });
+  const conditions = resolveConditions(confirm ?? [], 'security.confirm');
   return {
     confirm: [
-      ...(tools.length === 0 ? [] : [{ place: 'security.dangerous_tools', agents: null, condition: about(tools) }]),
-      ...conditions.map((condition, i) => ({ ...place('confirm', i, confirm[i]!.agents), condition })),
+      ...(dangerous.length === 0 ? [] : [confirmAll(dangerous)]),
+      ...conditions.map((condition, i) => ({ place: condition.place, agents: confirm![i]!.agents, condition })),
     ],
-    approvers: file.approvers,
-    timeout: file.approval_timeout,
-    onTimeout: file.on_timeout,
-    grants: grants?.map((grant, i) => ({ ...grant, ...place('grants', i, grant.agents) })) ?? [
-      { place: 'security.grants', agents: null, tools: ['*'], duration: GRANTED, approval: true },
+    approvers: security.approvers,
+    timeout: security.approvalTimeout,
+    onTimeout: security.onTimeout,
+    grants: grants?.map((grant, i) => ({ place: `security.grants[${i}]`, ...grant })) ?? [
+      { place: 'security.grants', agents: null, tools: ['*'], duration: GRANT_DURATION, approval: true },
     ],
-    prompts: prompts.map((prompt, i) => ({ ...prompt, ...place('prompts', i, prompt.agents) })),
+    prompts: (prompts ?? []).map((prompt, i) => ({ place: `security.prompts[${i}]`, ...prompt })),
   };
 }
 
-function about(tools: readonly string[]): Condition {
-  return {
-    place: 'security.dangerous_tools',
-    about: { tool: tools, resource: null, prompt: null },
-    between: null,
-    days: null,
-    timezone: 'UTC',
-    arguments: null,
-    annotations: null,
-  };
+/** Every call of these tools. */
+function confirmAll(tools: readonly string[]): ConfirmRule {
+  const place = 'security.dangerous_tools';
+  const about = { tool: tools, resource: null, prompt: null };
+  const condition = { place, about, between: null, days: null, timezone: 'UTC', arguments: null, annotations: null };
+  return { place, agents: null, condition };
 }

@@ -1,8 +1,8 @@
 /** A task as somebody names it: in a file, in an address, in a header, or in code. */
 import { basename, extname, resolve } from 'node:path';
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import { isObject } from '../base/objects.ts';
 import { didYouMean } from '../base/similar.ts';
-import { isMap } from './fields.ts';
 import { parseConfig, readConfigText } from './parse.ts';
 
 /** What somebody is going to work on; what is not said is empty. */
@@ -22,7 +22,7 @@ const MOST = 100_000;
 /** The task in a value; errors say that `where` has the mistake. */
 export function taskFromValue(value: unknown, where = 'The task', code: ErrorCode = 'usage'): Task {
   const fail = (problem: string) => new GatewayError(code, `${where} ${problem}`);
-  if (!isMap(value)) throw fail(`is no map. It has ${KEYS.map((key) => `"${key}"`).join(', ')}, each a text.`);
+  if (!isObject(value)) throw fail(`is no map. It has ${KEYS.map((key) => `"${key}"`).join(', ')}, each a text.`);
   for (const [key, given] of Object.entries(value)) {
     if (!(KEYS as readonly string[]).includes(key))
       throw fail(`has an unknown key "${key}".${didYouMean(key, KEYS) || ` It may have ${KEYS.join(', ')}.`}`);

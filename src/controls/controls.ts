@@ -1,6 +1,6 @@
 /** The control tools that a configuration asks for, as one set of words over the caller's selection. */
 import type { ViewControls } from '../access/view.ts';
-import type { Control } from '../config/config.ts';
+import type { Control } from '../config/toolsets.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
 import { approvalEntries } from './approval-tools.ts';
 import { requireChoice } from './arguments.ts';

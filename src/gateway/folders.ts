@@ -3,9 +3,10 @@
  * is dropped, edited or deleted is served anew.
  */
 import { createHash } from 'node:crypto';
-import type { Config, FolderConfig, ServerConfig } from '../config/config.ts';
+import { UNLIMITED } from '../config/call-limits.ts';
+import type { Config } from '../config/config.ts';
 import { launchHash } from '../config/launch.ts';
-import { resolveLimits } from '../config/limits.ts';
+import type { FolderConfig, ServerConfig } from '../config/servers.ts';
 import { referToSecrets } from '../secrets/reference.ts';
 import { type NamedFolder, type NamespaceScan, scanNamespaces } from '../workers/namespaces.ts';
 import type { Namespace } from '../workers/scan-folder.ts';
@@ -128,7 +129,7 @@ function dropped({ name, folder }: Namespace, { folders }: Config, taken: Set<st
     totalTimeout: Math.max(TOTAL_TIMEOUT, folders.timeout),
     startTimeout: folders.startTimeout,
     healthInterval: HEALTH_INTERVAL,
-    limits: { ...resolveLimits({ concurrency: folders.concurrency }), timeout: null, totalTimeout: null },
+    limits: { ...UNLIMITED, concurrency: folders.concurrency },
     tools: [],
     folder,
     env: {},

@@ -1,8 +1,9 @@
 /** Tools from other servers and from folders, which loaders may return instead of functions. */
 
 import { isObject } from '../base/objects.ts';
-import type { Config, ServerConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { configFromValue } from '../config/load.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import type { ToolSource } from './types.ts';
 

@@ -8,7 +8,7 @@ import type { Events } from '../base/events.ts';
 import type { Call, Recorder } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import type { Entry } from '../catalog/entry.ts';
-import type { AuditConfig } from '../config/config.ts';
+import type { AuditConfig } from '../config/audit.ts';
 import type { Message } from '../protocol/message.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { type AuditLog, openAuditLog } from '../store/audit.ts';

@@ -2,7 +2,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { narrow, rememberNarrowed } from '../catalog/narrow.ts';
 import type { Task } from '../config/task.ts';
-import type { TaskRules } from '../config/task-rules.ts';
+import type { TaskRules } from '../config/tasks.ts';
 import { planTask } from './plan.ts';
 
 const tasks = rememberNarrowed<TaskRules>();

@@ -3,11 +3,11 @@
  * tools. What the policies of the whole one say is kept, so nobody may use more than before.
  */
 
+import { isObject } from '../base/objects.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
 import { matchesServer, serverOf } from '../catalog/entry.ts';
 import type { Config } from '../config/config.ts';
-import { isMap } from '../config/fields.ts';
 import { MACROS } from '../config/macros.ts';
 import type { ServerLists } from '../config/policy.ts';
 import { type RawServer, withoutSecrets } from '../config/raw-config.ts';
@@ -65,7 +65,7 @@ export function planConfig(config: Config, plan: Plan): PlanConfig {
     ),
     ...(macros.length > 0 && { macros: pick(settings[MACROS], config, macros) }),
     ...('agent_policies' in settings && { agent_policies: agentPolicies(settings.agent_policies, config, tools) }),
-    default_policy: { ...(isMap(settings.default_policy) && settings.default_policy), allow_unknown_tools: false },
+    default_policy: { ...(isObject(settings.default_policy) && settings.default_policy), allow_unknown_tools: false },
   };
   const veiled = withoutSecrets(value);
   return { value: veiled.value as PlanConfig['value'], variables: veiled.variables };
@@ -97,7 +97,7 @@ function usedBy(config: Config, macros: readonly string[]): PlannedTool[] {
 function pick(written: unknown, { macros }: Config, names: readonly string[]): unknown {
   const used = macros.filter(({ name }) => names.includes(name)).flatMap(({ uses }) => uses);
   const isKept = (name: string) => names.includes(name) || used.includes(`${MACROS}.${name}`);
-  return Object.fromEntries(Object.entries(isMap(written) ? written : {}).filter(([name]) => isKept(name)));
+  return Object.fromEntries(Object.entries(isObject(written) ? written : {}).filter(([name]) => isKept(name)));
 }
 
 type Tools = ReadonlyMap<string, readonly PlannedTool[]>;
@@ -132,11 +132,11 @@ function listed(lists: ServerLists, config: Config, { server, tool, entry }: Pla
 
 /** Each as it is written, with lists of no more than what the task needs. */
 function agentPolicies(written: unknown, config: Config, tools: Tools): unknown {
-  if (!isMap(written)) return written;
+  if (!isObject(written)) return written;
   return Object.fromEntries(
     Object.entries(written).map(([name, policy]) => {
       const overrides = config.policy?.agents.find((one) => one.name === name)?.overrides.tool ?? {};
-      if (!isMap(policy) || policy.tool_overrides === undefined) return [name, policy];
+      if (!isObject(policy) || policy.tool_overrides === undefined) return [name, policy];
       const narrowed = [...tools].flatMap(([key, all]) => {
         const own = all.map((one) => [one, listed(overrides, config, one)] as const);
         if (own.every(([, isListed]) => isListed === null)) return [];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { EMPTY_CATALOG } from '../catalog/catalog.ts';
 import { taskFromValue } from '../config/task.ts';
-import { defaultRules, type TaskRule } from '../config/task-rules.ts';
+import { shippedRules, type TaskRule } from '../config/tasks.ts';
 import { planTask } from './plan.ts';
 
 const RULE: TaskRule = {
@@ -52,7 +52,7 @@ describe('a rule holds', () => {
 });
 
 it('the rules that come with Toolgate name no profile that is not there, and give every tool its reason', () => {
-  const rules = defaultRules();
+  const rules = shippedRules();
   const names = rules.profiles.map(({ name }) => name);
   expect(names).toEqual(['default', 'development', 'research', 'analysis', 'automation']);
   for (const { profiles } of rules.rules) expect(names).toEqual(expect.arrayContaining([...profiles]));

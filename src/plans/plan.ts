@@ -11,7 +11,7 @@ import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
 import type { ServerLists } from '../config/policy.ts';
 import type { Task } from '../config/task.ts';
-import type { TaskProfile, TaskRule, TaskRules } from '../config/task-rules.ts';
+import type { TaskProfile, TaskRule, TaskRules } from '../config/tasks.ts';
 
 /** A tool that a task needs. */
 export interface PlannedTool {

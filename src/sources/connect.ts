@@ -1,7 +1,8 @@
 /** Opening a server: connect, find out how it speaks, list what it offers; if need be, in more ways than one. */
 
 import { GatewayError, messageOf } from '../base/errors.ts';
-import type { Launch, ServerConfig } from '../config/config.ts';
+import type { Launch } from '../config/launch.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';

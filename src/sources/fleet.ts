@@ -5,7 +5,9 @@
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
 import { mayBeNamed, type Naming } from '../catalog/names.ts';
-import type { Config, Launch, ServerConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import type { Launch } from '../config/launch.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import type { Launch } from '../config/config.ts';
+import type { Launch } from '../config/launch.ts';
 import { DEPENDENCIES_READY, EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';

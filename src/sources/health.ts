@@ -5,7 +5,7 @@
 
 import { withJitter } from '../base/backoff.ts';
 import { kindWords } from '../catalog/item.ts';
-import type { ServerConfig } from '../config/config.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import { MAX_DURATION } from '../config/units.ts';
 import { type OwnRequest, startAsking } from './ask.ts';
 import type { Connection } from './connection.ts';

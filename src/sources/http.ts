@@ -1,7 +1,7 @@
 /** A connection to a server over Streamable HTTP: every message is a POST of its own. */
 import type { Dispatcher, Pool } from 'undici';
 import { GatewayError } from '../base/errors.ts';
-import type { Launch } from '../config/config.ts';
+import type { Launch } from '../config/launch.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import { join } from '../protocol/parts.ts';

@@ -4,8 +4,8 @@ import { GatewayError } from '../base/errors.ts';
 import { type EventSink, redacted } from '../base/events.ts';
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
-import type { ServerConfig } from '../config/config.ts';
-import { resolveLimits } from '../config/limits.ts';
+import { UNLIMITED } from '../config/call-limits.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { toBytes } from '../protocol/json.ts';
 import { readMessage } from '../protocol/read.ts';
@@ -47,7 +47,7 @@ export function inlineConfig(key: string, namespace: string, description: string
     totalTimeout: Math.max(timeout, DAY),
     startTimeout: 0,
     healthInterval: 0,
-    limits: resolveLimits({}),
+    limits: UNLIMITED,
     tools: [],
   };
 }

@@ -5,7 +5,7 @@
 
 import { backoffDelay } from '../base/backoff.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { ServerConfig } from '../config/config.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Keeper, Opened } from './connect.ts';

@@ -5,7 +5,7 @@
 import { buildCatalog, type Catalog, type Contribution } from '../catalog/catalog.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
-import type { ServerConfig } from '../config/config.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { RunnableTool } from '../tools/read-tool.ts';

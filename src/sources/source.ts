@@ -2,7 +2,8 @@
 
 import type { EventSink } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
-import type { LimitsConfig, ServerConfig } from '../config/config.ts';
+import type { LimitsConfig } from '../config/limits.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Message } from '../protocol/message.ts';

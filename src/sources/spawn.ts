@@ -7,7 +7,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { delimiter, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import type { Launch } from '../config/config.ts';
+import type { Launch } from '../config/launch.ts';
 import { hasGroups, watchdogPipe } from './watchdog.ts';
 
 /** `isBare`: with nothing of our own environment but what is declared. */

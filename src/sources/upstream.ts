@@ -5,7 +5,7 @@
 
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { EMPTY_OFFER, KINDS, type Kind, type Offer, reuseItems } from '../catalog/item.ts';
-import type { ServerConfig } from '../config/config.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import { AttemptFailure, FORGOTTEN, type Keeper, type Opened, openServer } from './connect.ts';
 import type { Connection } from './connection.ts';

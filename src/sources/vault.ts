@@ -4,8 +4,10 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import type { Launch, ServerConfig, VaultConfig } from '../config/config.ts';
-import { fillLaunch, secretsIn } from '../config/launch.ts';
+import type { Launch } from '../config/launch.ts';
+import { fillLaunch, secretsIn } from '../config/launch-secrets.ts';
+import type { VaultConfig } from '../config/secrets-key.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import { type Clean, createClean } from '../secrets/clean.ts';
 import { NO_SECRETS, type Secrets, secretsFor, valuesOf } from '../secrets/payload.ts';
 import { findKey } from '../store/secret-key.ts';

@@ -8,7 +8,7 @@ import { GatewayError } from '../base/errors.ts';
 import { jsonFile } from '../base/json-file.ts';
 import { toObject } from '../base/objects.ts';
 import { sha256 } from '../base/sha256.ts';
-import { AGENT_NAME } from '../config/identity-schema.ts';
+import { AGENT_NAME } from '../config/agents.ts';
 
 export interface AgentToken {
   readonly sha256: string;

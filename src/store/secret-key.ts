@@ -1,7 +1,7 @@
 /** The passphrase that secrets are encrypted with: given, or read from a file that nobody else can read. */
 import { readFile, stat } from 'node:fs/promises';
 import { GatewayError } from '../base/errors.ts';
-import type { VaultConfig } from '../config/config.ts';
+import type { VaultConfig } from '../config/secrets-key.ts';
 
 /** Fewer characters can be tried out. */
 export const SHORTEST_KEY = 16;

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
-import { isMap } from '../config/fields.ts';
+import { isObject } from '../base/objects.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { SecretScope, Secrets } from '../secrets/payload.ts';
 import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
@@ -54,7 +54,7 @@ function readScope(scope: SecretScope, named: unknown): SecretStatus[] {
 
 function toMap(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (!isMap(value)) throw new Error('it is no map of names');
+  if (!isObject(value)) throw new Error('it is no map of names');
   return value;
 }
 

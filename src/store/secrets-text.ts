@@ -1,7 +1,7 @@
 /** All secrets as a text for a person to edit, and what that person changed. */
 
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { isMap } from '../config/fields.ts';
+import { isObject } from '../base/objects.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type SecretScope, type Secrets, secretsOf } from '../secrets/payload.ts';
 import type { SecretChange } from './secrets.ts';
@@ -82,6 +82,6 @@ function readScope(scope: SecretScope, named: unknown, where: string) {
 
 function toMap(value: unknown, where: string): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (isMap(value)) return value;
+  if (isObject(value)) return value;
   throw new GatewayError('usage', `"${where}" needs lines such as NAME: "value" below it.`);
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { replaceFileDurably } from '../base/files.ts';
 import { withLock } from '../base/lock.ts';
-import type { VaultConfig } from '../config/config.ts';
+import type { VaultConfig } from '../config/secrets-key.ts';
 import {
   createKeyring,
   decryptSecrets,

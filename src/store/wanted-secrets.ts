@@ -1,6 +1,7 @@
 /** Which secrets servers and folders of tools want, and which of those there are. */
-import type { ServerConfig } from '../config/config.ts';
-import { secretsIn } from '../config/launch.ts';
+
+import { secretsIn } from '../config/launch-secrets.ts';
+import type { ServerConfig } from '../config/servers.ts';
 import type { SecretStatus } from './secrets-meta.ts';
 
 export interface WantedSecrets {

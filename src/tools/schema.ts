@@ -47,7 +47,7 @@ async function standardJson(schema: StandardSchema, direction: Direction): Promi
       return standard.jsonSchema[direction]({ target: 'draft-2020-12' });
     // zod/mini, and older releases of zod 4.
     if ('_zod' in schema) {
-      const { toJSONSchema } = await import('zod');
+      const { toJSONSchema } = await import('./zod4.ts');
       return toJSONSchema(schema as never, { io: direction }) as JsonSchemaObject;
     }
   } catch (error) {

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import type { Isolation } from '../config/config.ts';
+import type { Isolation } from '../config/folders.ts';
 
 export interface IsolationNeeds {
   readonly folder: string;

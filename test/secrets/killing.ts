@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import type { VaultConfig } from '../../src/config/config.ts';
+import type { VaultConfig } from '../../src/config/secrets-key.ts';
 import { openSecretStore, type SecretStore } from '../../src/store/secrets.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';

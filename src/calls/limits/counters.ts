@@ -1,5 +1,5 @@
 /** What is counted for whom. It stays while limits change: calls under way keep their places. */
-import type { CallLimits } from '../../config/limits.ts';
+import type { CallLimits } from '../../config/call-limits.ts';
 import type { Days } from './days.ts';
 import { Gate } from './gate.ts';
 import { Rate } from './rate.ts';

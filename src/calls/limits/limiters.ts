@@ -5,8 +5,9 @@
 
 import type { EventSink } from '../../base/events.ts';
 import type { Entry } from '../../catalog/entry.ts';
-import type { Config, ServerConfig } from '../../config/config.ts';
-import { type AgentLimits, type CallLimits, limitsFor, type ToolLimits } from '../../config/limits.ts';
+import { type AgentLimits, type CallLimits, limitsFor, type ToolLimits } from '../../config/call-limits.ts';
+import type { Config } from '../../config/config.ts';
+import type { ServerConfig } from '../../config/servers.ts';
 import type { ServerStatus } from '../../sources/fleet.ts';
 import { openUsageStore } from '../../store/usage.ts';
 import type { Callee } from '../call.ts';

@@ -2,7 +2,7 @@
  * How many calls in how long. As many as the rate names may come at once, and as time goes by new ones become possible one
  * by one (the generic cell rate algorithm): one number says all, and nothing has to run.
  */
-import type { RateLimit } from '../../config/limits-schema.ts';
+import type { RateLimit } from '../../config/call-limits.ts';
 
 /** What adding up fractions may be off by. */
 const ROUNDING = 1e-6;

@@ -5,9 +5,9 @@ import { didYouMean } from '../../base/similar.ts';
 import type { Contribution } from '../../catalog/catalog.ts';
 import { categoryOf, type Effect } from '../../catalog/category.ts';
 import { EMPTY_OFFER, type Item, readItems } from '../../catalog/item.ts';
-import type { ServerConfig } from '../../config/config.ts';
-import { resolveLimits } from '../../config/limits.ts';
+import { UNLIMITED } from '../../config/call-limits.ts';
 import { MACROS, type MacroConfig } from '../../config/macros.ts';
+import type { ServerConfig } from '../../config/servers.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { NO_TASKS } from '../../sources/handshake.ts';
 import type { Call, Callee } from '../call.ts';
@@ -35,7 +35,7 @@ const SERVER: ServerConfig = Object.freeze({
   totalTimeout: DAY,
   startTimeout: 0,
   healthInterval: 0,
-  limits: resolveLimits({}),
+  limits: UNLIMITED,
   tools: [],
 } as const);
 

@@ -3,8 +3,8 @@
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../../catalog/entry.ts';
-import { fill, follow, type Reference, referencesIn, type Template } from '../../config/macro-values.ts';
 import type { MacroConfig, MacroStep } from '../../config/macros.ts';
+import { fill, follow, type Reference, referencesIn, type Template } from '../../config/template.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { idText, isRequest, parseParams } from '../../protocol/message.ts';

@@ -5,7 +5,7 @@
  */
 
 import { GatewayError } from '../../base/errors.ts';
-import type { ServerConfig } from '../../config/config.ts';
+import type { ServerConfig } from '../../config/servers.ts';
 import type { Sink, Ticket } from '../../protocol/contract.ts';
 import { findMember, readElements, splice } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';

@@ -1,6 +1,6 @@
 /** Errors that end an HTTP exchange, written as the clients of a route read them. */
 import { toGatewayError } from '../../base/errors.ts';
-import type { HttpConfig } from '../../config/config.ts';
+import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';

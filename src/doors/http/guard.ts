@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
-import type { HttpConfig } from '../../config/config.ts';
+import type { HttpConfig } from '../../config/http.ts';
 
 export interface Guard {
   /** Throws unless host and origin are known. Returns the headers that let an allowed foreign origin read the reply. */

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { FULL_SCOPE, type Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
-import type { HttpConfig } from '../../config/config.ts';
+import type { HttpConfig } from '../../config/http.ts';
 
 /**
  * Who may use a route: anybody; clients that are let in; those of them that `http.admins` names; whoever has the operator's

@@ -6,7 +6,7 @@ import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
-import type { HttpConfig } from '../../config/config.ts';
+import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/types.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 

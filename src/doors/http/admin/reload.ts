@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { GatewayError } from '../../../base/errors.ts';
 import type { EventMap } from '../../../base/events.ts';
-import type { HttpConfig } from '../../../config/config.ts';
+import type { HttpConfig } from '../../../config/http.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { DEPENDENCIES_READY } from '../../../workers/environment.ts';

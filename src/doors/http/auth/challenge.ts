@@ -3,7 +3,7 @@
  * resource, which name the authorization server that gives out tokens (RFC 9728).
  */
 import { type ErrorCode, GatewayError } from '../../../base/errors.ts';
-import type { HttpConfig } from '../../../config/config.ts';
+import type { HttpConfig } from '../../../config/http.ts';
 
 export interface Challenge {
   /** Only where a token was given: without one there is nothing wrong with it. */

@@ -6,7 +6,7 @@
 import type { JWK } from 'jose';
 import { GatewayError, messageOf } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
-import type { JwtConfig } from '../../../config/config.ts';
+import type { JwtConfig } from '../../../config/http.ts';
 
 export interface IssuerKeys {
   /** The keys that are known; fetched where there are none, or where they are old. */

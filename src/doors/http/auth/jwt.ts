@@ -2,7 +2,7 @@
 import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError } from '../../../base/errors.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
-import type { JwtConfig } from '../../../config/config.ts';
+import type { JwtConfig } from '../../../config/http.ts';
 import { createIssuerKeys } from './issuer.ts';
 
 export interface Bearer {

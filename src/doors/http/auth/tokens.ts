@@ -4,8 +4,8 @@
  */
 
 import { messageOf } from '../../../base/errors.ts';
+import { sha256 } from '../../../base/sha256.ts';
 import type { Credential } from '../../../calls/identity.ts';
-import { sha256 } from '../../../config/identity.ts';
 import { watchConfig } from '../../../config/watch.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { type Agent, openAgentStore } from '../../../store/agents.ts';

@@ -1,7 +1,7 @@
 /** What clients have been sent and have not read. It stays in memory, so each of them has a limit, and all together too. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { LimitsConfig } from '../../../config/config.ts';
+import type { LimitsConfig } from '../../../config/limits.ts';
 
 export interface Backpressure {
   /** Streams that are open. */

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
-import { limitsFor, resolveToolLimits } from './limits.ts';
+import { limitsFor, UNLIMITED } from './call-limits.ts';
 
 it('finds the limits that say most about a tool', () => {
-  const all = resolveToolLimits({ '*': {}, 'search_*': {}, 'search_?': {}, search_web: {}, '*_web_now': {} });
+  const limitsOf = (...tools: string[]) => tools.map((tool) => ({ ...UNLIMITED, cache: null, tool }));
+  const all = limitsOf('*', 'search_*', 'search_?', 'search_web', '*_web_now');
   const found = (...names: string[]) => limitsFor(all, ...names)?.tool;
   expect(found('search_web')).toBe('search_web');
   expect(found('search_x')).toBe('search_*');
   expect(found('search_web_now')).toBe('*_web_now');
   expect(found('other')).toBe('*');
   expect(found('other', 'search_web')).toBe('search_web');
-  expect(limitsFor(resolveToolLimits({ 'a*': {} }), 'b')).toBeNull();
+  expect(limitsFor(limitsOf('a*'), 'b')).toBeNull();
 });

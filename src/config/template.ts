@@ -3,7 +3,7 @@
  * step answered, `${texts.first}` its text. A text that is one reference becomes the value itself, whatever that is;
  * inside of other text it is written out. `${input.x:-none}` has something to say where there is nothing; `$${` is `${`.
  */
-import { isMap } from './fields.ts';
+import { isObject } from '../base/objects.ts';
 import type { Path } from './issues.ts';
 
 export interface Reference {
@@ -31,7 +31,7 @@ export function readTemplate(value: unknown, path: Path, wrong: (path: Path, mes
   }
   if (Array.isArray(value))
     return { kind: 'list', items: value.map((one, i) => readTemplate(one, [...path, i], wrong)) };
-  if (!isMap(value)) return { kind: 'value', value: value instanceof Date ? value.toISOString() : value };
+  if (!isObject(value)) return { kind: 'value', value: value instanceof Date ? value.toISOString() : value };
   const entries = Object.entries(value).map(([key, one]) => [key, readTemplate(one, [...path, key], wrong)] as const);
   return { kind: 'map', entries };
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { resolveConfig } from './config.ts';
 import { configFromValue } from './load.ts';
-import { resolveConfig } from './resolve.ts';
-import { entriesOf, fileSchema } from './schema.ts';
+import { fileSchema } from './schema.ts';
+import { entriesOf } from './servers.ts';
 
 function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as string | null } = {}) {
   const written = fileSchema.parse(value);
@@ -275,6 +276,18 @@ describe('the environment', () => {
     expect(() => resolved({}, { env: { CORE_PORT } })).toThrow(
       'tools.toml: the environment variable CORE_PORT is not a port from 0 to 65535. Correct it.',
     );
+  });
+
+  it('goes before the file for LOG_RETENTION_DAYS, and says what is wrong with it', () => {
+    const read = (value: object, days?: string) =>
+      configFromValue(value, { cwd: '/', env: { LOG_RETENTION_DAYS: days } }).audit.retention;
+    expect(read({})).toBe(30);
+    expect(read({ audit: { retention: '7d' } })).toBe(7);
+    expect(read({ audit: { retention: 90 } })).toBe(90);
+    expect(read({ audit: { retention: '7d' } }, '3')).toBe(3);
+    expect(() => read({}, 'many')).toThrow('LOG_RETENTION_DAYS is not a number of days');
+    for (const retention of ['30', '0d', '1h', 0, true])
+      expect(() => read({ audit: { retention } }), String(retention)).toThrow('audit.retention: ');
   });
 
   it('may lack the variables of a server that is switched off', () => {

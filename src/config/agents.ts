@@ -1,0 +1,80 @@
+/** The section `agents`: agents by name, with the tokens that let them in over HTTP. */
+
+import * as z from 'zod';
+import { sha256 } from '../base/sha256.ts';
+import type { ResolveContext } from './context.ts';
+import { variablesIn } from './expand.ts';
+import { mapOf, section, text, textList } from './fields.ts';
+import type { Path } from './issues.ts';
+
+/** An agent that the configuration has. */
+export interface AgentConfig {
+  readonly name: string;
+  readonly description: string;
+  /** SHA-256 hashes. */
+  readonly tokens: readonly string[];
+}
+
+/** As names stand in policies, in files and in the header `X-Agent-Id`. */
+export const AGENT_NAME = /^[A-Za-z0-9][\w.@:-]{0,63}$/;
+export const WRONG_NAME =
+  'an agent is named by at most 64 letters, digits and "_", ".", "@", ":", "-", and begins with a letter or digit. Rename it';
+const MIN_TOKEN = 16;
+
+const tokens = (expected: string) =>
+  z.union([text(), textList()], { error: expected }).transform((value) => (Array.isArray(value) ? value : [value]));
+
+const agentSchema = section(
+  {
+    token: tokens('expected a token or a list of tokens')
+      .optional()
+      .describe('What the agent shows as bearer token; several may be good at one time. Write it as `${NAME}`.'),
+    token_sha256: tokens('expected a SHA-256 hash in hexadecimal digits, or a list of them')
+      .optional()
+      .describe('The same by its SHA-256 hash, in hexadecimal digits.'),
+    description: text().prefault('').describe('Who or what the agent is.'),
+  },
+  { id: 'Agent', description: 'A client of the gateway that has a name.' },
+);
+
+export const agentsSchema = mapOf('agents', z.string().regex(AGENT_NAME, { error: WRONG_NAME }), agentSchema);
+
+type AgentsSection = z.output<typeof agentsSchema> | null;
+
+/** Variables that hold tokens of agents. Servers do not inherit them. */
+export function tokenVariables(agents: AgentsSection): string[] {
+  return [...new Set(Object.values(agents ?? {}).flatMap(({ token }) => (token ?? []).flatMap(variablesIn)))].sort();
+}
+
+/** Tokens are hashed here, so that the configuration in memory has none. */
+export function resolveAgents(agents: AgentsSection, { text: expand, add }: ResolveContext): AgentConfig[] {
+  const owners = new Map<string, string>();
+  return Object.entries(agents ?? {}).map(([name, { token, tokenSha256, description }]) => {
+    const read = (key: string, written: readonly string[] | null, hashOf: (text: string, path: Path) => string) =>
+      (written ?? []).map((one, i, { length }) => {
+        const path = length === 1 ? ['agents', name, key] : ['agents', name, key, i];
+        return hashOf(expand(path, one), path);
+      });
+    const hashes = [
+      ...read('token', token, (secret, path) => {
+        if (secret.length < MIN_TOKEN)
+          add(
+            path,
+            `is shorter than ${MIN_TOKEN} characters and could be guessed. toolgate agents add makes a good one`,
+          );
+        return sha256(secret);
+      }),
+      ...read('token_sha256', tokenSha256, (hash, path) => {
+        if (!/^[0-9a-f]{64}$/i.test(hash)) add(path, 'is no SHA-256 hash of 64 hexadecimal digits');
+        return hash.toLowerCase();
+      }),
+    ];
+    const distinct = [...new Set(hashes)];
+    for (const hash of distinct) {
+      const owner = owners.get(hash);
+      if (owner !== undefined) add(['agents', name], `has the same token as "${owner}". Give each agent its own`);
+      owners.set(hash, name);
+    }
+    return { name, description, tokens: distinct };
+  });
+}

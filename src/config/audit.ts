@@ -1,0 +1,72 @@
+/** The section `audit`: what is recorded of calls. */
+
+import { resolve } from 'node:path';
+import * as z from 'zod';
+import type { ResolveContext } from './context.ts';
+import { choice, count, flag, type Section, section, size, text } from './fields.ts';
+
+export interface AuditConfig {
+  /** Null: as the door wants it. */
+  readonly enabled: boolean | null;
+  readonly dir: string;
+  /** Days. */
+  readonly retention: number;
+  readonly arguments: boolean;
+  readonly results: boolean;
+  /** Bytes. */
+  readonly maxValue: number;
+  readonly onFailure: 'continue' | 'stop';
+}
+
+const MAX_DAYS = 36_500;
+const DAYS = /^(\d{1,5})d$/;
+
+/** Whole days. */
+function days() {
+  const error = 'expected a number of days such as "30d"';
+  return z.union([z.string().regex(DAYS, { error }), count(1, MAX_DAYS)], { error }).transform((value, context) => {
+    const result = typeof value === 'number' ? value : Number(DAYS.exec(value)?.[1]);
+    if (result < 1 || result > MAX_DAYS)
+      context.addIssue({ code: 'custom', message: `must be from 1d to ${MAX_DAYS}d` });
+    return result;
+  });
+}
+
+const auditShape = {
+  enabled: flag()
+    .optional()
+    .describe('Whether calls are written down. Default: `true` for `toolgate serve`, `false` for everything else.'),
+  dir: text()
+    .optional()
+    .describe('Folder for the files, relative to the folder of this file. Default: `logs` in `data_dir`.'),
+  retention: days()
+    .prefault('30d')
+    .describe('Files of days before that are removed. The environment variable LOG_RETENTION_DAYS goes first.'),
+  arguments: flag().prefault(false).describe('Writes down the arguments of calls too, without known secrets.'),
+  results: flag().prefault(false).describe('Writes down the results of calls too, without known secrets.'),
+  max_value: size().prefault('16KiB').describe('Size to which arguments and results are cut.'),
+  on_failure: choice(['continue', 'stop'])
+    .prefault('continue')
+    .describe(
+      '`stop` refuses calls while nothing can be written down; `continue` goes on and keeps what fits in memory.',
+    ),
+};
+
+export const auditSchema = section(auditShape);
+
+export function resolveAudit(
+  audit: Section<typeof auditShape>,
+  dataDir: string,
+  { path, variable }: ResolveContext,
+): AuditConfig {
+  return {
+    ...audit,
+    dir: audit.dir === null ? resolve(dataDir, 'logs') : path(['audit', 'dir'], audit.dir),
+    retention: variable('LOG_RETENTION_DAYS', 'a number of days', readDays) ?? audit.retention,
+  };
+}
+
+function readDays(value: string): number | null {
+  const result = /^\d{1,5}$/.test(value) ? Number(value) : 0;
+  return result >= 1 && result <= MAX_DAYS ? result : null;
+}

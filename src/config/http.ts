@@ -1,0 +1,245 @@
+/** The section `http`: where the gateway listens, and which tokens of an identity provider it accepts. */
+
+import { isIP } from 'node:net';
+import * as z from 'zod';
+import { isLoopback } from '../base/loopback.ts';
+import { AGENT_NAME, WRONG_NAME } from './agents.ts';
+import { type ResolveContext, splitList } from './context.ts';
+import { count, duration, flag, type Section, section, text, textList, textMap } from './fields.ts';
+import type { Path } from './issues.ts';
+
+export interface HttpConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Values of `Origin` that are accepted in addition to the gateway's own. */
+  readonly allowedOrigins: readonly string[];
+  /** Host names in `Host` that are accepted in addition to the gateway's own. */
+  readonly allowedHosts: readonly string[];
+  /** Milliseconds that calls under way have to finish at the end. */
+  readonly drain: number;
+  /** Milliseconds after which an unused session is forgotten. */
+  readonly sessionTtl: number;
+  readonly maxSessions: number;
+  /** Whether HTTP+SSE of the first revision is offered too. */
+  readonly sse: boolean;
+  /** Whether clients have to name the namespace that they want to see. */
+  readonly requireNamespace: boolean;
+  /** Whether calls are accepted at the addresses that mcpo uses. */
+  readonly mcpo: boolean;
+  /** The address of `/mcp` as clients know it; null if it is that of `host` and `port`. */
+  readonly publicUrl: string | null;
+  /** Agents that may see what concerns the whole gateway. */
+  readonly admins: readonly string[];
+  /** Whether the header `X-Agent-Id` names the agent. */
+  readonly trustAgentHeader: boolean;
+  /** Who may use `/reload`: holders of the token (null: nobody), from these networks. */
+  readonly manager: { readonly token: () => string | null; readonly networks: readonly string[] };
+  readonly jwt: JwtConfig | null;
+}
+
+/** Which tokens of an identity provider are accepted. */
+export interface JwtConfig {
+  readonly issuer: string;
+  /** Null: the public address. */
+  readonly audience: readonly string[] | null;
+  /** Null: what the issuer's metadata says. */
+  readonly jwksUri: string | null;
+  readonly algorithms: readonly string[];
+  readonly agentClaim: string;
+  /** Patterns over the claim, and the agents they stand for; null where the claim is the agent's name. */
+  readonly agents: readonly { readonly claim: string; readonly agent: string }[] | null;
+  readonly requiredScopes: readonly string[];
+  /** Milliseconds. */
+  readonly clockSkew: number;
+}
+
+/** Signatures that need a private key which only the issuer has. */
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
+const MAX_SKEW = 60_000;
+const MAX_PORT = 65_535;
+const HOUR = 3_600_000;
+/** This machine, and the address that the manager has in its own network of containers. */
+const MANAGER_NETWORKS = ['172.30.0.10/32', '127.0.0.1/32'];
+
+const jwtShape = {
+  issuer: text().describe('Who signs the tokens: the exact value of their claim `iss`, an address.'),
+  audience: z
+    .union([text(), textList()], { error: 'expected a string or a list of strings' })
+    .optional()
+    .describe('For whom tokens have to be: one of these in their claim `aud`. Default: `public_url`.'),
+  jwks_uri: text().optional().describe("Where the issuer's keys are. Default: what its metadata says."),
+  algorithms: z
+    .array(z.enum(ALGORITHMS, { error: `expected one of ${ALGORITHMS.join(', ')}` }), {
+      error: 'expected a list such as ["RS256"]',
+    })
+    .min(1, { error: 'needs at least one algorithm' })
+    .prefault(['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'])
+    .describe('Signatures that are accepted.'),
+  agent_claim: text().prefault('sub').describe('The claim that says which agent it is.'),
+  agents: textMap(/^[^\0]+$/, 'expected the value of a claim, or a pattern')
+    .optional()
+    .describe(
+      'Values of that claim, or patterns over them, and the agent each stands for; the first that fits counts, and nobody else gets in. Default: the value is the name of the agent.',
+    ),
+  required_scopes: z
+    .array(
+      text().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: 'is not a scope: it must have no blanks and quotes' }),
+      {
+        error: 'expected a list of strings',
+      },
+    )
+    .prefault([])
+    .describe('Scopes that a token must have, all of them.'),
+  clock_skew: duration(0)
+    .refine((value) => value <= MAX_SKEW, { error: 'must be at most "60s"' })
+    .prefault('30s')
+    .describe('How far the clocks of the issuer and of this machine may differ; at most 60 s.'),
+};
+
+const httpShape = {
+  host: text().prefault('127.0.0.1').describe('Address to listen on.'),
+  port: count(0, MAX_PORT)
+    .prefault(8808)
+    .describe('Port to listen on; 0 takes any free one. The environment variable CORE_PORT goes first.'),
+  allowed_origins: textList()
+    .prefault([])
+    .describe("Values of the header `Origin` that are let in beside the gateway's own."),
+  allowed_hosts: textList()
+    .prefault([])
+    .describe("Host names of the header `Host` that are let in beside the gateway's own."),
+  drain: duration(0)
+    .prefault('20s')
+    .describe('How long `toolgate serve` waits for calls under way when it is told to end.'),
+  session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
+  max_sessions: count(1, 10_000_000)
+    .prefault(100_000)
+    .describe('Sessions kept at one time; beyond that the one used longest ago is forgotten.'),
+  sse: flag()
+    .prefault(true)
+    .describe(
+      'Offers HTTP+SSE of the first revision too, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP goes first.',
+    ),
+  require_namespace: flag()
+    .prefault(false)
+    .describe(
+      'Every client has to name the namespace that it is to see, in the header `X-Namespace` or by its address.',
+    ),
+  mcpo: flag()
+    .prefault(false)
+    .describe(
+      'Takes calls at `/NAMESPACE/TOOL` too, as mcpo does, with `/NAMESPACE/openapi.json` and `/NAMESPACE/docs`.',
+    ),
+  public_url: text()
+    .optional()
+    .describe(
+      'The address of `/mcp` as clients know it, such as "https://tools.example.com/mcp"; tokens are made out to it. Default: that of `host` and `port`, on loopback.',
+    ),
+  admins: textList()
+    .prefault(['default'])
+    .describe('Agents that may read `/metrics` and whatever else is about the whole gateway.'),
+  trust_agent_header: flag()
+    .prefault(false)
+    .describe(
+      'Lets the header `X-Agent-Id` name the agent. Only where everybody who can reach the gateway may be any agent.',
+    ),
+  jwt: section(jwtShape, { description: 'Tokens of an identity provider.' })
+    .optional()
+    .describe('Lets clients in with tokens of an identity provider.'),
+};
+
+export const httpSchema = section(httpShape);
+
+export function resolveHttp(http: Section<typeof httpShape>, context: ResolveContext): HttpConfig {
+  const { text, texts, variable, flagVariable, numberVariable } = context;
+  const managerToken = context.env.MANAGER_INTERNAL_TOKEN || null;
+  return {
+    ...http,
+    publicUrl: http.publicUrl === null ? null : resolvePublicUrl(http.publicUrl, context),
+    admins: texts(['http', 'admins'], http.admins),
+    jwt: http.jwt === null ? null : resolveJwt(http.jwt, context),
+    host: text(['http', 'host'], http.host),
+    port: variable('CORE_PORT', `a port from 0 to ${MAX_PORT}`, readPort) ?? http.port,
+    allowedOrigins:
+      variable('CORS_ORIGINS', 'a list of origins', splitList) ??
+      texts(['http', 'allowed_origins'], http.allowedOrigins),
+    allowedHosts: texts(['http', 'allowed_hosts'], http.allowedHosts),
+    sessionTtl: numberVariable('MCP_SESSION_TTL_HOURS', 0.01, 590, HOUR) ?? http.sessionTtl,
+    sse: flagVariable('ENABLE_LEGACY_MCP') ?? http.sse,
+    manager: {
+      token: () => managerToken,
+      networks:
+        variable('INTERNAL_ALLOWED_CIDRS', 'a list of networks such as 10.0.0.0/8', readNetworks) ?? MANAGER_NETWORKS,
+    },
+  };
+}
+
+function readPort(text: string): number | null {
+  return /^\d{1,5}$/.test(text) && Number(text) <= MAX_PORT ? Number(text) : null;
+}
+
+function readNetworks(text: string): string[] | null {
+  const networks = splitList(text);
+  return networks.every(isNetwork) ? networks : null;
+}
+
+function isNetwork(text: string): boolean {
+  const [base = '', bits, ...more] = text.split('/');
+  const maxBits = isIP(base) === 6 ? 128 : 32;
+  return (
+    isIP(base) !== 0 && more.length === 0 && (bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= maxBits))
+  );
+}
+
+/** Without a fragment and without a slash at its end, as the specification of OAuth resources requires. */
+function resolvePublicUrl(written: string, { text, add }: ResolveContext): string {
+  const path = ['http', 'public_url'];
+  const expanded = text(path, written);
+  const url = httpUrl(expanded);
+  if (url === null || url.search !== '' || url.hash !== '' || url.username !== '') {
+    add(path, 'is no address such as "https://tools.example.com/mcp", without "?" and "#"');
+    return expanded;
+  }
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+function resolveJwt(jwt: Section<typeof jwtShape>, { text, add }: ResolveContext): JwtConfig {
+  const at = (key: string): Path => ['http', 'jwt', key];
+  const address = (key: string, written: string): string => {
+    const expanded = text(at(key), written);
+    const url = httpUrl(expanded);
+    if (url === null) add(at(key), 'is no address such as "https://login.example.com"');
+    else if (url.protocol !== 'https:' && !isLoopback(url.hostname))
+      add(
+        at(key),
+        'must begin with https, because whoever answers there decides who gets in; http is for loopback only',
+      );
+    return expanded;
+  };
+  const audience = typeof jwt.audience === 'string' ? [jwt.audience] : jwt.audience;
+  if (audience?.length === 0) add(at('audience'), 'names nobody');
+  for (const [claim, agent] of Object.entries(jwt.agents ?? {}))
+    if (!AGENT_NAME.test(agent)) add([...at('agents'), claim], WRONG_NAME);
+  return {
+    ...jwt,
+    issuer: address('issuer', jwt.issuer),
+    audience: audience?.map((one) => text(at('audience'), one)) ?? null,
+    jwksUri: jwt.jwksUri === null ? null : address('jwks_uri', jwt.jwksUri),
+    agents: jwt.agents && Object.entries(jwt.agents).map(([claim, agent]) => ({ claim, agent })),
+  };
+}
+
+function httpUrl(text: string): URL | null {
+  return URL.canParse(text) && /^https?:\/\//i.test(text) ? new URL(text) : null;
+}

@@ -1,0 +1,372 @@
+/** The sections `servers` and `mcpServers`: one entry per server, whether a program, an address or a folder of tools. */
+
+import * as z from 'zod';
+import { isObject } from '../base/objects.ts';
+import { quotedList } from '../base/text.ts';
+import {
+  type CallLimits,
+  limitsByTool,
+  resolveToolLimits,
+  serverLimitShape,
+  type ToolLimits,
+  toolLimitsSchema,
+} from './call-limits.ts';
+import { createContext, type ResolveContext } from './context.ts';
+import { camelCased, choice, duration, flag, strictMap, text } from './fields.ts';
+import { type FolderDefaults, folderShape, type Isolation } from './folders.ts';
+import { issueText, type Path, pathText } from './issues.ts';
+import { expandMap, type Launch, launchHash, launchShape, resolveLaunch } from './launch.ts';
+import type { RawServer } from './raw-config.ts';
+import { startsToolgate } from './self-reference.ts';
+
+/** One server of a configuration. */
+export interface ServerConfig {
+  /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly launch: Launch;
+  /** Hash of `launch` and `share`: names the offer kept on disk and tells whether a reload has to restart the server. */
+  readonly launchHash: string;
+  readonly description: string;
+  readonly enabled: boolean;
+  readonly required: boolean;
+  readonly start: 'eager' | 'lazy';
+  /** Milliseconds without a call after which the server is stopped; null keeps it running. */
+  readonly idleStop: number | null;
+  /** Whether all callers share it, or each has its own connection. */
+  readonly share: 'project' | 'session';
+  /** Milliseconds that one call may go without a sign of life. */
+  readonly timeout: number;
+  /** Milliseconds that one call may take in all. */
+  readonly totalTimeout: number;
+  /** Milliseconds that start-up and listing may take. */
+  readonly startTimeout: number;
+  /** Milliseconds between two looks at whether it still answers; 0 for none. */
+  readonly healthInterval: number;
+  /** How much its calls may take, all together; its time-outs are given above. */
+  readonly limits: CallLimits;
+  /** The same for single tools, by its own names for them. */
+  readonly tools: readonly ToolLimits[];
+}
+
+/** A folder of tools that the configuration names. Its content decides how many workers it has. */
+export interface FolderConfig extends Omit<ServerConfig, 'launch' | 'launchHash'> {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Bytes that one worker may have. */
+  readonly memory: number;
+  readonly isolation: Isolation;
+}
+
+/** Folders of tools: what holds for those in the data folder, and those that have an entry. */
+export interface FoldersConfig extends FolderDefaults {
+  readonly named: readonly FolderConfig[];
+}
+
+const NAMESPACE = /^[A-Za-z0-9_.-]*$/;
+const NAMESPACE_FORM = 'only letters, digits, "_", "." and "-"';
+const LAZY_IDLE_STOP = 600_000;
+const TOTAL_TIMEOUT = 3_600_000;
+/** For programs and addresses; folders have those of the section `folders`. */
+const PROGRAM_DEFAULTS = { timeout: 300_000, startTimeout: 30_000, concurrency: 256 };
+
+export const serverShape = {
+  namespace: text()
+    .regex(NAMESPACE, { error: `expected ${NAMESPACE_FORM}` })
+    .optional()
+    .describe(
+      'Prefix of everything the server offers: `git` makes its `status` tool `git_status`. May be empty. ' +
+        'Default: the name of the entry where `servers` is a map, else empty.',
+    ),
+  ...launchShape,
+  description: text().prefault('').describe('What the server is for, in a sentence; shown in lists.'),
+  enabled: flag().prefault(true).describe('`false` keeps the entry in the file without starting the server.'),
+  required: flag().prefault(false).describe('`true` makes `/ready` wait until this server is up.'),
+  start: choice(['eager', 'lazy'])
+    .prefault('eager')
+    .describe('`eager` starts the server with Toolgate, `lazy` when it is first needed.'),
+  idle_stop: duration(1)
+    .optional()
+    .describe('Stop the server after this long without a call. Default: never; `10m` for a lazy server.'),
+  share: choice(['project', 'session'])
+    .prefault('project')
+    .describe(
+      '`project`: all clients share the server. `session`: each has a process or connection of its own for its calls.',
+    ),
+  timeout: duration(1)
+    .optional()
+    .describe(
+      'How long one call may go without a sign of life: progress starts the clock anew, and a question to a person stops it. ' +
+        'Default: `5m`, or `folders.timeout` beside `folder`.',
+    ),
+  total_timeout: duration(1)
+    .optional()
+    .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
+  start_timeout: duration(1)
+    .optional()
+    .describe(
+      'How long starting the server and listing its tools may take. Default: `30s`, or `folders.start_timeout` beside `folder`.',
+    ),
+  health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
+  ...folderShape,
+  ...serverLimitShape,
+  tools: limitsByTool(toolLimitsSchema)
+    .optional()
+    .describe('Limits of single tools, by the name that the server gives them or a pattern over it.'),
+};
+
+/** The keys of which a server has exactly one: a program, an address or a folder. */
+const REACHED_BY = ['command', 'url', 'folder'] as const;
+type ReachedBy = (typeof REACHED_BY)[number];
+
+const transportsOf: Readonly<Record<ReachedBy, readonly string[]>> = {
+  command: ['stdio'],
+  url: ['http', 'sse'],
+  folder: [],
+};
+
+/** The keys that mean something only beside some of those. */
+const keysOf = {
+  args: ['command'],
+  env: ['command', 'folder'],
+  cwd: ['command'],
+  headers: ['url'],
+  memory: ['folder'],
+  isolation: ['folder'],
+} as const satisfies Readonly<Record<string, readonly ReachedBy[]>>;
+
+/** The keys that mean nothing beside this one. */
+export function keysWithout(reachedBy: ReachedBy): string[] {
+  return Object.entries(keysOf).flatMap(([key, beside]) =>
+    (beside as readonly ReachedBy[]).includes(reachedBy) ? [] : key,
+  );
+}
+
+const serverMap = strictMap(serverShape);
+
+function checkServer(server: z.output<typeof serverMap>, context: z.core.$RefinementCtx): void {
+  const add = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+  const { transport } = server;
+  const [reachedBy, other] = REACHED_BY.filter((key) => server[key] !== undefined);
+  if (reachedBy === undefined) {
+    add(
+      [],
+      'needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files)',
+    );
+    return;
+  }
+  if (other !== undefined) {
+    add([other], `stands beside "${reachedBy}". Keep one of the two`);
+    return;
+  }
+  const isKnown = Object.values(transportsOf).some((all) => all.includes(transport ?? ''));
+  if (transport !== undefined && isKnown && !transportsOf[reachedBy].includes(transport)) {
+    const [fitting] = transportsOf[reachedBy];
+    const instead = fitting === undefined ? 'Leave it out' : `Use "${fitting}" or leave it out`;
+    add(['transport'], `"${transport}" needs "${transport === 'stdio' ? 'command' : 'url'}". ${instead}`);
+  }
+  for (const [key, beside] of Object.entries(keysOf) as [keyof typeof keysOf, readonly ReachedBy[]][]) {
+    if (server[key] === undefined || beside.includes(reachedBy)) continue;
+    add([key], `has no use beside "${reachedBy}": it is for servers with ${quotedList(beside)}`);
+  }
+}
+
+export const serverSchema = serverMap
+  .superRefine(checkServer, {
+    // A wrong value in one key does not hide what is wrong between keys. An unknown key does: it may well be the
+    // mistyped `command` that would be reported as missing.
+    when: ({ value, issues }) => isObject(value) && !issues.some((issue) => issue.code === 'unrecognized_keys'),
+  })
+  .meta({
+    id: 'Server',
+    description:
+      'An MCP server behind the gateway: a program to start (`command`), an address (`url`) or a folder of tool files (`folder`).',
+    oneOf: REACHED_BY.map((key) => ({ required: [key] })),
+  })
+  .transform(camelCased(serverShape));
+
+export type ServerSection = z.output<typeof serverSchema>;
+
+const serversByName = z.record(z.string(), serverSchema, { error: 'expected a map of servers' }).superRefine(
+  (servers, context) => {
+    for (const [name, server] of Object.entries(servers)) {
+      // An entry that was refused has the keys that the user wrote.
+      if ((server?.namespace ?? null) === null && !NAMESPACE.test(name)) {
+        const message = `the name becomes the prefix of the tools: use ${NAMESPACE_FORM}, or set "namespace"`;
+        context.addIssue({ code: 'custom', path: [name], message });
+      }
+    }
+  },
+  { when: ({ value }) => isObject(value) },
+);
+
+export const serversShape = {
+  servers: z
+    .union([z.array(serverSchema), serversByName], { error: 'expected a list or a map of servers' })
+    .optional()
+    .describe('The MCP servers behind the gateway: a list of entries with `namespace`, or a map by name.'),
+  mcpServers: serversByName
+    .optional()
+    .describe('The same map as MCP clients write it: `command` is always one executable with `args`.'),
+};
+
+/** One server of a file, with its path in it. */
+export interface ServerEntry {
+  readonly path: Path;
+  /** The entry's name where servers are a map. */
+  readonly name: string | null;
+  readonly server: ServerSection;
+  /** Whether `command` without `args` is a shell line; else it is an executable. */
+  readonly isShellLine: boolean;
+  /** As it is written; absent where nothing needs that. */
+  readonly written?: unknown;
+}
+
+interface Servers {
+  readonly servers: readonly ServerSection[] | Readonly<Record<string, ServerSection>> | null;
+  readonly mcpServers: Readonly<Record<string, ServerSection>> | null;
+}
+
+/** The servers in the order in which they are written. */
+export function entriesOf({ servers, mcpServers }: Servers): ServerEntry[] {
+  const byName = (key: string, map: Readonly<Record<string, ServerSection>>, isShellLine: boolean): ServerEntry[] =>
+    Object.entries(map).map(([name, server]) => ({ path: [key, name], name, server, isShellLine }));
+  const listed = isList(servers)
+    ? servers.map((server, i) => ({ path: ['servers', i], name: null, server, isShellLine: true }))
+    : byName('servers', servers ?? {}, true);
+  return [...listed, ...byName('mcpServers', mcpServers ?? {}, false)];
+}
+
+function isList(servers: Servers['servers']): servers is readonly ServerSection[] {
+  return Array.isArray(servers);
+}
+
+export interface ServerSettings {
+  /** The file as the user would name it. */
+  readonly document: string;
+  /** Whether a server that cannot be resolved is left out with a notice; else it fails the whole configuration. */
+  readonly lenient: boolean;
+  readonly healthInterval: number;
+  readonly folders: FolderDefaults;
+  /** Variables that programs do not inherit. */
+  readonly withheld: readonly string[];
+}
+
+export interface ResolvedServers {
+  readonly servers: readonly ServerConfig[];
+  /** The entries that are folders of tools. */
+  readonly folders: readonly FolderConfig[];
+  readonly notices: readonly string[];
+  /** As they are written, by key. */
+  readonly written: ReadonlyMap<string, RawServer>;
+}
+
+export function resolveServers(
+  entries: readonly ServerEntry[],
+  settings: ServerSettings,
+  context: ResolveContext,
+): ResolvedServers {
+  const servers: ServerConfig[] = [];
+  const folders: FolderConfig[] = [];
+  const notices: string[] = [];
+  const written = new Map<string, RawServer>();
+  const taken = new Set<string>();
+  for (const [i, entry] of entries.entries()) {
+    const { path, name, server, isShellLine } = entry;
+    const leaveOut = (reason: string) => notices.push(`${settings.document}: ${pathText(path)}: left out: ${reason}`);
+    const own = createContext(context, path);
+    const target = server.folder === null ? resolveLaunch(server, isShellLine, own) : resolveFolder(server, own);
+    // A server that is switched off may lack its variables.
+    if (target === null || (own.issues.length > 0 && server.enabled)) {
+      if (settings.lenient)
+        leaveOut(own.issues.map(({ path, message }) => issueText({ path: path.slice(2), message })).join(' '));
+      else context.issues.push(...own.issues);
+    } else if ('file' in target && startsToolgate([target.file, ...target.args])) {
+      leaveOut('it would start Toolgate itself again.');
+    } else {
+      const key = freeKey([server.namespace, name, `server-${i + 1}`], taken);
+      if (isObject(entry.written)) written.set(key, { isShellLine, entry: entry.written });
+      if ('kind' in target) servers.push(resolveServer(entry, key, target, settings));
+      else folders.push(resolveFolderEntry(entry, key, target, settings));
+    }
+  }
+  return { servers, folders, notices, written };
+}
+
+function resolveServer(entry: ServerEntry, key: string, launch: Launch, settings: ServerSettings): ServerConfig {
+  const { share } = entry.server;
+  const kept =
+    launch.kind === 'stdio' && settings.withheld.length > 0 ? { ...launch, withheld: settings.withheld } : launch;
+  return {
+    ...resolveCommon(entry, key, PROGRAM_DEFAULTS, settings),
+    launch: kept,
+    launchHash: launchHash(share === 'session' ? { ...kept, share } : kept),
+  };
+}
+
+type FolderTarget = Pick<FolderConfig, 'folder' | 'env'>;
+
+function resolveFolder({ folder, env }: ServerSection, context: ResolveContext): FolderTarget {
+  return { folder: context.path(['folder'], folder ?? ''), env: expandMap('env', env, context) };
+}
+
+function resolveFolderEntry(
+  entry: ServerEntry,
+  key: string,
+  target: FolderTarget,
+  settings: ServerSettings,
+): FolderConfig {
+  const { server } = entry;
+  return {
+    ...resolveCommon(entry, key, settings.folders, settings),
+    ...target,
+    memory: server.memory ?? settings.folders.memory,
+    isolation: server.isolation ?? settings.folders.isolation,
+  };
+}
+
+/** What programs, addresses and folders have in common. */
+function resolveCommon(
+  { name, server }: ServerEntry,
+  key: string,
+  defaults: Pick<FolderDefaults, 'timeout' | 'startTimeout' | 'concurrency'>,
+  { healthInterval }: ServerSettings,
+): Omit<ServerConfig, 'launch' | 'launchHash'> {
+  const timeout = server.timeout ?? defaults.timeout;
+  return {
+    key,
+    namespace: server.namespace ?? name ?? '',
+    description: server.description,
+    enabled: server.enabled,
+    required: server.required,
+    start: server.start,
+    idleStop: server.idleStop ?? (server.start === 'lazy' ? LAZY_IDLE_STOP : null),
+    share: server.share,
+    timeout,
+    totalTimeout: server.totalTimeout ?? Math.max(TOTAL_TIMEOUT, timeout),
+    startTimeout: server.startTimeout ?? defaults.startTimeout,
+    healthInterval: server.healthInterval ?? healthInterval,
+    limits: {
+      timeout: null,
+      totalTimeout: null,
+      concurrency: server.concurrency ?? defaults.concurrency,
+      queue: server.queue,
+      rate: server.rate,
+      callsPerDay: server.callsPerDay,
+      maxArguments: server.maxArguments,
+      maxResult: server.maxResult,
+    },
+    tools: resolveToolLimits(server.tools ?? {}),
+  };
+}
+
+/** The first candidate that is not empty and not taken; the last one, numbered, where all are. */
+function freeKey(candidates: readonly (string | null)[], taken: Set<string>): string {
+  let key = candidates.find((candidate) => candidate && !taken.has(candidate));
+  for (let i = 2; !key; i++) {
+    const numbered = `${candidates.at(-1)}-${i}`;
+    if (!taken.has(numbered)) key = numbered;
+  }
+  taken.add(key);
+  return key;
+}

@@ -1,0 +1,69 @@
+/** What callers see at the start, what they may change of it, and the toolsets of the configuration. */
+
+import * as z from 'zod';
+import type { ResolveContext } from './context.ts';
+import { choice, type Section, section, text, toolList } from './fields.ts';
+
+export type Control = 'activate' | 'equip' | 'request' | 'prompt';
+
+/** A toolset that the configuration has. */
+export interface ToolsetConfig {
+  readonly name: string;
+  readonly description: string;
+  readonly tools: readonly { readonly namespacedName: string }[];
+  readonly toolNotes: readonly never[];
+}
+
+const toolsetSchema = section(
+  {
+    description: text().prefault('').describe('What the toolset is for.'),
+    tools: toolList().describe(
+      'Its tools: `server.tool`, exposed names, patterns over either, or categories such as `category:read`.',
+    ),
+  },
+  { id: 'Toolset', description: 'A named choice of tools.' },
+);
+
+export const toolsetShape = {
+  active_toolsets: toolList()
+    .optional()
+    .describe(
+      'Patterns over exposed names (`*` any characters, `?` one), or categories of tools, that say which tools and resources are active at start. ' +
+        'Default: none where a control such as `activate` is on, else all.',
+    ),
+  controls: z
+    .array(choice(['activate', 'equip', 'request', 'prompt'] satisfies Control[]), {
+      error: 'expected a list such as ["activate"]',
+    })
+    .optional()
+    .describe(
+      'Built-in tools that let a model change what it sees. Default: `["activate"]` in tools.toml, `["equip"]` in .mcp.json, else none.',
+    ),
+  selection: choice(['own', 'shared'])
+    .prefault('own')
+    .describe('Whether what a client switches or equips is its own, or that of all clients.'),
+  toolsets: z
+    .record(z.string(), toolsetSchema, { error: 'expected a map of toolsets' })
+    .optional()
+    .describe('Toolsets by name, beside those that are saved: named choices of tools to equip.'),
+};
+
+export function resolveToolsets(
+  { activeToolsets, controls, selection, toolsets }: Section<typeof toolsetShape>,
+  defaultControls: readonly Control[],
+  { texts }: ResolveContext,
+) {
+  return {
+    activeToolsets: activeToolsets === null ? null : texts(['active_toolsets'], activeToolsets),
+    controls: [...new Set(controls ?? defaultControls)],
+    selection,
+    toolsets: Object.entries(toolsets ?? {}).map(
+      ([name, { description, tools }]): ToolsetConfig => ({
+        name,
+        description,
+        tools: tools.map((namespacedName) => ({ namespacedName })),
+        toolNotes: [],
+      }),
+    ),
+  };
+}
