@@ -50,19 +50,35 @@ describe('the command line', () => {
   });
 });
 
+describe('the files', () => {
+  it('do not import each other in a circle, where one would run before what it needs', () => {
+    const all = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => /\.m?js$/.test(name));
+    expect(all.length).toBeGreaterThan(20);
+    const inCircle = all.filter((name) => reachedFrom(importsOf(join(dist, name))).has(join(dist, name)));
+    expect(inCircle).toEqual([]);
+  });
+});
+
 function chunk(name: string): string {
   return `chunks/${readdirSync(join(dist, 'chunks')).find((file) => file.startsWith(`${name}-`))}`;
 }
 
 /** A file of dist/ with all files that it imports at once. */
 function filesLoaded(file: string): Set<string> {
-  const reached = new Set([join(dist, file)]);
-  for (const path of reached) {
-    const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
-    for (const [, from] of statements) reached.add(join(dirname(path), from!));
-  }
+  const reached = reachedFrom([join(dist, file)]);
   expect(reached.size).toBeGreaterThan(1);
   return reached;
+}
+
+function reachedFrom(paths: readonly string[]): Set<string> {
+  const reached = new Set(paths);
+  for (const path of reached) for (const from of importsOf(path)) reached.add(from);
+  return reached;
+}
+
+function importsOf(path: string): string[] {
+  const statements = readFileSync(path, 'utf8').matchAll(/(?:^|;)(?:import|export)\b[^;"'(]*["'](\.[^"']+)["']/gm);
+  return [...statements].map(([, from]) => join(dirname(path), from!));
 }
 
 function bytesLoaded(file: string): number {
