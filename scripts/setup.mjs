@@ -69,12 +69,16 @@ export async function build() {
  */
 async function bundle(folder) {
   const { rolldown } = await import('rolldown');
+  const { buildDocsPage } = await import('./docs-page.mjs');
+  const docsPage = await buildDocsPage(root);
+  writeFileSync(join(folder, 'docs.html'), docsPage);
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const made = await rolldown({
     input: { index: join(root, 'src/index.ts'), 'cli/main': join(root, 'src/cli/main.ts') },
     platform: 'node',
     external: Object.keys(dependencies),
     logLevel: 'warn',
+    transform: { define: { DOCS_PAGE: JSON.stringify(docsPage) } },
   });
   const { output } = await made.write({
     dir: folder,
@@ -199,10 +203,12 @@ function sourceHash() {
   const hash = createHash('sha256');
   const sources = ['src', 'host'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })
-      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+      .filter((path) => /\.(ts|html|css)$/.test(path) && !path.endsWith('.test.ts'))
       .map((path) => join(folder, path)),
   );
-  const makers = ['setup.mjs', 'api/declarations.mjs', 'api/types.mjs'].map((name) => join('scripts', name));
+  const makers = ['setup.mjs', 'docs-page.mjs', 'api/declarations.mjs', 'api/types.mjs'].map((name) =>
+    join('scripts', name),
+  );
   for (const path of [...sources.sort(), 'tsconfig.json', 'package.json', 'package-lock.json', ...makers]) {
     hash
       .update(`${path}\0`)

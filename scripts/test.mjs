@@ -31,6 +31,12 @@ console.log(`${total.passed} passed, ${total.failed} failed${total.skipped > 0 ?
 async function checkSource() {
   await ensureBuilt();
   await check('Types', join('typescript', 'bin', 'tsc'), '--noEmit', '-p', 'tsconfig.test.json');
+  await check(
+    'Types of the page',
+    join('typescript', 'bin', 'tsc'),
+    '-p',
+    join('src', 'doors', 'http', 'rest', 'page'),
+  );
   await check('Lint and format', join('@biomejs', 'biome', 'bin', 'biome'), 'check', '.');
 }
 

@@ -22,6 +22,14 @@ describe('a program that is bundled with the package', () => {
 });
 
 describe('the package', () => {
+  it('has the page that shows the tools in its code, for programs that are bundled with it', () => {
+    const page = readFileSync(join(dist, 'docs.html'), 'utf8');
+    const files = readdirSync(join(dist, 'chunks')).map((name) => readFileSync(join(dist, 'chunks', name), 'utf8'));
+    expect(files.filter((text) => text.includes('<!doctype html>'))).toHaveLength(1);
+    expect(files.join('')).not.toContain('DOCS_PAGE');
+    expect(page).toContain('<main id="tools">');
+  });
+
   it('does nothing by being imported, as "sideEffects" in package.json says', async () => {
     const state = () => ({
       globals: Object.getOwnPropertyNames(globalThis).sort(),

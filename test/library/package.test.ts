@@ -122,7 +122,14 @@ describe('the package in a project of its own', () => {
   }, 120_000);
 
   it('has what it needs and nothing else', () => {
-    const wanted = ['bin/toolgate.mjs', 'dist/cli/main.js', 'dist/index.js', 'dist/index.d.ts', 'python/start.py'];
+    const wanted = [
+      'bin/toolgate.mjs',
+      'dist/cli/main.js',
+      'dist/index.js',
+      'dist/index.d.ts',
+      'dist/docs.html',
+      'python/start.py',
+    ];
     expect(files).toEqual(expect.arrayContaining([...wanted, 'README.md', 'CHANGELOG.md', 'LICENSE']));
     const known = /^(bin|dist)\/|^python\/.*\.py$|^rules\/.*\.toml$|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
     expect(files.filter((path) => !known.test(path))).toEqual([]);

@@ -1,5 +1,5 @@
 /** The documents: two independent judges find them valid, a client made from one calls tools, and their readers get what they can read. */
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -236,8 +236,19 @@ describe('the page', () => {
     }
   });
 
-  it('is never longer than a small picture', () => {
-    const size = readFileSync(join(process.cwd(), 'src/doors/http/rest/docs-script.ts')).length;
-    expect(size).toBeLessThan(12_000);
+  it('has a policy that allows its own script and style, and no others', async () => {
+    const { headers, text } = await gateway.ask('/docs');
+    const policy = headers.get('content-security-policy')!;
+    for (const element of ['script', 'style']) {
+      const [own, ...others] = [...text.matchAll(new RegExp(`<${element}\\b[^>]*>(.*?)</${element}>`, 'gs'))];
+      const hash = createHash('sha256').update(own![1]!).digest('base64');
+      expect(others).toEqual([]);
+      expect(own![1]!.length).toBeGreaterThan(500);
+      expect(policy).toContain(`${element}-src 'sha256-${hash}';`);
+    }
+  });
+
+  it('is never longer than a small picture', async () => {
+    expect((await gateway.ask('/docs')).text.length).toBeLessThan(12_000);
   });
 });
