@@ -85,6 +85,8 @@ async function bundle(folder) {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
+    // In one chunk: where its parts stood in several, those imported each other in a circle and failed at the start.
+    codeSplitting: { groups: [{ name: 'zod', test: /node_modules[\\/]zod[\\/]/ }] },
     // Less to read at each start. Names of functions stay, so that a stack still says something.
     minify: { mangle: { keepNames: true } },
   });
