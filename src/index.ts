@@ -161,10 +161,10 @@ export { planConfigMap, planJson, planToml } from './plans/plan-text.ts';
 
 // Secrets
 
+export type { SecretStatus } from './secrets/payload.ts';
 export { createRedactor, type Redactor } from './secrets/redact.ts';
 export type { Vault } from './sources/vault.ts';
 export { openSecretStore, type SecretChange, type SecretStore } from './store/secrets.ts';
-export type { SecretStatus } from './store/secrets-meta.ts';
 
 // What has happened
 

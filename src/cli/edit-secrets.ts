@@ -4,8 +4,8 @@ import { accessSync, constants, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import type { SecretStatus } from '../secrets/payload.ts';
 import type { SecretChange, SecretStore } from '../store/secrets.ts';
-import type { SecretStatus } from '../store/secrets-meta.ts';
 import { changesIn, secretsText } from '../store/secrets-text.ts';
 import { confirm } from './prompts.ts';
 

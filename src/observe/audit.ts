@@ -11,7 +11,7 @@ import type { Entry } from '../catalog/entry.ts';
 import type { AuditConfig } from '../config/audit.ts';
 import type { Message } from '../protocol/message.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
-import { type AuditLog, openAuditLog } from '../store/audit.ts';
+import { AuditLog } from '../store/audit-log.ts';
 import {
   isEntryItself,
   printArguments,
@@ -72,11 +72,11 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   let lastError: GatewayError | null = null;
 
   function open(folder: string): AuditLog {
-    return openAuditLog({
+    return new AuditLog({
       folder,
       boot,
       retention: () => config.retention,
-      told: (problem) =>
+      report: (problem) =>
         events.emit('audit', {
           ok: problem === null,
           message: problem === null ? 'is written again' : `cannot be written to ${folder}: ${problem}`,

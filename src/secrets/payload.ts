@@ -15,6 +15,16 @@ export interface Secrets {
 
 export const NO_SECRETS: Secrets = { global: new Map(), namespaces: new Map() };
 
+/** A secret without its value. */
+export interface SecretStatus {
+  readonly name: string;
+  readonly scope: SecretScope;
+  /** `placeholder`: it is needed, and has no value yet. */
+  readonly status: 'set' | 'placeholder';
+  /** When it was set or asked for, as ISO 8601; null if that is unknown. */
+  readonly updated: string | null;
+}
+
 /** A key of several lines has a few thousand characters. */
 export const LONGEST_VALUE = 65_536;
 
@@ -72,7 +82,7 @@ export function readSecrets(text: string): Secrets {
     global: readNamed(global, '"global"'),
     namespaces: new Map(
       Object.entries(toMap(namespaces, '"namespaces"')).map(([name, named]) => {
-        if (!isNamespace(name)) throw new Error(`${JSON.stringify(name)} is no name for a namespace`);
+        if (!isNamespace(name)) throw new Error(`${JSON.stringify(name)} is not a valid namespace`);
         return [name, readNamed(named, `"namespaces.${name}"`)];
       }),
     ),

@@ -1,41 +1,41 @@
-/** The file of a day. It may be removed, replaced or added to by others at any time. */
+/** The audit file of a day. Others may remove, replace or append to it at any time. */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Other files in the folder are not ours. */
+/** The names of our files in the folder. */
 export const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
 
 export interface DayFile {
-  /** What is appended from here on belongs to this day. */
+  /** What is appended from now on belongs to this day. */
   use(day: string): Promise<void>;
-  /** So many lines, in one piece. Gives the number of whole ones that were written; fewer where the disk is full. */
+  /** Appends this many lines in one write. Returns how many whole lines were written: fewer if the disk is full. */
   append(bytes: Buffer, lines: number): Promise<number>;
   close(): Promise<void>;
 }
 
 const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | (constants.O_NOFOLLOW ?? 0);
-/** How often it is looked whether the file is still there. */
-const LOOK = 50;
-/** How long a file stays as it is that nobody is writing to. */
+/** How often to check that the file still exists, in milliseconds. */
+const CHECK = 50;
+/** A file that does not grow for this long is not being written to. */
 const SETTLE = 20;
 const BREAK = Buffer.from('\n');
 
 export function openDayFile(folder: string): DayFile {
   let handle: FileHandle | null = null;
   let path = '';
-  /** Whether the file ends within a line, which the next one must not go on. */
+  /** Whether the file ends within a line. The next line must not continue it. */
   let broken = false;
 
   let ours: Stats | null = null;
-  let looked = 0;
+  let checked = 0;
 
-  /** Writing into a file that somebody has removed succeeds, and is for nobody. */
-  async function isThere(): Promise<boolean> {
+  /** Writing to a file that was removed succeeds, and is lost. */
+  async function stillExists(): Promise<boolean> {
     if (handle === null || ours === null) return false;
-    if (performance.now() - looked < LOOK) return true;
-    looked = performance.now();
+    if (performance.now() - checked < CHECK) return true;
+    checked = performance.now();
     const found = await stat(path).catch(() => null);
     return found !== null && found.ino === ours.ino && found.dev === ours.dev;
   }
@@ -49,7 +49,7 @@ export function openDayFile(folder: string): DayFile {
   return {
     async use(day) {
       const wanted = join(folder, `${day}.jsonl`);
-      if (wanted === path && (await isThere())) return;
+      if (wanted === path && (await stillExists())) return;
       await close();
       path = wanted;
       await mkdir(dirname(folder), { recursive: true });
@@ -58,7 +58,7 @@ export function openDayFile(folder: string): DayFile {
       handle = opened;
       ours = await opened.stat();
       if (!ours.isFile()) throw new Error(`${day}.jsonl is not a regular file`);
-      looked = performance.now();
+      checked = performance.now();
       broken = await endsWithin(opened);
     },
     async append(bytes, lines) {
@@ -68,15 +68,15 @@ export function openDayFile(folder: string): DayFile {
         broken = false;
         return lines;
       }
-      const there = all.subarray(0, bytesWritten);
-      if (bytesWritten > 0) broken = there.at(-1) !== 0x0a;
-      return linesIn(there.subarray(all.length - bytes.length));
+      const written = all.subarray(0, bytesWritten);
+      if (bytesWritten > 0) broken = written.at(-1) !== 0x0a;
+      return linesIn(written.subarray(all.length - bytes.length));
     },
     close,
   };
 }
 
-/** After a power cut, or when another gateway's disk was full; but not while another gateway is just writing. */
+/** True after a power cut or a full disk, but not while another gateway is writing. */
 async function endsWithin(handle: FileHandle): Promise<boolean> {
   for (let before = -1; ; await sleep(SETTLE)) {
     const { size } = await handle.stat();
@@ -96,7 +96,7 @@ function linesIn(bytes: Buffer): number {
 
 const DAY = 24 * 60 * 60 * 1000;
 
-/** Removes the files of days that are longer ago. Fails silently: the next day tries again. */
+/** Removes the files of earlier days. Fails silently: the next day tries again. */
 export async function removeOld(folder: string, days: number, now: number): Promise<void> {
   const first = new Date(now - (days - 1) * DAY).toISOString().slice(0, 10);
   const names = await readdir(folder).catch(() => []);

@@ -1,4 +1,4 @@
-/** The audit as it is read again: line by line, oldest first. Lines that are damaged are counted and passed over. */
+/** Reads the audit: line by line, oldest first. Damaged lines are reported and skipped. */
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { matchesPattern } from '../base/pattern.ts';
 import { DAY_FILE } from './audit-file.ts';
 import { createVerifier, type SealProblem } from './audit-seal.ts';
 
-/** One line. Which keys there are depends on its kind. */
+/** One line of the audit. Which keys it has depends on its kind. */
 export interface AuditRecord {
   readonly time: string;
   readonly id: string;
@@ -15,7 +15,7 @@ export interface AuditRecord {
   readonly agent?: string;
   readonly method?: string;
   readonly server?: string;
-  /** What the server calls it; of a denial what was asked for. */
+  /** The server's own name for it; for a denial, what was asked for. */
   readonly tool?: string;
   readonly name?: string;
   readonly status: string;
@@ -23,16 +23,16 @@ export interface AuditRecord {
   readonly error?: string | number;
   readonly bytes_in?: number;
   readonly bytes_out?: number;
-  /** Of an administrative act. */
+  /** What was done, for an administrative act. */
   readonly act?: string;
   readonly detail?: string;
 }
 
-/** Which records are wanted; every part that is given has to fit. */
+/** Selects records. Every part that is given has to match. */
 export interface AuditFilter {
   readonly agent?: string;
   readonly server?: string;
-  /** A pattern over the exposed name, or what the server calls it. */
+  /** A pattern over the exposed name or the server's own name. */
   readonly tool?: string;
   readonly status?: string;
   readonly kind?: string;
@@ -44,11 +44,11 @@ export interface AuditFilter {
 /** Which records are read, and for how long. */
 export interface ReadOptions {
   readonly filter?: AuditFilter;
-  /** Goes on with what is written from here on, until it is aborted. */
+  /** Continues with what is written from now on, until it is aborted. */
   readonly follow?: AbortSignal;
-  /** A line makes no sense. */
+  /** Called for a line that cannot be understood. */
   damaged?(): void;
-  /** All that was there has been read; with `follow` more may come. */
+  /** Called when all existing records have been read; with `follow`, more may come. */
   caughtUp?(): void;
 }
 
@@ -87,7 +87,7 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Their names sort as the days do. */
+/** In the order of days: the names sort so. */
 async function dayFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(() => []);
   return names.filter((name) => DAY_FILE.test(name)).sort();
@@ -95,12 +95,12 @@ async function dayFiles(folder: string): Promise<string[]> {
 
 interface AuditLine {
   readonly text: string;
-  /** Where the next one begins. */
+  /** Where the next line begins. */
   readonly end: number;
 }
 
-/** One that is not whole is left for the next time, if there is one. */
-async function* linesOf(file: string, from: number, again: boolean): AsyncGenerator<AuditLine> {
+/** With `isFollowing` an incomplete last line is left for the next time. */
+async function* linesOf(file: string, from: number, isFollowing: boolean): AsyncGenerator<AuditLine> {
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   if (size <= from) return;
   let rest: Buffer = Buffer.alloc(0);
@@ -115,7 +115,7 @@ async function* linesOf(file: string, from: number, again: boolean): AsyncGenera
     }
     rest = rest.subarray(start);
   }
-  if (rest.length > 0 && !again) yield { text: rest.toString(), end: end + rest.length };
+  if (rest.length > 0 && !isFollowing) yield { text: rest.toString(), end: end + rest.length };
 }
 
 function parseRecord(text: string): AuditRecord | undefined {
@@ -151,12 +151,12 @@ function createFilter({
     (to === '' || record.time < to);
 }
 
-/** A place where the audit is not as it was written. */
+/** Where the audit is not as it was written. */
 export interface AuditProblem extends SealProblem {
   readonly file: string;
 }
 
-/** Whether the files are as they were written. */
+/** Checks whether the files are as they were written. */
 export async function verifyAudit(folder: string): Promise<{ sound: number; files: number; problems: AuditProblem[] }> {
   const verifier = createVerifier();
   const problems: AuditProblem[] = [];

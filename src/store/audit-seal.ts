@@ -1,13 +1,14 @@
 /**
- * Seals on what was written together: the last line of each batch carries a hash of the batch and of the seal before, so a
- * line that was changed, taken out or put in later is found. Each gateway has a chain of its own.
+ * Seals for the audit: the last line of each batch carries a hash of the batch and of the seal before, so that a line that was
+ * changed, removed or inserted later is found. Each gateway has a chain of its own.
  */
-import { createHash } from 'node:crypto';
+import { sha256 } from '../base/sha256.ts';
+import { counted } from '../base/text.ts';
 
 export interface Seals {
-  /** Seals the lines in the first `size` bytes, in place; there have to be `ROOM` bytes behind them. Gives the seal, and where it ends. */
+  /** Seals the lines in the first `size` bytes, in place. `SEAL_ROOM` bytes have to follow them. Returns the seal and its end. */
   seal(bytes: Buffer, size: number, lines: number): { readonly seal: string; readonly end: number };
-  /** The batch was written: the next one follows it. */
+  /** The batch was written. The next one refers to it. */
   taken(seal: string): void;
 }
 
@@ -15,7 +16,7 @@ export function createSeals(boot: string): Seals {
   let last = '';
   return {
     seal(bytes, size, lines) {
-      // Every line ends in a brace and a line break, which the seal comes before.
+      // The seal goes before the brace and the line break that end every line.
       const about = `,"chain":"${boot}","batch":${lines},"prev":"${last}"`;
       const at = size - 2 + bytes.write(about, size - 2, 'latin1');
       const seal = sealOf(bytes.subarray(0, at));
@@ -28,35 +29,35 @@ export function createSeals(boot: string): Seals {
 }
 
 /** More than a seal adds to a line. */
-export const ROOM = 256;
+export const SEAL_ROOM = 256;
 
 function sealOf(text: string | Buffer): string {
-  return createHash('sha256').update(text).digest('base64url');
+  return sha256(text, 'base64url');
 }
 
 const SEALED = /,"chain":"([\w-]{1,64})","batch":(\d{1,7}),"prev":"([\w-]{0,43})","seal":"([\w-]{43})"\}$/;
 
 export interface Verifier {
-  /** A line of the file; gives what is wrong up to here. */
+  /** The next line of the file. Returns the problems found so far. */
   line(text: string): SealProblem[];
-  /** The file ends; another day's may follow. */
+  /** The file ends; that of another day may follow. */
   end(): SealProblem[];
-  /** Lines that are as they were written. */
+  /** How many lines are as they were written. */
   readonly sound: number;
 }
 
 export interface SealProblem {
-  /** Of the file, from 1 on. */
+  /** In the file, counted from 1. */
   readonly line: number;
   readonly message: string;
 }
 
-/** No batch is that long: what follows is no longer looked at together. */
+/** No batch is longer. */
 const MOST_LINES = 100_000;
 
 export function createVerifier(): Verifier {
   const seals = new Map<string, string>();
-  /** Since the last seal, and how many lines there were before. */
+  /** The lines since the last seal, and how many came before them. */
   let open: string[] = [];
   let before = 0;
   let sound = 0;
@@ -68,7 +69,9 @@ export function createVerifier(): Verifier {
   }
 
   function unsealed(count: number): SealProblem[] {
-    return count === 0 ? [] : [{ line: before + 1, message: `${linesText(count)} without a seal: added, or cut off` }];
+    return count === 0
+      ? []
+      : [{ line: before + 1, message: `${counted(count, 'line is', 'lines are')} without a seal: added, or cut off` }];
   }
 
   function check(line: string, [, chain = '', batch, prev, seal = '']: RegExpExecArray): SealProblem[] {
@@ -78,10 +81,10 @@ export function createVerifier(): Verifier {
     seals.set(chain, seal);
     if (extra < 0 || sealOf(text.slice(0, text.length - line.length + line.lastIndexOf(',"seal":'))) !== seal) {
       const [from, to] = [before + 1, before + open.length];
-      return [{ line: from, message: `something in lines ${from} to ${to} was changed, added or taken out` }];
+      return [{ line: from, message: `something in lines ${from} to ${to} was changed, added or removed` }];
     }
     const found = unsealed(extra);
-    // In the oldest file a chain may go on whose beginning was removed in time.
+    // The oldest file may continue a chain whose beginning was removed after its retention.
     if (last === undefined ? !isOldest && prev !== '' : last !== prev)
       found.push({ line: before + extra + 1, message: 'what the same gateway wrote before this line is missing' });
     else sound += Number(batch);
@@ -108,8 +111,4 @@ export function createVerifier(): Verifier {
       return sound;
     },
   };
-}
-
-function linesText(count: number): string {
-  return count === 1 ? '1 line is' : `${count} lines are`;
 }

@@ -1,17 +1,18 @@
-/** Who used what, how often, how it went and how long it took, added up from the audit. */
+/** Sums up the audit: who used what, how often, with which outcome, and how long it took. */
+import { getOrMake } from '../base/memo.ts';
 import type { AuditRecord } from './audit-read.ts';
 
-/** What one agent did with one tool, by the audit. */
+/** What one agent did with one tool, according to the audit. */
 export interface AuditUsage {
   readonly agent: string;
   readonly server: string;
-  /** The exposed name; of what was denied, as it was asked for. */
+  /** The exposed name; for a denial, what was asked for. */
   readonly name: string;
   readonly calls: number;
-  /** Of the calls, those that did not go well. */
+  /** How many of the calls failed. */
   readonly errors: number;
   readonly denials: number;
-  /** Milliseconds; null where nothing was called. */
+  /** Milliseconds; null if there were no calls. */
   readonly p50: number | null;
   readonly p99: number | null;
   readonly bytesIn: number;
@@ -19,31 +20,27 @@ export interface AuditUsage {
 }
 
 type UsageRow = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditUsage[Key] } & {
-  /** How many calls took how long, in steps that are a tenth apart. */
+  /** How many calls took how long: steps of about 9 %. */
   readonly durations: Map<number, number>;
 };
 
 const STEPS = 8;
 
-/** Adds up records of the audit. */
+/** Sums up records of the audit. */
 export interface UsageCount {
   add(record: AuditRecord): void;
   /** Most calls first. */
   rows(): AuditUsage[];
 }
 
-/** An empty count, to be given records of `readAudit`. */
+/** An empty count for the records of `readAudit`. */
 export function createUsageCount(): UsageCount {
   const rows = new Map<string, UsageRow>();
 
   function rowOf({ agent = '', server = '', name, tool = '' }: AuditRecord): UsageRow {
     const key = JSON.stringify([agent, server, name ?? tool]);
-    const known = rows.get(key);
-    if (known !== undefined) return known;
     const counts = { calls: 0, errors: 0, denials: 0, bytesIn: 0, bytesOut: 0 };
-    const row: UsageRow = { agent, server, name: name ?? tool, ...counts, durations: new Map() };
-    rows.set(key, row);
-    return row;
+    return getOrMake(rows, key, () => ({ agent, server, name: name ?? tool, ...counts, durations: new Map() }));
   }
 
   return {

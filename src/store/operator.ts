@@ -1,6 +1,6 @@
 /**
- * The operator's key. Who has it may decide on what agents wait for, so it stays out of their projects and out of their
- * environment: it lies in the user's own configuration folder, or is given to the gateway and to people in a variable.
+ * The operator's key, which signs approvals. Agents must not get hold of it, so it stays out of projects and out of the
+ * environment of servers: it is in the user's own configuration folder, or in a variable of the gateway and the operator.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { createFile } from '../base/files.ts';
 
 type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
-/** Nothing that we start gets to see it. */
+/** Servers and workers never get this variable. */
 export const OPERATOR_KEY = 'TOOLGATE_OPERATOR_KEY';
 const LEAST = 16;
 
@@ -19,7 +19,7 @@ export function operatorKeyFile({ TOOLGATE_OPERATOR_KEY_FILE: named, XDG_CONFIG_
   return named || join(config || join(homedir(), '.config'), 'toolgate', 'operator.key');
 }
 
-/** Made where there is none yet. Throws where it is not safe to use. */
+/** Creates a key if there is none yet. Throws if the file is readable by others, or the key is too short. */
 export async function operatorKey(env: ProcessEnv): Promise<string> {
   const given = env[OPERATOR_KEY];
   if (given) return checked(given.trim(), OPERATOR_KEY);
@@ -40,16 +40,21 @@ function checked(key: string, where: string): string {
 }
 
 export function isOperatorKey(given: string, key: string): boolean {
-  return timingSafeEqual(digest(key, given), digest(key, key));
+  return isSame(key, given, key);
 }
 
-/** Proof that whoever has the key said this. */
-export function sign(key: string, said: readonly unknown[]): string {
-  return digest(key, JSON.stringify(said)).toString('base64url');
+/** Proves that the holder of the key stated this. */
+export function sign(key: string, parts: readonly unknown[]): string {
+  return digest(key, JSON.stringify(parts)).toString('base64url');
 }
 
-export function isSigned(key: string, said: readonly unknown[], signature: string): boolean {
-  return isOperatorKey(sign(key, said), signature);
+/** Compares digests, so that the time it takes reveals nothing. */
+export function isSigned(key: string, parts: readonly unknown[], signature: string): boolean {
+  return isSame(key, sign(key, parts), signature);
+}
+
+function isSame(key: string, a: string, b: string): boolean {
+  return timingSafeEqual(digest(key, a), digest(key, b));
 }
 
 function digest(key: string, text: string): Buffer {

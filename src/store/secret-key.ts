@@ -1,23 +1,23 @@
-/** The passphrase that secrets are encrypted with: given, or read from a file that nobody else can read. */
+/** The passphrase that encrypts the secrets: given directly, or read from a file that only its owner can read. */
 import { readFile, stat } from 'node:fs/promises';
 import { GatewayError } from '../base/errors.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
 
-/** Fewer characters can be tried out. */
+/** A shorter key could be guessed by trying. */
 export const SHORTEST_KEY = 16;
 const MOST_BYTES = 64 * 1024;
 
-/** Known to everybody: what is encrypted with it is only kept from being read by accident. */
+/** Public: it protects from reading by accident only. */
 const INSECURE = 'toolgate: insecure secrets, for development only';
 
 export interface SecretKey {
   readonly passphrase: string;
-  /** In words, for messages. */
+  /** Where it came from, for messages. */
   readonly from: string;
   readonly isInsecure: boolean;
 }
 
-/** Null where there is none. Throws where there is one that cannot be used. */
+/** Null if there is none. Throws if there is one that cannot be used. */
 export async function findKey({ key, keyFile, allowInsecure }: VaultConfig): Promise<SecretKey | null> {
   const given = key();
   if (given !== null) return { passphrase: checked(given, 'SECRETS_KEY'), from: 'SECRETS_KEY', isInsecure: false };
@@ -26,7 +26,7 @@ export async function findKey({ key, keyFile, allowInsecure }: VaultConfig): Pro
 }
 
 export const INSECURE_TEXT =
-  'ALLOW_INSECURE_SECRETS is set and there is no key: whoever can read secrets.enc can read all secrets. For development only; make a key with toolgate secrets keygen.';
+  'ALLOW_INSECURE_SECRETS is set and there is no key: anyone who can read secrets.enc can read all secrets. Use this for development only; make a key with toolgate secrets keygen.';
 
 export function keyMissing(): GatewayError {
   return new GatewayError(
@@ -40,12 +40,12 @@ export async function readKeyFile(file: string): Promise<string> {
     Promise.reject(
       new GatewayError(
         'config_invalid',
-        `The key file ${file} ${error.code === 'ENOENT' ? 'is not there' : `cannot be read (${error.code})`}. Make one with toolgate secrets keygen --out FILE, or name another.`,
+        `The key file ${file} ${error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.code})`}. Make one with toolgate secrets keygen --out FILE, or name another.`,
       ),
     );
   const found = await stat(file).catch(unreadable);
   if (!found.isFile() || found.size > MOST_BYTES)
-    throw new GatewayError('config_invalid', `${file} is no file with a key. Name the one that has it.`);
+    throw new GatewayError('config_invalid', `${file} is not a key file. Name the file that holds the key.`);
   if (process.platform !== 'win32' && (found.mode & 0o077) !== 0)
     throw new GatewayError(
       'config_invalid',
@@ -55,7 +55,7 @@ export async function readKeyFile(file: string): Promise<string> {
   return checked(text.trim(), file);
 }
 
-/** Throws where it is none. */
+/** Throws if it is too short. */
 export function checked(passphrase: string, from: string): string {
   if ([...passphrase].length < SHORTEST_KEY)
     throw new GatewayError(

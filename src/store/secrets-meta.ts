@@ -1,26 +1,16 @@
 /**
- * `secrets.meta.yaml`: which secrets there are, for whom, and since when; never a value. Which of them are set follows from
- * the encrypted file, so only those that wait for a value are known from here alone.
+ * `secrets.meta.yaml`: which secrets exist, for which namespace, and since when; never a value. The encrypted file says which
+ * are set, so only placeholders depend on this file.
  */
 import { readFile } from 'node:fs/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
 import { isObject } from '../base/objects.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { SecretScope, Secrets } from '../secrets/payload.ts';
+import type { SecretScope, SecretStatus, Secrets } from '../secrets/payload.ts';
 import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
 
-/** A secret without its value. */
-export interface SecretStatus {
-  readonly name: string;
-  readonly scope: SecretScope;
-  /** `placeholder`: somebody wants it, and nobody has set it yet. */
-  readonly status: 'set' | 'placeholder';
-  /** When it was set or asked for, as ISO 8601; null where that is not known. */
-  readonly updated: string | null;
-}
-
-/** None where there is no file. Throws where it makes no sense. */
+/** Empty if there is no file. Throws if it cannot be understood. */
 export async function readMeta(file: string): Promise<SecretStatus[]> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
@@ -33,7 +23,7 @@ export async function readMeta(file: string): Promise<SecretStatus[]> {
     return [
       ...readScope(null, global),
       ...Object.entries(toMap(namespaces)).flatMap(([namespace, named]) => {
-        if (!isNamespace(namespace)) throw new Error(`${JSON.stringify(namespace)} is no name for a namespace`);
+        if (!isNamespace(namespace)) throw new Error(`${JSON.stringify(namespace)} is not a valid namespace`);
         return readScope(namespace, named);
       }),
     ];
@@ -54,22 +44,22 @@ function readScope(scope: SecretScope, named: unknown): SecretStatus[] {
 
 function toMap(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw new Error('it is no map of names');
+  if (!isObject(value)) throw new Error('it is not a map of names');
   return value;
 }
 
 function damaged(file: string, why: string): GatewayError {
   return new GatewayError(
     'config_invalid',
-    `${file} makes no sense (${why.replace(/\.$/, '')}). Correct or remove it: what is set is written again from secrets.enc.`,
+    `${file} cannot be understood (${why.replace(/\.$/, '')}). Correct or remove it: the entries of secrets that are set are written again from secrets.enc.`,
   );
 }
 
-/** What is set, with the times that are known; then what waits. */
+/** The secrets that are set, with the times that are known, and the placeholders among `known`. */
 export function statusesOf(
   secrets: Secrets,
   known: readonly SecretStatus[],
-  isNews: (scope: SecretScope, name: string) => boolean = () => false,
+  isChanged: (scope: SecretScope, name: string) => boolean = () => false,
 ): SecretStatus[] {
   const now = new Date().toISOString();
   const scopes: (readonly [SecretScope, ReadonlyMap<string, string>])[] = [
@@ -79,7 +69,7 @@ export function statusesOf(
   const set = scopes.flatMap(([scope, named]) =>
     [...named.keys()].map((name): SecretStatus => {
       const before = known.find((one) => one.name === name && one.scope === scope && one.status === 'set');
-      return { name, scope, status: 'set', updated: isNews(scope, name) ? now : (before?.updated ?? now) };
+      return { name, scope, status: 'set', updated: isChanged(scope, name) ? now : (before?.updated ?? now) };
     }),
   );
   const isSet = ({ name, scope }: SecretStatus) => set.some((one) => one.name === name && one.scope === scope);
@@ -103,6 +93,6 @@ export async function writeMeta(file: string, statuses: readonly SecretStatus[])
   const value = { global: named(null), namespaces: Object.fromEntries(scopes.map((scope) => [scope, named(scope)])) };
   await replaceFile(
     file,
-    `# Which secrets there are. Values are in secrets.enc; change them with toolgate secrets.\n${stringify(value)}`,
+    `# The names of all secrets. Values are in secrets.enc; change them with toolgate secrets.\n${stringify(value)}`,
   );
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_SECRETS, withSecret } from '../secrets/payload.ts';
-import type { SecretStatus } from './secrets-meta.ts';
+import { NO_SECRETS, type SecretStatus, withSecret } from '../secrets/payload.ts';
 import { statusesOf } from './secrets-meta.ts';
 import { changesIn, secretsText } from './secrets-text.ts';
 
@@ -31,11 +30,11 @@ describe('the text for an editor', () => {
   });
 
   it.each([
-    ['global:\n  A: *hunter2\n', /^It is not valid YAML/],
+    ['global:\n  A: *hunter2\n', /^The text is not valid YAML/],
     ['global:\n  A: "hunter2\n', /^Line \d is not valid YAML/],
-    ['global:\n  A: 0123\n', /The value of A in global is no text/],
-    ['global:\n  A: [hunter2]\n', /no text/],
-    ['hunter2: 1\n', /beside "global"/],
+    ['global:\n  A: 0123\n', /The value of A in global is not a string/],
+    ['global:\n  A: [hunter2]\n', /is not a string/],
+    ['hunter2: 1\n', /other than "global"/],
     ['global: hunter2\n', /needs lines such as/],
   ])('says what is wrong with %j, without what may be a value', async (edited, words) => {
     const error = await changes(edited).catch((caught: Error) => caught);

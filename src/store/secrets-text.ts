@@ -1,14 +1,13 @@
-/** All secrets as a text for a person to edit, and what that person changed. */
+/** All secrets as a text to edit, and the changes that were made to it. */
 
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type SecretScope, type Secrets, secretsOf } from '../secrets/payload.ts';
+import { type SecretScope, type SecretStatus, type Secrets, secretsOf } from '../secrets/payload.ts';
 import type { SecretChange } from './secrets.ts';
-import type { SecretStatus } from './secrets-meta.ts';
 
 const HEAD = `# Secrets of Toolgate. They are encrypted when you save and leave the editor; this file is removed.
-# Values stand in quotes. One that is left empty waits for somebody to set it. Remove a line to remove the secret.
+# Put values in quotes. Leave one empty to set it later. Remove a line to remove the secret.
 `;
 
 export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[]): string {
@@ -17,7 +16,7 @@ export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[])
       .filter((one) => one.scope === scope)
       .map(({ name }) => {
         const value = secretsOf(secrets, scope).get(name);
-        // As JSON has it: every such text is one of YAML too.
+        // Every JSON string is a YAML string.
         return `${indent}${JSON.stringify(name)}:${value === undefined ? '' : ` ${JSON.stringify(value)}`}\n`;
       })
       .join('');
@@ -27,13 +26,13 @@ export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[])
   return `${HEAD}global:\n${global}namespaces:\n${named}`;
 }
 
-/** Throws an error that shows names and lines, and never a value. */
+/** The message of an error may show names and line numbers, and never shows a value. */
 export async function changesIn(
   text: string,
   secrets: Secrets,
   statuses: readonly SecretStatus[],
 ): Promise<SecretChange[]> {
-  const edited = await read(text);
+  const edited = await parse(text);
   const isIt = (a: { name: string; scope: SecretScope }, b: { name: string; scope: SecretScope }) =>
     a.name === b.name && a.scope === b.scope;
   const gone = statuses
@@ -47,16 +46,16 @@ export async function changesIn(
   return [...changed, ...gone];
 }
 
-async function read(text: string): Promise<{ name: string; scope: SecretScope; value: string | null }[]> {
+async function parse(text: string): Promise<{ name: string; scope: SecretScope; value: string | null }[]> {
   let value: unknown;
   try {
     ({ value } = await parseConfig(text, 'secrets.yaml'));
   } catch (error) {
-    // What the parser says may quote the line.
+    // The parser's message may quote the line.
     const line = /^secrets\.yaml:(\d+)/.exec(messageOf(error))?.[1];
     throw new GatewayError(
       'usage',
-      `${line === undefined ? 'It' : `Line ${line}`} is not valid YAML. Values with other characters than letters and digits stand in quotes.`,
+      `${line === undefined ? 'The text' : `Line ${line}`} is not valid YAML. Put values that have characters other than letters and digits in quotes.`,
     );
   }
   const { global, namespaces, ...others } = toMap(value, 'the file');
@@ -64,7 +63,7 @@ async function read(text: string): Promise<{ name: string; scope: SecretScope; v
   if (unknown !== undefined)
     throw new GatewayError(
       'usage',
-      `There is a key beside "global" and "namespaces". Secrets stand below one of them.`,
+      `There is a key other than "global" and "namespaces". Put secrets below one of these.`,
     );
   return [
     ...readScope(null, global, 'global'),
@@ -75,7 +74,7 @@ async function read(text: string): Promise<{ name: string; scope: SecretScope; v
 function readScope(scope: SecretScope, named: unknown, where: string) {
   return Object.entries(toMap(named, where)).map(([name, value]) => {
     if (value !== null && typeof value !== 'string')
-      throw new GatewayError('usage', `The value of ${name} in ${where} is no text. Put it in quotes.`);
+      throw new GatewayError('usage', `The value of ${name} in ${where} is not a string. Put it in quotes.`);
     return { name, scope, value: value === '' ? null : value };
   });
 }

@@ -1,7 +1,7 @@
 /**
- * The secret store: `secrets.enc` with the values, encrypted, and `secrets.meta.yaml` with what there is, in the data
- * folder. Several processes may change it at the same time, and a running gateway watches it. A file that cannot be opened
- * is reported and never overwritten.
+ * The secret store in the data folder: `secrets.enc` with the encrypted values, and `secrets.meta.yaml` with the names.
+ * Several processes may change it at the same time, and a running gateway watches it. A file that cannot be opened is
+ * reported and never overwritten.
  */
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,6 +25,7 @@ import {
   printSecrets,
   readSecrets,
   type SecretScope,
+  type SecretStatus,
   type Secrets,
   secretsOf,
   valueProblem,
@@ -32,39 +33,40 @@ import {
 } from '../secrets/payload.ts';
 import { isNamespace, nameProblem } from '../secrets/secret-names.ts';
 import { checked, findKey, keyMissing } from './secret-key.ts';
-import { inOrder, readMeta, type SecretStatus, statusesOf, writeMeta } from './secrets-meta.ts';
+import { inOrder, readMeta, statusesOf, writeMeta } from './secrets-meta.ts';
 
 /** The secrets that servers are given, encrypted in the data folder. */
 export interface SecretStore {
   readonly file: string;
   readonly metaFile: string;
-  /** All that are set; none, and no key needed, where there is no file. Throws where it cannot be opened. */
+  /** All that are set. Needs no key if there is no file. Throws if the file cannot be opened. */
   read(): Promise<Secrets>;
-  /** What there is, without a value. Needs no key; with one, what is set is certain. */
+  /** All secrets without their values. Works without a key, but may then list secrets that are no longer set. */
   list(): Promise<SecretStatus[]>;
   set(name: string, scope: SecretScope, value: string): Promise<void>;
-  /** Notes that somebody wants it. What is set stays set. */
+  /** Adds a placeholder, unless the secret is set. */
   prepare(name: string, scope: SecretScope): Promise<void>;
-  /** False where there is no such secret. */
+  /** False if there is no such secret. */
   remove(name: string, scope: SecretScope): Promise<boolean>;
-  /** Many at once: a value, null for a placeholder, undefined to remove. */
+  /** Many at once. */
   change(changes: readonly SecretChange[]): Promise<void>;
-  /** Encrypts all of them with another passphrase. False where there are none. */
+  /** Encrypts all of them with another passphrase. False if there are none. */
   rotate(passphrase: string): Promise<boolean>;
 }
 
-/** A secret and its new value; null removes it. */
+/** A change of one secret. */
 export interface SecretChange {
   readonly name: string;
   readonly scope: SecretScope;
+  /** The new value; null for a placeholder, undefined to remove the secret. */
   readonly value: string | null | undefined;
 }
 
-/** Larger is some other file. */
+/** A larger file is not ours. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * The store of secrets of a configuration, as `toolgate secrets` uses it. `rounds` is for those who can do with fewer, such as tests.
+ * The store of secrets of a configuration, as `toolgate secrets` uses it. `rounds` of key derivation can be fewer in tests.
  *
  * @example
  * const store = openSecretStore(config.dataDir, config.vault);
@@ -115,8 +117,8 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
   }
 
   /**
-   * Keys are made before the lock is taken, because that takes long: whoever finds a file of another key there comes back
-   * with that one. `next` is the keyring to write with, where that is another one. Gives what there was before.
+   * Derives keys before it takes the lock, because that takes long. If the file has another salt by then, it starts over.
+   * `next` is the keyring to write with, if that is another one. Returns the secrets as they were before.
    */
   async function update(changes: readonly SecretChange[], next?: Keyring): Promise<Secrets> {
     const ring = await keyring();
@@ -135,21 +137,21 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
           (all, { name, scope, value }) => withSecret(all, scope, name, value ?? null),
           secrets,
         );
-        // Read first: where it makes no sense nothing is changed.
+        // Read before anything is written: if it cannot be understood, nothing changes.
         const meta = await readMeta(metaFile);
         const text = printSecrets(changed);
         if (text !== printSecrets(secrets) || (found !== null && isOld))
           await replaceFileDurably(file, encryptSecrets(text, recipe, key));
-        await writeMeta(metaFile, told(changed, meta, changes));
-        await tidy();
+        await writeMeta(metaFile, statusesAfter(changes, changed, meta));
+        await removeTemporary();
         return secrets;
       });
       if (done !== null) return done;
     }
   }
 
-  /** What those left behind who were killed while they wrote; they had the lock, which is ours now. */
-  async function tidy(): Promise<void> {
+  /** Removes what processes left behind that were killed while writing. They held the lock, which is ours now. */
+  async function removeTemporary(): Promise<void> {
     for (const name of await readdir(dataDir).catch(() => []))
       if (/^secrets\.(?:enc|meta\.yaml)\.\d+\.\d+\.tmp$/.test(name)) await unlink(join(dataDir, name)).catch(() => {});
   }
@@ -178,7 +180,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
     set: (name, scope, value) => change([{ name, scope, value }]),
     async prepare(name, scope) {
       check({ name, scope, value: null });
-      // Needs no key: nothing of the values is touched.
+      // Needs no key, because no value is touched.
       await withLock(locked, async () => {
         const known = await readMeta(metaFile);
         if (known.some((one) => one.name === name && one.scope === scope)) return;
@@ -222,11 +224,10 @@ function waitingFor(name: string, scope: SecretScope): SecretStatus {
   return { name, scope, status: 'placeholder', updated: new Date().toISOString() };
 }
 
-/** What there is after these changes. */
-function told(
+function statusesAfter(
+  changes: readonly SecretChange[],
   secrets: Secrets,
   known: readonly SecretStatus[],
-  changes: readonly SecretChange[],
 ): readonly SecretStatus[] {
   const changeOf = (scope: SecretScope, name: string) =>
     changes.find((one) => one.name === name && one.scope === scope);

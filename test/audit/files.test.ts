@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { readAudit, verifyAudit } from '../../src/index.ts';
-import { type AuditLog, openAuditLog } from '../../src/store/audit.ts';
+import { AuditLog } from '../../src/store/audit-log.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -31,12 +31,12 @@ interface Opened extends AuditLog {
 function open(options: { folder?: string; now?: () => number; boot?: string; retention?: number } = {}): Opened {
   const { folder = join(tempFolder(), 'audit'), now = Date.now, boot = 'boot', retention = 30 } = options;
   const told: (string | null)[] = [];
-  const log = openAuditLog({
+  const log: AuditLog = new AuditLog({
     folder,
     boot,
     now,
     retention: () => retention,
-    told: (problem) => told.push(problem),
+    report: (problem) => told.push(problem),
     lostLine: (count) => JSON.stringify({ time: log.time(), kind: 'admin', act: 'audit_lost', status: 'ok', count }),
   });
   atEnd(() => log.close());

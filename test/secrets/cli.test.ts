@@ -130,7 +130,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
     });
 
     const bad = await edit(['"UP_TOKEN": ', '"UP_TOKEN": 12 #'], [['Edit again?', 'n\r']]);
-    expect(bad.screen).toContain('The value of UP_TOKEN in global is no text.');
+    expect(bad.screen).toContain('The value of UP_TOKEN in global is not a string.');
     expect(bad).toMatchObject({ code: 2, screen: expect.stringContaining('Nothing was changed.') });
     expect(bad.screen).not.toContain('hunter');
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
@@ -249,7 +249,7 @@ describe('the key', () => {
   it('may be missing for development, which is said every time', async () => {
     const { cwd } = start();
     const env = { ALLOW_INSECURE_SECRETS: '1' };
-    const loud = 'whoever can read secrets.enc can read all secrets';
+    const loud = 'anyone who can read secrets.enc can read all secrets';
     expect((await pipe(cwd, env, VALUE, 'set', 'UP_TOKEN', '--stdin')).output).toContain(loud);
     await pipe(cwd, env, VALUE, 'set', 'OTHER', '--stdin');
     const list = await runCli(['list'], { cwd, env });

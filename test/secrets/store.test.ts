@@ -69,7 +69,7 @@ describe('a file that is not what was written', () => {
     for (const text of ['[]', 'global: 1', 'global:\n  NAME: {status: odd}', 'global: {"__proto__": {}}', '\u0000']) {
       writeFileSync(store.metaFile, text);
       const before = readFileSync(store.file, 'utf8');
-      await expect(store.set('NAME', null, 'another'), text).rejects.toThrow('makes no sense');
+      await expect(store.set('NAME', null, 'another'), text).rejects.toThrow('cannot be understood');
       expect(readFileSync(store.file, 'utf8')).toBe(before);
     }
     writeFileSync(store.metaFile, '');
@@ -163,8 +163,8 @@ describe('the key', () => {
     expect(await find('key')).toMatchObject({ passphrase: KEY, isInsecure: false });
     chmodSync(join(folder, 'short'), 0o400);
     await expect(find('short')).rejects.toThrow('fewer than 16 characters');
-    await expect(find('nowhere')).rejects.toThrow('is not there');
-    await expect(find('.')).rejects.toThrow('is no file with a key');
+    await expect(find('nowhere')).rejects.toThrow('does not exist');
+    await expect(find('.')).rejects.toThrow('is not a key file');
     expect(await findKey(vaultWith(null))).toBeNull();
     expect(await findKey(vaultWith(null, { allowInsecure: true }))).toMatchObject({ isInsecure: true });
     expect(await findKey(vaultWith(KEY, { allowInsecure: true }))).toMatchObject({ isInsecure: false });

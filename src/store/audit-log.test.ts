@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { it } from 'vitest';
 import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
-import { openAuditLog } from './audit.ts';
+import { AuditLog } from './audit-log.ts';
 
 it('writes what was held back while something else was being written', async () => {
   const folder = tempFolder();
   const held: string[] = [];
   let looks = 0;
-  const log = openAuditLog({
+  const log: AuditLog = new AuditLog({
     folder,
     boot: 'b',
     retention: () => 30,
-    told() {},
+    report() {},
     lostLine: () => '{}',
     collect() {
       for (const line of held.splice(0)) log.add(line);

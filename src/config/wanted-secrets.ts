@@ -1,25 +1,24 @@
-/** Which secrets servers and folders of tools want, and which of those there are. */
-
-import { secretsIn } from '../config/launch-secrets.ts';
-import type { ServerConfig } from '../config/servers.ts';
-import type { SecretStatus } from './secrets-meta.ts';
+/** Which secrets servers and folders of tools need, and which of those are set. */
+import type { SecretStatus } from '../secrets/payload.ts';
+import { secretsIn } from './launch-secrets.ts';
+import type { ServerConfig } from './servers.ts';
 
 export interface WantedSecrets {
   readonly server: string;
   readonly namespace: string;
   readonly satisfied: readonly string[];
   readonly missing: readonly string[];
-  /** Somebody has noted that they are needed, and nobody has set them. */
+  /** Noted as needed, and without a value. */
   readonly placeholders: readonly string[];
 }
 
-/** Of all that want any. */
+/** One for each server that needs any. */
 export function wantedSecrets(
   servers: readonly ServerConfig[],
   statuses: readonly SecretStatus[],
 ): readonly WantedSecrets[] {
   const folders = new Set<string>();
-  // A folder in two languages has two workers, which want the same.
+  // A folder in two languages has two workers with the same needs.
   const isNew = ({ launch }: ServerConfig) =>
     launch.kind !== 'folder' || (!folders.has(launch.folder) && folders.add(launch.folder) !== undefined);
   return servers

@@ -1,0 +1,274 @@
+/**
+ * The audit on disk: one file per day, to which only whole lines are added. Lines are collected for a moment and written by
+ * one writer in a single write, so the lines of several gateways in one folder never mix. What cannot be written is kept in
+ * memory, within bounds, until it can.
+ */
+import { messageOf } from '../base/errors.ts';
+import { openDayFile, removeOld } from './audit-file.ts';
+import { createSeals, SEAL_ROOM } from './audit-seal.ts';
+
+export interface AuditLogOptions {
+  readonly folder: string;
+  /** Days. Read each time, because the configuration may be replaced. */
+  retention(): number;
+  /** Names the chain of seals of this gateway. */
+  readonly boot: string;
+  /** Writing has begun to fail, with this problem, or works again. */
+  report(problem: string | null): void;
+  /** The line that says how many lines were lost. */
+  lostLine(count: number): string;
+  /** Adds what was held back: there is time now. */
+  collect?(): void;
+  readonly now?: () => number;
+}
+
+const PAUSE = 100;
+const RETRY = 500;
+/** One write of half a megabyte takes a quarter of the time of eight writes of an eighth. */
+const FULL = 512 * 1024;
+/** Bytes that are kept while nothing can be written. */
+const MOST = 8 * 1024 * 1024;
+const SWEEP = 60 * 60 * 1000;
+/** How long a gateway that ends waits for a disk that does not respond. */
+const PATIENCE = 5_000;
+const NEWLINE = 0x0a;
+
+/** Lines are copied into bytes at once: as strings the garbage collector would move them until they are written. */
+interface Batch {
+  readonly day: string;
+  bytes: Buffer;
+  size: number;
+  lines: number;
+}
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+export class AuditLog {
+  /** The clock of all lines. */
+  readonly now: () => number;
+  readonly #options: AuditLogOptions;
+  readonly #file;
+  readonly #seals;
+  readonly #sweeping: NodeJS.Timeout;
+  #ms = 0;
+  #time = '';
+  #batch: Batch = { day: '', bytes: NOTHING, size: 0, lines: 0 };
+  /** The memory of a batch that was written, for the next one. */
+  #spare = NOTHING;
+  /** Batches that are full or of an earlier day, oldest first. */
+  #queue: Batch[] = [];
+  /** Bytes in all batches. */
+  #kept = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> | null = null;
+  /** Whether lines were added during the present write. */
+  #isWanted = false;
+  #isFailing = false;
+  #isClosed = false;
+  #written = 0;
+  #lost = 0;
+  /** Lost lines that the file does not mention yet. */
+  #unmentioned = 0;
+  /** The day and retention of the last sweep. */
+  #swept = '';
+
+  constructor(options: AuditLogOptions) {
+    this.#options = options;
+    this.now = options.now ?? Date.now;
+    this.#file = openDayFile(options.folder);
+    this.#seals = createSeals(options.boot);
+    this.#sweeping = setInterval(() => void this.#sweep(dayOf(this.now())), SWEEP);
+    this.#sweeping.unref();
+  }
+
+  /** The time as ISO 8601, printed once per millisecond. The next line belongs to its day. */
+  time(): string {
+    return this.timeAt(this.now());
+  }
+
+  /** Like `time`, for a time that was read from the clock before. */
+  timeAt(ms: number): string {
+    if (ms === this.#ms) return this.#time;
+    this.#ms = ms;
+    this.#time = new Date(ms).toISOString();
+    const day = this.#time.slice(0, 10);
+    if (day !== this.#batch.day) this.#startBatch(day);
+    return this.#time;
+  }
+
+  /** Adds a line: a JSON object in ASCII, without the line break. */
+  write(line: string): void {
+    if (this.#kept > MOST) {
+      this.#lost++;
+      this.#unmentioned++;
+      return;
+    }
+    this.#append(line);
+    this.hurry();
+  }
+
+  /** Like `write`, for one of many lines: `hurry` has to follow. */
+  add(line: string): void {
+    this.#append(line);
+  }
+
+  /** Lines were added or held back, and are to be written soon. */
+  hurry(): void {
+    // A write under way has already collected; it looks again when it ends.
+    if (this.#writing !== null) this.#isWanted = true;
+    else if (this.#queue.length > 0 && !this.#isFailing) void this.#start();
+    else if (this.#timer === null) this.#wait(PAUSE);
+  }
+
+  /** Whether lines cannot be written at present. */
+  get isFailing(): boolean {
+    return this.#isFailing || this.#kept > MOST;
+  }
+
+  /** How many lines were written. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /** How many lines were lost. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Resolves when everything up to now is written, or could not be. */
+  async flush(): Promise<void> {
+    this.#options.collect?.();
+    // A write under way may have missed the last lines.
+    await this.#writing;
+    if (this.#kept > 0) await this.#start();
+    if (this.#kept > 0 && !this.#isFailing) await this.#start();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    clearInterval(this.#sweeping);
+    let late: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      late = setTimeout(resolve, PATIENCE);
+    });
+    await Promise.race([this.flush(), patience]);
+    clearTimeout(late);
+    const left = this.#queue.reduce((sum, { lines }) => sum + lines, this.#unmentioned);
+    if (left > 0) this.#options.report(`${left} lines could not be written before the end`);
+    this.#lost += left - this.#unmentioned;
+    this.#queue = [];
+    await this.#file.close();
+  }
+
+  #append(line: string): void {
+    const size = line.length + 1;
+    if (this.#batch.size + size + SEAL_ROOM > this.#batch.bytes.length) this.#makeRoom(size + SEAL_ROOM);
+    const batch = this.#batch;
+    batch.size += batch.bytes.write(line, batch.size, 'latin1');
+    batch.bytes[batch.size++] = NEWLINE;
+    batch.lines++;
+    this.#kept += size;
+    if (batch.size >= FULL) this.#startBatch(batch.day);
+  }
+
+  #startBatch(day: string): void {
+    if (this.#batch.lines > 0) this.#queue.push(this.#batch);
+    this.#batch = { day, bytes: NOTHING, size: 0, lines: 0 };
+  }
+
+  #makeRoom(size: number): void {
+    this.#startBatch(this.#batch.day);
+    const enough = Math.max(size, FULL + SEAL_ROOM);
+    const isSpareEnough = this.#spare.length >= enough;
+    this.#batch.bytes = isSpareEnough ? this.#spare : Buffer.allocUnsafeSlow(enough);
+    if (isSpareEnough) this.#spare = NOTHING;
+  }
+
+  #wait(pause: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (this.#writing !== null) this.#isWanted = true;
+      else void this.#start();
+    }, pause);
+    this.#timer.unref();
+  }
+
+  /** One write at a time. */
+  #start(): Promise<void> {
+    this.#writing ??= this.#drain().finally(() => {
+      this.#writing = null;
+      const isWanted = this.#kept > 0 || this.#isWanted;
+      this.#isWanted = false;
+      if (isWanted && this.#timer === null && !this.#isClosed) this.#wait(this.#isFailing ? RETRY : PAUSE);
+    });
+    return this.#writing;
+  }
+
+  async #drain(): Promise<void> {
+    this.#options.collect?.();
+    try {
+      // The present batch is written once. What is added meanwhile waits for the next write, or a busy gateway would write
+      // line by line. During an outage the last batch keeps growing, because each takes memory for many lines.
+      let hasTakenLast = false;
+      for (;;) {
+        if (this.#queue.length === 0 && !hasTakenLast) {
+          hasTakenLast = true;
+          this.#startBatch(this.#batch.day);
+        }
+        const next = this.#queue[0];
+        if (next === undefined) break;
+        await this.#writeBatch(next);
+        this.#queue.shift();
+        if (next.bytes.length === FULL + SEAL_ROOM) this.#spare = next.bytes;
+        if (this.#unmentioned > 0 && this.#kept < MOST / 2) this.#mentionLost();
+      }
+      if (this.#isFailing) this.#options.report(null);
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) this.#options.report(messageOf(error));
+      this.#isFailing = true;
+    }
+  }
+
+  /** The number of lost lines stands where the lines would. */
+  #mentionLost(): void {
+    const count = this.#unmentioned;
+    this.#unmentioned = 0;
+    this.time();
+    this.#append(this.#options.lostLine(count));
+  }
+
+  async #writeBatch(batch: Batch): Promise<void> {
+    await this.#sweep(batch.day);
+    await this.#file.use(batch.day);
+    const { seal, end } = this.#seals.seal(batch.bytes, batch.size, batch.lines);
+    const written = await this.#file.append(batch.bytes.subarray(0, end), batch.lines);
+    this.#written += written;
+    if (written === batch.lines) {
+      this.#kept -= batch.size;
+      this.#seals.taken(seal);
+      return;
+    }
+    // The disk took some of the lines. The others are tried again, from the start of the line that was cut.
+    let start = 0;
+    for (let line = 0; line < written; line++) start = batch.bytes.indexOf(NEWLINE, start) + 1;
+    this.#kept -= start;
+    batch.bytes = batch.bytes.subarray(start);
+    batch.size -= start;
+    batch.lines -= written;
+    throw new Error('the disk is full');
+  }
+
+  async #sweep(day: string): Promise<void> {
+    const days = this.#options.retention();
+    if (this.#swept === `${day} ${days}`) return;
+    this.#swept = `${day} ${days}`;
+    await removeOld(this.#options.folder, days, this.now());
+  }
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
