@@ -60,7 +60,7 @@ export { type LogCallsOptions, logCalls } from './observe/log-calls.ts';
 // Errors
 
 export { type ErrorBody, type ErrorCode, GatewayError } from './base/errors.ts';
-export { RelayedError } from './calls/upstream-error.ts';
+export { RelayedError } from './calls/relayed-error.ts';
 
 // Events
 
@@ -168,12 +168,12 @@ export { openSecretStore, type SecretChange, type SecretStore } from './store/se
 
 // What has happened
 
+export type { CallKind, Outcome } from './calls/outcome.ts';
 export type { AuditMetrics } from './observe/audit.ts';
 export { counter, type Family, gauge, type Labels, type Sample } from './observe/families.ts';
-export type { Duration, Outcome, TallyMetrics } from './observe/histogram.ts';
+export type { Duration, TallyMetrics } from './observe/histogram.ts';
 export type {
   AgentMetrics,
-  CallKind,
   CallMetrics,
   Counts,
   EntryMetrics,

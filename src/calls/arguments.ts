@@ -1,17 +1,17 @@
-/** The arguments of a call, and the same call with others: every other byte stays. */
+/** The arguments of a call: read, and replaced with every other byte left as it is. */
 import { GatewayError } from '../base/errors.ts';
 import { findMember, type Span, splice, toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { readMessage } from '../protocol/read.ts';
 import type { Call } from './call.ts';
 
-export function readArguments({ message }: Call): unknown {
+export function readArguments(message: Message): unknown {
   const span = argumentsSpan(message);
   return span === null ? undefined : (JSON.parse(message.bytes.toString('utf8', span.start, span.end)) as unknown);
 }
 
-export function withArguments(call: Call, args: object): Call {
-  const { message, start, end } = call;
+export function replaceArguments(call: Call, args: object): void {
+  const { message, nameStart, nameEnd } = call;
   if (message.method === 'resources/read')
     throw new GatewayError('params_invalid', 'A resource is read without arguments; there are none to change.');
   const found = argumentsSpan(message);
@@ -19,19 +19,15 @@ export function withArguments(call: Call, args: object): Call {
   const span = found ?? { start: at, end: at };
   const bytes = toBytes(args);
   const text = found === null ? Buffer.concat([Buffer.from('"arguments":'), bytes, Buffer.from(',')]) : bytes;
-  const moved = start >= span.end ? text.length - (span.end - span.start) : 0;
-  return call.as(readMessage(splice(message.bytes, span, text)), start + moved, end + moved);
+  const moved = nameStart >= span.end ? text.length - (span.end - span.start) : 0;
+  call.message = readMessage(splice(message.bytes, span, text));
+  call.nameStart = nameStart + moved;
+  call.nameEnd = nameEnd + moved;
 }
 
-export function argumentsSpan({
-  bytes,
-  method,
-  argumentsStart,
-  argumentsEnd,
-  paramsStart,
-  paramsEnd,
-}: Message): Span | null {
-  // What is to be completed is a member of another name.
+export function argumentsSpan(message: Message): Span | null {
+  const { bytes, method, argumentsStart, argumentsEnd, paramsStart, paramsEnd } = message;
+  // A completion has a single argument, in a member of another name.
   if (method === 'completion/complete') return findMember(bytes, 'argument', paramsStart, paramsEnd);
   return argumentsStart < 0 ? null : { start: argumentsStart, end: argumentsEnd };
 }

@@ -1,95 +1,247 @@
-/** One call: from the caller's message to the server that its name belongs to. */
-
-import { findPrompt, findResource, findTool } from '../access/find.ts';
+/**
+ * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its answer. It
+ * goes through the steps of pipeline.ts, and every call ends once, in `end`.
+ */
+import type { Permission } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
+import type { EventSink } from '../base/events.ts';
 import { nameIn } from '../catalog/catalog.ts';
-import type { Entry } from '../catalog/entry.ts';
-import { CACHED, CANCELLED, type EntryCounter, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../observe/metrics.ts';
-import { type Follower, type SentSpan, spanEnd } from '../observe/span.ts';
+import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import type { ClientChannel, ItemDefinition, Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
-import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import { decodeString } from '../protocol/json.ts';
 import { type Message, tokenOf } from '../protocol/message.ts';
-import { mirrorHeaders } from '../protocol/param-headers.ts';
+import { type Headers, mirrorHeaders } from '../protocol/param-headers.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { rewriteRequest, toolCall, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
-import { stampTrace, traceHeaders } from '../protocol/trace.ts';
+import { stampTrace, type TraceContext, traceHeaders } from '../protocol/trace.ts';
 import type { Source } from '../sources/source.ts';
 import type { Caller } from './caller.ts';
-import { Relay } from './forwarding-sink.ts';
-
-/** What a call has to pass on its way: how many at one time, how often, how much. */
-export interface Limiter {
-  /** Sends the call now, later, or not at all. */
-  enter(call: Call): Ticket;
-  /** A call that was sent is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one. */
-  leave(call: Call, outcome: number, error: GatewayError | null): void;
-  /** Whether results are looked at before they go on; then `inspect` hands them over. */
-  readonly inspects: boolean;
-  inspect(call: Call, outcome: number, result: Parts, era: Era): void;
-  /** Hands over a result as far as it may be seen. */
-  show(call: Call, result: Parts, era: Era): void;
-}
-
-/** Who answers calls: a server, or whatever stands for one. */
-export type Callee = Pick<Source, 'call' | 'completes' | 'tasks'>;
-
-/** Who writes down what became of calls. */
-export interface Recorder {
-  /** A call is over, with an outcome of figures.ts. `error` is Toolgate's own, where it was one; `answer` that of the server. */
-  called(call: Call, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
-  /** Toolgate has answered without a server, from what it keeps. */
-  answered(by: Caller, message: Message, answer: Parts): void;
-  /** A call reached no server. */
-  refused(by: Caller, message: Message, error: GatewayError): void;
-}
+import { ForwardingSink } from './forwarding-sink.ts';
+import type { CallAudit, CallCounter, CallCounters, CallTrace, RecordedCall } from './observers.ts';
+import { CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
 
 /**
- * A caller's request on its way to the server that its name belongs to. It is its own sink and ticket, because what comes
- * back has to be counted, and a further object for each call is felt.
+ * One step of the pipeline. True: the call goes on with the next one. False: the step has answered the call, or keeps it and
+ * calls `advance` later. What it throws ends the call.
  */
-export class Call extends Relay implements SourceRequest, Ticket {
-  readonly message: Message;
-  readonly entry: Entry;
-  /** What `rewriteRequest` puts between `start` and `end`. */
-  readonly name: string;
-  readonly start: number;
-  readonly end: number;
+export type Step = (call: Call) => boolean;
+
+/** What all calls of a gateway share. */
+export interface CallContext {
+  readonly events: EventSink;
+  readonly counters: CallCounters;
+  readonly audit: CallAudit;
+  /** Looks up what is called, and starts its steps. */
+  start(call: Call): void;
+  /** Throws if a call that has waited is no longer allowed. */
+  recheck(call: Call): void;
+}
+
+/** Follows calls from their start. */
+export interface CallTracer {
+  begin(call: Call): void;
+}
+
+/** What answers calls: a server, or something in its place. */
+export type Callee = Pick<Source, 'completes' | 'tasks'> & { call(call: Call): Ticket };
+
+/** The limits that a call has passed and occupies while it is under way. */
+export interface Limiter {
+  leave(call: Call, outcome: number, error: GatewayError | null): void;
+  /** Whether results are looked at before they are delivered; then `inspect` delivers them. */
+  readonly inspects: boolean;
+  inspect(call: Call, outcome: number, result: Parts, era: Era): void;
+}
+
+/** The entry of a call whose name has not been found. */
+const UNKNOWN_ENTRY: Entry = Object.freeze({ ...builtInEntry({ name: '', description: '' }), kind: 'resource' });
+
+const CANCELLED_EARLY = new GatewayError('cancelled', 'The call was cancelled before it was sent.');
+
+/**
+ * It is its own request, sink and ticket: the path of a call allocates as little as possible, and another object for each
+ * call costs measurable time.
+ */
+export class Call extends ForwardingSink implements SourceRequest, Ticket, RecordedCall {
+  readonly context: CallContext;
   readonly by: Caller;
+  /** Middleware may replace it by one with other arguments. */
+  message: Message;
+  /** HTTP headers that have to repeat what the message says; null if there are none to check. */
+  readonly httpHeaders: Headers | null;
+  entry: Entry = UNKNOWN_ENTRY;
+  /** What its source calls it, as JSON. It takes the place of the name that stands in the message. */
+  name = '';
+  nameStart = -1;
+  nameEnd = -1;
+  /** The definition, as last listed. */
+  item: ItemDefinition = UNKNOWN_ENTRY.item;
+  /** What the policy allowed its caller when it was checked. */
+  permission: Permission | null = null;
+  steps: readonly Step[] = [];
+  /** The next step. */
+  at = 0;
+  source: Callee | null = null;
   timeout = 0;
   totalTimeout = 0;
-  client: ClientChannel | null = null;
-  /** The definition, as last listed. */
-  item: ItemDefinition;
-  /** Where it goes, and where it is counted. */
-  source: Callee | null = null;
-  row: EntryCounter | null = null;
-  /** The same while it is under way. */
-  metrics: EntryCounter | null = null;
+  counter: CallCounter | null = null;
+  isCounted = false;
+  /** When it was sent, or when its middleware began; 0 before. */
   started = 0;
-  /** What it has to leave at its end, and who is told of that; null where there is nothing and nobody. */
+  isOver = false;
   limiter: Limiter | null = null;
-  recorder: Recorder | null = null;
-  /** Who follows it, and its way to the server; null where nobody does. */
-  follower: Follower | null = null;
-  way: SentSpan | null = null;
-  /** Where it waits for its turn; null when it does not. */
-  waits: { quit(): void } | null = null;
-  /** Under which its result is kept for equal calls; null where it is not. */
+  /** What it waits for: its turn, a person, a server that is starting. Null if nothing. */
+  waiting: { quit(): void } | null = null;
+  /** Under which its result is cached; null if it is not. */
   cacheKey: string | null = null;
+  /** Whether it has to go to the first process of its server, because its MCP task lives there. */
+  pinned = false;
+  /** Under which the progress of an MCP task comes back; null: under the id of the request. */
+  progressToken: number | null = null;
+  middleware: { cancel(): void } | null = null;
+  tracing: CallTrace | null = null;
+  traceContext: TraceContext | null = null;
+  /** The request to its server. */
   ticket: Ticket | null = null;
 
-  constructor(message: Message, entry: Entry, name: string, start: number, end: number, sink: Sink, by: Caller) {
+  constructor(context: CallContext, by: Caller, message: Message, sink: Sink, httpHeaders: Headers | null) {
     super(sink);
-    this.message = message;
-    this.entry = entry;
-    this.name = name;
-    this.start = start;
-    this.end = end;
+    this.context = context;
     this.by = by;
-    this.item = entry.item;
+    this.message = message;
+    this.httpHeaders = httpHeaders;
   }
+
+  get isFound(): boolean {
+    return this.entry !== UNKNOWN_ENTRY;
+  }
+
+  /** The name has been looked up. */
+  found(entry: Entry, name: string, nameStart: number, nameEnd: number): void {
+    this.entry = entry;
+    this.item = entry.item;
+    this.name = name;
+    this.nameStart = nameStart;
+    this.nameEnd = nameEnd;
+  }
+
+  /** Whether the caller used the very name under which it sees the item, and not an alias. */
+  get isExact(): boolean {
+    const { entry, by } = this;
+    const used = decodeString(this.message.bytes, this.nameStart, this.nameEnd);
+    return used === (by.namespace === null ? entry.name : nameIn(by.view().catalog, entry));
+  }
+
+  /** Starts the pipeline. From here on the call may end at any time, also before this returns. */
+  start(): void {
+    this.context.start(this);
+  }
+
+  /** Goes on after it has waited. */
+  resume(): void {
+    this.waiting = null;
+    try {
+      this.context.recheck(this);
+    } catch (error) {
+      this.refuse(error);
+      return;
+    }
+    this.advance();
+  }
+
+  /** Goes on with the next steps, as far as they let it. */
+  advance(): void {
+    try {
+      let goesOn = true;
+      while (goesOn) goesOn = this.steps[this.at++]!(this);
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  /** Something went wrong on its way: that is its answer. */
+  refuse(error: unknown): void {
+    const known = toGatewayError(error);
+    if (known.code === 'internal') this.context.events.emit('failure', { where: this.method, error });
+    this.end(this.#failureOf(known), known, null);
+    this.inner.fail(known);
+  }
+
+  /** From here on it counts as under way. */
+  begin(): void {
+    this.isCounted = true;
+    this.started = performance.now();
+    this.counter!.begin(this.by.counter);
+  }
+
+  /** Sends it to its source. */
+  send(): void {
+    this.begin();
+    if (this.tracing !== null) {
+      this.traceContext = this.tracing.sent(this.entry);
+      if (this.traceContext !== null) stampTrace(this.message, this.traceContext.traceparent);
+    }
+    this.ticket = this.source!.call(this);
+  }
+
+  /**
+   * Ends the call: counts it, ends its span, frees its places, records it. Every call comes here, whatever became of it, and
+   * only the first time counts.
+   */
+  end(outcome: number, error: GatewayError | null, answer: Parts | null): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    const { context, by } = this;
+    const ms = this.started === 0 ? 0 : performance.now() - this.started;
+    if (this.isCounted) this.counter!.end(outcome, ms, answer === null ? 0 : sizeOf(answer), by.counter);
+    else if (outcome === REFUSED) context.counters.refuse(by.counter, error!.code);
+    this.tracing?.ended(outcome, error, answer);
+    this.limiter?.leave(this, outcome, error);
+    context.audit.recorder?.ended(this, outcome, ms, error, answer);
+    return true;
+  }
+
+  #failureOf({ code }: GatewayError): number {
+    if (!this.isCounted) return REFUSED;
+    return code === 'source_timeout' ? TIMEOUT : FAILED;
+  }
+
+  // The answer comes back
+
+  override result(result: Parts, era: Era): void {
+    const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
+    const { limiter } = this;
+    if (!this.end(outcome, null, result)) return;
+    if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
+    else this.inner.result(result, era);
+  }
+
+  override error(error: Buffer, era: Era): void {
+    if (this.end(ERROR, null, error)) this.inner.error(error, era);
+  }
+
+  override fail(error: GatewayError): void {
+    if (this.end(this.#failureOf(error), error, null)) this.inner.fail(error);
+  }
+
+  /** The caller no longer wants the answer. */
+  cancel(reason: string): void {
+    this.abandon(reason);
+    this.middleware?.cancel();
+    this.tracing?.cancelled();
+  }
+
+  /** Gives up waiting for the answer of the server, which is told. */
+  abandon(reason: string): void {
+    if (this.isOver) return;
+    this.waiting?.quit();
+    this.end(CANCELLED, this.isCounted ? null : CANCELLED_EARLY, null);
+    this.ticket?.cancel(reason);
+  }
+
+  // The request, as its source reads it
 
   get sink(): Sink {
     return this;
@@ -103,19 +255,16 @@ export class Call extends Relay implements SourceRequest, Ticket {
     return this.by.agent;
   }
 
+  get client(): ClientChannel {
+    return this.by.client;
+  }
+
   get token(): Buffer | null {
     return tokenOf(this.message);
   }
 
-  /** Whether the caller said the name itself under which it sees the item, and not one that was found to fit. */
-  get exact(): boolean {
-    const { entry, by } = this;
-    const said = decodeString(this.message.bytes, this.start, this.end);
-    return said === (by.namespace === null ? entry.name : nameIn(by.view().catalog, entry));
-  }
-
   encode(id: number, era: Era): Wire {
-    return rewriteRequest(this.message, this, this.sink, id, era);
+    return rewriteRequest(this.message, this, this, id, era, this.progressToken ?? id);
   }
 
   encodeTool(head: string): Wire {
@@ -127,163 +276,13 @@ export class Call extends Relay implements SourceRequest, Ticket {
     return mirrorHeaders(this.message, this.name, typeof mirrored === 'string' ? null : mirrored);
   }
 
-  /** The trace that it belongs to, where that is ours to say. */
+  /** The trace it belongs to, if Toolgate set one. */
   get trace(): readonly string[] | null {
-    const context = this.way?.context ?? null;
-    return context === null ? null : traceHeaders(context);
+    return this.traceContext === null ? null : traceHeaders(this.traceContext);
   }
 
   renew(definitions: readonly ItemDefinition[]): void {
     const { kind, name } = this.item;
     this.item = definitions.find((item) => item.kind === kind && item.name === name) ?? this.item;
   }
-
-  /** The same call, to be answered to another sink. */
-  to(sink: Sink): Call {
-    return this.followed(new Call(this.message, this.entry, this.name, this.start, this.end, sink, this.by));
-  }
-
-  /** The same call in other words. */
-  as(message: Message, start: number, end: number): Call {
-    return this.followed(new Call(message, this.entry, this.name, start, end, this.inner, this.by));
-  }
-
-  /** Another call in the place of this one: whoever follows the one follows the other. */
-  followed<C extends Call>(call: C): C {
-    call.follower = this.follower;
-    return call;
-  }
-
-  /** From here on it is counted. */
-  begin(): void {
-    this.metrics = this.row!;
-    this.started = performance.now();
-    this.metrics.begin(this.by.usage);
-  }
-
-  /** To the server that it belongs to; that has to be known by now. */
-  send(): Ticket {
-    this.begin();
-    if (this.follower !== null) this.follow(this.follower);
-    try {
-      this.ticket = this.source!.call(this);
-    } catch (error) {
-      this.#over(FAILED, toGatewayError(error), null);
-      throw error;
-    }
-    return this;
-  }
-
-  follow(follower: Follower): void {
-    this.way = follower.sent(this.entry);
-    const { context } = this.way;
-    if (context !== null) stampTrace(this.message, context.traceparent);
-  }
-
-  /** Answers as an equal call was answered before: no server is asked. */
-  replay(limiter: Limiter, result: Parts, era: Era): void {
-    this.begin();
-    this.#over(CACHED, null, result);
-    limiter.show(this, result, era);
-  }
-
-  /** It waited, and does not get to its server. */
-  refuse(error: GatewayError): void {
-    this.recorder?.refused(this.by, this.message, error);
-    this.inner.fail(error);
-  }
-
-  cancel(reason: string): void {
-    if (this.waits !== null) this.#quit();
-    this.#over(CANCELLED, null, null);
-    this.ticket?.cancel(reason);
-  }
-
-  override result(result: Parts, era: Era): void {
-    const outcome = this.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
-    const { limiter } = this;
-    this.#over(outcome, null, result);
-    if (limiter?.inspects) limiter.inspect(this, outcome, result, era);
-    else this.inner.result(result, era);
-  }
-
-  override error(error: Buffer, era: Era): void {
-    this.#over(ERROR, null, error);
-    this.inner.error(error, era);
-  }
-
-  override fail(error: GatewayError): void {
-    this.#over(error.code === 'source_timeout' ? TIMEOUT : FAILED, error, null);
-    this.inner.fail(error);
-  }
-
-  #quit(): void {
-    this.waits?.quit();
-    // One that is counted already is written down with its end.
-    if (this.metrics !== null) return;
-    const error = new GatewayError('cancelled', 'The call was cancelled while it waited for its turn.');
-    this.recorder?.refused(this.by, this.message, error);
-  }
-
-  #over(outcome: number, error: GatewayError | null, answer: Parts | null): void {
-    const { metrics } = this;
-    if (metrics === null) return;
-    this.metrics = null;
-    const ms = performance.now() - this.started;
-    metrics.end(outcome, ms, answer === null ? 0 : sizeOf(answer), this.by.usage);
-    this.way?.end(spanEnd(outcome, error, answer));
-    this.limiter?.leave(this, outcome, error);
-    this.recorder?.called(this, outcome, ms, error, answer);
-  }
-}
-
-export function findCall(by: Caller, message: Message, sink: Sink): Call {
-  if (message.method === 'completion/complete') return findCompletion(by, message, sink);
-  const view = by.view();
-  const byUri = message.method === 'resources/read';
-  const start = byUri ? message.uriStart : message.nameStart;
-  const end = byUri ? message.uriEnd : message.nameEnd;
-  if (start < 0 || message.bytes[start] !== 0x22) {
-    throw new GatewayError(
-      'params_invalid',
-      `${message.method} needs a string "${byUri ? 'uri' : 'name'}" in its parameters.`,
-    );
-  }
-  const name = decodeString(message.bytes, start, end);
-  if (byUri) {
-    const { entry, upstreamName } = findResource(view, name);
-    return new Call(message, entry, upstreamName, start, end, sink, by);
-  }
-  const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
-  return new Call(message, entry, entry.upstreamName, start, end, sink, by);
-}
-
-/** What is to be completed is named one level deeper. */
-function findCompletion(by: Caller, message: Message, sink: Sink): Call {
-  const view = by.view();
-  const { bytes, paramsStart, paramsEnd } = message;
-  const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
-  const members = ref === null ? null : readMembers(bytes, ref.start, ref.end);
-  const read = (key: string) => {
-    const [member, ...more] = members?.filter((one) => one.key === key) ?? [];
-    const isText = member !== undefined && more.length === 0 && bytes[member.start] === 0x22;
-    return isText ? { ...member, text: decodeString(bytes, member.start, member.end) } : null;
-  };
-  const type = read('type')?.text;
-  const named = type === 'ref/prompt' ? read('name') : type === 'ref/resource' ? read('uri') : null;
-  if (named === null) {
-    throw new GatewayError(
-      'params_invalid',
-      'completion/complete needs a "ref": { type: "ref/prompt", name } or { type: "ref/resource", uri }.',
-    );
-  }
-  const { text, start, end } = named;
-  if (type === 'ref/prompt') {
-    const entry = findPrompt(view, text);
-    return new Call(message, entry, entry.upstreamName, start, end, sink, by);
-  }
-  const template = view.entries.template.get(text);
-  if (template !== undefined) return new Call(message, template, template.upstreamName, start, end, sink, by);
-  const { entry, upstreamName } = findResource(view, text);
-  return new Call(message, entry, upstreamName, start, end, sink, by);
 }

@@ -20,13 +20,12 @@ import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
 import type { Config } from '../config/config.ts';
 import type { Task } from '../config/task.ts';
-import type { MetricsRegistry, Usage } from '../observe/metrics.ts';
-import { type ClientChannel, type Sink, silentChannel, type Ticket } from '../protocol/contract.ts';
-import type { Message } from '../protocol/message.ts';
+import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
 import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
 import type { Identity } from './identity.ts';
+import type { AgentCounter, CallCounters, RecordedCaller } from './observers.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';
 
 /** The kind of door that a caller uses. */
@@ -99,11 +98,10 @@ export interface CallersOptions {
   /** The sources that callers have for themselves; null without a host. */
   readonly sets: SourceSets | null;
   readonly subscriptions: CallerSubscriptions<Caller>;
-  readonly metrics: Pick<MetricsRegistry, 'usageOf'>;
+  readonly counters: Pick<CallCounters, 'ofAgent'>;
   readonly host: CallerHost | null;
   /** What everybody except the operator works on; null for anything. */
   readonly task: Task | null;
-  call(caller: Caller, message: Message, sink: Sink): Ticket;
 }
 
 export class Callers {
@@ -157,7 +155,7 @@ export class Callers {
   }
 }
 
-export class Caller {
+export class Caller implements RecordedCaller {
   readonly callers: Callers;
   readonly options: CallerOptions;
   readonly revision: string | null;
@@ -165,7 +163,7 @@ export class Caller {
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
   /** Where its calls are counted. */
-  readonly usage: Usage;
+  readonly counter: AgentCounter;
   /** What it has for itself to see, and nothing else; null if it sees what everybody sees. */
   sources: SourceSet | null = null;
   /** Null: follows the default. */
@@ -178,14 +176,14 @@ export class Caller {
   told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
 
   constructor(callers: Callers, options: CallerOptions) {
-    const { task, metrics, config } = callers.options;
+    const { task, counters, config } = callers.options;
     const { scope, identity } = options;
     this.callers = callers;
     this.options = options;
     this.revision = options.revision ?? null;
     this.tasks = [identity.isOperator ? null : task, scope.task].filter((one) => one !== null);
     this.client = options.client ?? silentChannel();
-    this.usage = metrics.usageOf(identity.agent);
+    this.counter = counters.ofAgent(identity.agent);
     if (scope.selection === 'all' || this.#seesAll) this.selection = startSelection(null);
     if (scope.toolset !== null)
       this.selection = fixedSelection(this.#baseInside(basePatterns(config())), scope.toolset);
@@ -268,11 +266,6 @@ export class Caller {
     const seen = all.filter((one) => views.sees(this, permission, one));
     const text = introduce(seen, naming, this.namespace);
     return host === null || host.instructions === '' ? text : `${host.instructions}\n\n${text}`.trimEnd();
-  }
-
-  /** `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's own bytes. */
-  call(message: Message, sink: Sink): Ticket {
-    return this.callers.options.call(this, message, sink);
   }
 
   /** From here on the caller is told about changes of a resource. Rejects if there is none, or its server does not announce them. */

@@ -1,14 +1,13 @@
-/** Stands before the sink of a client and passes everything on; what wants to see or change something of it extends this. */
-
+/** Stands in front of another sink and passes everything on. A class that wants to see or change something extends it. */
 import type { GatewayError } from '../base/errors.ts';
-import type { Admission, Sink } from '../protocol/contract.ts';
+import type { Sink } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Question } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
 
-export class Relay implements Sink {
-  readonly inner: Sink;
+export class ForwardingSink implements Sink {
+  inner: Sink;
 
   constructor(inner: Sink) {
     this.inner = inner;
@@ -42,12 +41,8 @@ export class Relay implements Sink {
     return this.inner.isFull;
   }
 
-  whenDrained(goOn: () => void): void {
-    this.inner.whenDrained(goOn);
-  }
-
-  admit(call: Admission): void {
-    this.inner.admit(call);
+  whenDrained(resume: () => void): void {
+    this.inner.whenDrained(resume);
   }
 
   result(result: Parts, era: Era): void {

@@ -13,11 +13,13 @@ import { readMessage } from '../protocol/read.ts';
 import { type Caller, type CallerOptions, FULL_SCOPE } from './caller.ts';
 import { operatorIdentity, programIdentity } from './identity.ts';
 import { DRY_RUN } from './macros/run.ts';
-import { parseObject, relayed } from './upstream-error.ts';
+import type { Pipeline } from './pipeline.ts';
+import { parseObject, relayed } from './relayed-error.ts';
 
-/** What callers are joined to: a gateway. */
-export interface Lobby {
+/** What a door in this process needs of its gateway. */
+export interface LocalGateway {
   join(options: CallerOptions): Caller;
+  readonly pipeline: Pipeline;
   readonly opening: Promise<void> | null;
 }
 
@@ -51,7 +53,7 @@ export interface LocalDoor {
 
 /** With an agent's name, what its policy allows; without one, as the operator, whom policies do not hold. */
 export function openLocalDoor(
-  gateway: Lobby,
+  gateway: LocalGateway,
   selection: 'own' | 'default' | 'all' = 'own',
   agent: string | null = null,
 ): LocalDoor {
@@ -82,12 +84,11 @@ export function openLocalDoor(
       const { signal } = options;
       let cancel = () => {};
       return new Promise<Buffer>((resolve, reject) => {
-        const ticket = caller.call(message, {
+        const call = gateway.pipeline.create(caller, message, {
           ...NO_ABILITIES,
           ...READS_AT_ONCE,
           owner: caller,
           awaySince: null,
-          admit() {},
           result(result, era) {
             const plain = era === 'modern' ? legacyResult(result, false) : join(result);
             if (plain instanceof GatewayError) reject(plain);
@@ -106,9 +107,10 @@ export function openLocalDoor(
           ask: ({ method, refuse }) => refuse(unanswerable(method, 'the caller is a program')),
         });
         cancel = () => {
-          ticket.cancel('cancelled by the caller');
+          call.cancel('cancelled by the caller');
           reject(new GatewayError('cancelled', `The call of "${name}" was cancelled.`));
         };
+        call.start();
         if (signal?.aborted === true) cancel();
         else signal?.addEventListener('abort', cancel, { once: true });
       }).finally(() => signal?.removeEventListener('abort', cancel));

@@ -1,20 +1,20 @@
 /**
- * Functions of the host program around each call. The first one added is the outermost. A call without any passes by all of
- * this; with some, its result goes through promises, still as the bytes it came in.
+ * Functions of the host program around each call. The first one added is the outermost. Without any, calls skip this step; with
+ * some, the result goes through promises, still as the bytes it came in.
  */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import type { EventSink } from '../base/events.ts';
-import { type CallKind, ERROR, kindOf, OK, TOOL_ERROR } from '../observe/metrics.ts';
-import type { Sink, Ticket } from '../protocol/contract.ts';
+import type { Sink } from '../protocol/contract.ts';
 import { decodeString, toBytes } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { saysError } from '../protocol/tool-error.ts';
-import { readArguments, withArguments } from './arguments.ts';
+import { readArguments, replaceArguments } from './arguments.ts';
 import type { Call } from './call.ts';
-import { Relay } from './forwarding-sink.ts';
-import { RelayedError, relayed } from './upstream-error.ts';
+import { ForwardingSink } from './forwarding-sink.ts';
+import { type CallKind, ERROR, kindOf, OK, REFUSED, TOOL_ERROR } from './outcome.ts';
+import { RelayedError, relayed } from './relayed-error.ts';
 
 /** A call as middleware sees it. What costs something to find out is found out when it is looked at. */
 export interface MiddlewareCall {
@@ -104,40 +104,29 @@ export function createMiddlewareStack(): MiddlewareStack {
   };
 }
 
-/** Runs a call through middleware. `send` makes it. */
-export function runThrough(
-  all: readonly Middleware[],
-  call: Call,
-  agent: string,
-  events: EventSink,
-  send: (call: Call) => Ticket,
-): Ticket {
-  const run = new Run(all, call, agent, events, send);
+/** Runs a call through middleware. The innermost `next` lets it go on with its steps. */
+export function runMiddleware(all: readonly Middleware[], call: Call): void {
+  call.started = performance.now();
+  const run = new MiddlewareRun(all, call);
+  call.middleware = run;
   void run.start();
-  return run;
 }
 
-class Run implements Ticket {
+class MiddlewareRun {
   readonly all: readonly Middleware[];
   readonly call: Call;
-  readonly agent: string;
-  readonly events: EventSink;
-  readonly send: (call: Call) => Ticket;
+  /** Where the answer goes in the end. */
+  readonly outer: Sink;
   isOver = false;
-  /** Whether it was sent, and is written down by whoever sent it. */
   isSent = false;
-  readonly started = performance.now();
-  /** The call to the server, while it is under way, and what ends the waiting for it. */
-  ticket: Ticket | null = null;
-  reject: ((error: Error) => void) | null = null;
+  /** Ends the wait for the server. */
+  #reject: (error: Error) => void = () => {};
   #aborting: AbortController | null = null;
 
-  constructor(all: readonly Middleware[], call: Call, agent: string, events: EventSink, send: (call: Call) => Ticket) {
+  constructor(all: readonly Middleware[], call: Call) {
     this.all = all;
     this.call = call;
-    this.agent = agent;
-    this.events = events;
-    this.send = send;
+    this.outer = call.inner;
   }
 
   get signal(): AbortSignal {
@@ -146,136 +135,125 @@ class Run implements Ticket {
   }
 
   async start(): Promise<void> {
-    const { inner } = this.call;
     try {
-      const result = await this.#enter(0, this.call);
-      if (!this.#finish()) return;
-      this.#record(result);
-      inner.result(result.parts, result.era);
+      const result = await this.#enter(0);
+      if (this.#finish()) this.#deliver(result);
     } catch (error) {
-      if (this.#finish()) this.#refuse(inner, error);
+      if (this.#finish()) this.#fail(error);
     }
   }
 
-  /** The caller takes the call back, and hears nothing more of it. Middleware does, so that it can end what it began. */
-  cancel(reason: string): void {
+  /** The caller has cancelled the call and is told nothing more. Middleware is, so that it can end what it began. */
+  cancel(): void {
     if (this.isOver) return;
     this.isOver = true;
     const error = cancelled(this.call);
-    if (this.#aborting === null) this.#aborting = new AbortController();
+    this.#aborting ??= new AbortController();
     this.#aborting.abort(error);
-    this.#stop(reason, error);
+    this.#reject(error);
   }
 
-  async #enter(index: number, call: Call): Promise<CallResult> {
+  async #enter(index: number): Promise<CallResult> {
     const middleware = this.all[index];
-    if (middleware === undefined) return this.#make(call);
+    if (middleware === undefined) return this.#send();
     let used = false;
     const next: Next = (args) => {
-      const result = used ? Promise.reject(new Error(TWICE)) : this.#goOn(index + 1, call, args);
+      const result = used ? Promise.reject(new Error(TWICE)) : this.#proceed(index + 1, args);
       used = true;
-      // Whoever does not wait for it must not end the process by that.
+      // A middleware that does not wait for it must not end the process.
       result.catch(() => {});
       return result;
     };
-    return asResult(await middleware(new SeenCall(this, call), next));
+    return asResult(await middleware(new SeenCall(this), next));
   }
 
-  async #goOn(index: number, call: Call, args: object | undefined): Promise<CallResult> {
-    if (this.isOver) throw cancelled(call);
-    return this.#enter(index, args === undefined ? call : withArguments(call, args));
+  async #proceed(index: number, args: object | undefined): Promise<CallResult> {
+    if (this.isOver) throw cancelled(this.call);
+    if (args !== undefined) replaceArguments(this.call, args);
+    return this.#enter(index);
   }
 
-  #make(call: Call): Promise<CallResult> {
+  #send(): Promise<CallResult> {
     return new Promise((resolve, reject) => {
-      this.reject = reject;
       this.isSent = true;
-      const settled = () => {
-        this.ticket = null;
-        this.reject = null;
-      };
-      const made = call.to(new ResultSink(call.inner, resolve, reject, settled));
-      const ticket = this.send(made);
-      this.call.totalTimeout = made.totalTimeout;
-      if (this.reject !== null) this.ticket = ticket;
+      this.#reject = reject;
+      this.call.inner = new ResultSink(this.outer, resolve, reject);
+      this.call.advance();
     });
   }
 
-  #stop(reason: string, error: Error): void {
-    const { ticket, reject } = this;
-    this.ticket = null;
-    this.reject = null;
-    ticket?.cancel(reason);
-    reject?.(error);
-  }
-
-  /** False when it was over already. A server that is still working on it need not. */
+  /** False if it was over already. A server that is still working on the call need not go on. */
   #finish(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
-    this.#stop('the call was answered without it', cancelled(this.call));
+    if (this.isSent && !this.call.isOver) {
+      this.call.abandon('the call was answered without it');
+      this.#reject(cancelled(this.call));
+    }
     return true;
   }
 
-  /** A middleware answered by itself. */
-  #record(result: CallResult): void {
-    if (this.isSent) return;
-    const outcome = this.call.entry.kind === 'tool' && result.isError ? TOOL_ERROR : OK;
-    this.call.recorder?.called(this.call, outcome, performance.now() - this.started, null, result.parts);
+  #deliver(result: CallResult): void {
+    const { call, outer } = this;
+    const { parts, era } = result;
+    if (!call.isOver) call.end(call.entry.kind === 'tool' && result.isError ? TOOL_ERROR : OK, null, parts);
+    outer.result(parts, era);
   }
 
-  #refuse(sink: Sink, error: unknown): void {
-    const { call } = this;
-    const recorder = this.isSent ? null : call.recorder;
+  #fail(error: unknown): void {
+    const { call, outer } = this;
     if (error instanceof RelayedError) {
       const { bytes, era } = error.origin ?? { bytes: toBytes(error.error), era: 'legacy' };
-      recorder?.called(call, ERROR, performance.now() - this.started, null, bytes);
-      sink.error(bytes, era);
+      call.end(ERROR, null, bytes);
+      outer.error(bytes, era);
       return;
     }
     const known = toGatewayError(error);
-    if (known.code === 'internal') this.events.emit('failure', { where: 'middleware', error });
-    recorder?.refused(call.by, call.message, known);
-    sink.fail(known);
+    if (known !== error && known.code === 'internal')
+      call.context.events.emit('failure', { where: 'middleware', error });
+    call.end(REFUSED, known, null);
+    outer.fail(known);
   }
 }
 
 const TWICE = 'A middleware called next() twice. A call is made once: keep what next() gave the first time.';
 
-/** What one middleware sees: the arguments may be those that another one gave. */
+/** A call as one middleware sees it: the next one may see other arguments. */
 class SeenCall implements MiddlewareCall {
-  readonly #run: Run;
-  readonly #call: Call;
+  readonly #run: MiddlewareRun;
+  readonly #message: Message;
+  readonly #name: string;
   #arguments: { readonly value: unknown } | null = null;
 
-  constructor(run: Run, call: Call) {
+  constructor(run: MiddlewareRun) {
     this.#run = run;
-    this.#call = call;
+    this.#message = run.call.message;
+    this.#name = nameOf(run.call);
   }
 
   get agent(): string {
-    return this.#run.agent;
+    return this.#run.call.agent;
   }
 
   get kind(): CallKind {
-    return kindOf(this.#call.method);
+    return kindOf(this.#message.method);
   }
 
   get name(): string {
-    return nameOf(this.#call);
+    return this.#name;
   }
 
   get server(): string {
-    return this.#call.entry.sourceKey;
+    return this.#run.call.entry.sourceKey;
   }
 
   get upstreamName(): string {
-    const { name } = this.#call;
-    return name === '' ? this.name : (JSON.parse(Buffer.from(name, 'latin1').toString()) as string);
+    const { name } = this.#run.call;
+    return name === '' ? this.#name : (JSON.parse(Buffer.from(name, 'latin1').toString()) as string);
   }
 
   get arguments(): unknown {
-    this.#arguments ??= { value: readArguments(this.#call) };
+    this.#arguments ??= { value: readArguments(this.#message) };
     return this.#arguments.value;
   }
 
@@ -284,31 +262,26 @@ class SeenCall implements MiddlewareCall {
   }
 }
 
-/** Where the answer of the server goes; all else reaches the caller as it does without middleware. */
-class ResultSink extends Relay {
+/** Takes the answer of the server. Everything else reaches the caller as it does without middleware. */
+class ResultSink extends ForwardingSink {
   readonly resolve: (result: CallResult) => void;
   readonly reject: (error: Error) => void;
-  readonly settled: () => void;
 
-  constructor(inner: Sink, resolve: (result: CallResult) => void, reject: (error: Error) => void, settled: () => void) {
+  constructor(inner: Sink, resolve: (result: CallResult) => void, reject: (error: Error) => void) {
     super(inner);
     this.resolve = resolve;
     this.reject = reject;
-    this.settled = settled;
   }
 
   override result(result: Parts, era: Era): void {
-    this.settled();
     this.resolve(new CallResult(result, era));
   }
 
   override error(error: Buffer, era: Era): void {
-    this.settled();
     this.reject(relayed(error, era));
   }
 
   override fail(error: GatewayError): void {
-    this.settled();
     this.reject(error);
   }
 }
@@ -322,8 +295,8 @@ function asResult(given: unknown): CallResult {
 }
 
 /** A tool that is called by another name of it is still that tool; a URI may be one of many that fit. */
-function nameOf({ message: { bytes }, entry, start, end }: Call): string {
-  return entry.kind === 'tool' || entry.kind === 'prompt' ? entry.name : decodeString(bytes, start, end);
+function nameOf({ message: { bytes }, entry, nameStart, nameEnd }: Call): string {
+  return entry.kind === 'tool' || entry.kind === 'prompt' ? entry.name : decodeString(bytes, nameStart, nameEnd);
 }
 
 function cancelled(call: Call): GatewayError {

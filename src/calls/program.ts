@@ -1,6 +1,6 @@
 /** Calls and lists for the program around a gateway, as values: it need not be anybody's client. */
 import type { Kind } from '../catalog/item.ts';
-import { type Lobby, type LocalCallOptions, type LocalDoor, openLocalDoor } from './local.ts';
+import { type LocalCallOptions, type LocalDoor, type LocalGateway, openLocalDoor } from './local.ts';
 
 /** As whom a program asks. */
 export interface Asking {
@@ -110,14 +110,14 @@ interface Regular {
   running: number;
 }
 
-export function createProgramCalls(lobby: Lobby): ProgramCalls {
+export function createProgramCalls(gateway: LocalGateway): ProgramCalls {
   const sessionless = new Map<string | null, Regular>();
 
   function regularOf({ agent = null }: { readonly agent?: string | null }): Regular {
     const known = sessionless.get(agent);
     if (known !== undefined) return known;
     if (sessionless.size >= MOST) makeRoom();
-    const regular = { door: openLocalDoor(lobby, 'all', agent), running: 0 };
+    const regular = { door: openLocalDoor(gateway, 'all', agent), running: 0 };
     sessionless.set(agent, regular);
     return regular;
   }
@@ -156,6 +156,6 @@ export function createProgramCalls(lobby: Lobby): ProgramCalls {
 }
 
 /** Gives a gateway that is otherwise whole its desk. */
-export function withProgramCalls<G extends ProgramCalls>(rest: Omit<G, keyof ProgramCalls> & Lobby): G {
+export function withProgramCalls<G extends ProgramCalls>(rest: Omit<G, keyof ProgramCalls> & LocalGateway): G {
   return Object.assign(rest, createProgramCalls(rest)) as unknown as G;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { createSeal } from './seal.ts';
-import { createTaskNames } from './tasks/task-names.ts';
 
 describe('a seal', () => {
   const seal = createSeal();
@@ -20,17 +19,4 @@ describe('a seal', () => {
       expect(seal.open(text, 'ann', 'x')).toBeNull();
     },
   );
-});
-
-describe('the names of tasks', () => {
-  const names = createTaskNames();
-
-  it.each(['task-1', '', 'with "quotes" and ü', 'a.b.c', 'x'.repeat(500)])('lead back to %j', (id) => {
-    const name = names.close({ sourceId: 7, id }, 'ann', 'modern');
-    // It has to stand in a header.
-    expect(name).toMatch(/^[\w.-]+$/);
-    expect(names.open(name, 'ann', 'modern')).toEqual({ sourceId: 7, id });
-    expect(names.open(name, 'ann', 'legacy')).toBeNull();
-    expect(names.open(name, 'ben', 'modern')).toBeNull();
-  });
 });

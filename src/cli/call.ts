@@ -2,7 +2,7 @@
 import { findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { LocalDoor } from '../calls/local.ts';
-import { RelayedError } from '../calls/upstream-error.ts';
+import { RelayedError } from '../calls/relayed-error.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/types.ts';

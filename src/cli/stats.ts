@@ -1,7 +1,8 @@
 /** `toolgate list --stats`: the call metrics of a running gateway. */
 import { GatewayError } from '../base/errors.ts';
+import type { CallKind } from '../calls/outcome.ts';
 import type { TallyMetrics } from '../observe/histogram.ts';
-import type { AgentMetrics, CallKind, EntryMetrics } from '../observe/metrics.ts';
+import type { AgentMetrics, EntryMetrics } from '../observe/metrics.ts';
 import { readUrl } from './arguments.ts';
 import type { Options } from './options.ts';
 import { ask } from './remote.ts';

@@ -123,11 +123,11 @@ function requestAccess(desk: ApprovalToolContext, caller: Caller, call: Call, gi
   }
   const offer = entry === null ? 'no server offers it' : canonicalName(entry);
   const asking = desk.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, null, (decision) => {
-    call.waits = null;
+    call.waiting = null;
     if (decision.approved) grant(decision.by, decision.lasting ?? rule.duration);
     else call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
   });
-  call.waits = { quit: () => asking.withdraw('the agent does not wait any more') };
+  call.waiting = { quit: () => asking.withdraw('the agent does not wait any more') };
 }
 
 function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
@@ -157,10 +157,10 @@ function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, 
   let isOver = false;
   const asking = desk.approvals.ask(wish, call, ({ approved, by, reason }) => {
     isOver = true;
-    call.waits = null;
+    call.waiting = null;
     answer(approved, `Not approved (by ${by})${reason === '' ? '' : `: ${reason}`}.`);
   });
-  if (!isOver) call.waits = { quit: () => asking.withdraw('the client does not wait any more') };
+  if (!isOver) call.waiting = { quit: () => asking.withdraw('the client does not wait any more') };
 }
 
 /** By the name that callers say, or as `server.tool`. */

@@ -2,9 +2,8 @@
 import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
 import type { EventSink } from '../base/events.ts';
-import type { Call, Recorder } from '../calls/call.ts';
+import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
-import type { MetricsRegistry } from '../observe/metrics.ts';
 import { parseParams } from '../protocol/message.ts';
 import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
 import type { Outcome as ControlOutcome, ServerState } from './control.ts';
@@ -18,8 +17,6 @@ export interface ControlCallsOptions {
   readonly events: EventSink;
   /** Asked each time, because a configuration may be replaced. */
   controls(): Controls;
-  recorder(): Recorder | null;
-  readonly metrics: MetricsRegistry;
   readonly defaults: DefaultSelection;
   /** Those of the program around; null for none. */
   readonly program: ProgramControl | null;
@@ -30,14 +27,12 @@ export interface ControlCallsOptions {
 }
 
 export interface ControlCalls {
-  run(caller: Caller, call: Call): void;
+  run(call: Call): void;
 }
 
 export function createControlCalls({
   events,
   controls,
-  recorder,
-  metrics,
   defaults,
   program,
   approving,
@@ -76,11 +71,8 @@ export function createControlCalls({
   }
 
   return {
-    run(caller, call) {
-      const { entry, message } = call;
-      call.recorder = recorder();
-      call.row = metrics.of(entry, message.method);
-      call.begin();
+    run(call) {
+      const { by: caller, entry, message } = call;
       if (runApprovalTool(approving, caller, call)) return;
       const args = parseParams(message).arguments;
       const own = program?.entries.includes(entry) ? program : null;

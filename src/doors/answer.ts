@@ -1,16 +1,19 @@
 /** One request of a client under way: where its answer goes, in which form, and how to stop it. */
 
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
+import type { Call } from '../calls/call.ts';
+import type { Caller } from '../calls/caller.ts';
 import { type Credential, REVOKED } from '../calls/identity.ts';
 import type { Holder, ParkedCall } from '../calls/parked.ts';
+import type { Pipeline } from '../calls/pipeline.ts';
 import { ASKS, legacyResult, modernError, modernErrorObject, modernReply } from '../protocol/bridge.ts';
-import type { Admission, Ticket } from '../protocol/contract.ts';
+import type { Ticket } from '../protocol/contract.ts';
 import { requiredUrls } from '../protocol/elicitation.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { findMember } from '../protocol/json.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
-import { checkParamHeaders, type Headers } from '../protocol/param-headers.ts';
+import type { Headers } from '../protocol/param-headers.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import { inputRequired, type Question, unanswerable } from '../protocol/question.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -81,9 +84,10 @@ export class Answer implements Holder {
   readonly running: Answer[];
   /** Where it stands among them; -1 when it is over. */
   place: number;
+  /** The call that it makes; null for other requests. */
+  call: Call | null = null;
+  /** What cancels it. */
   ticket: Ticket | null = null;
-  /** Whether the client was told of its output in another form. */
-  wraps = false;
   /** Whether the client has been asked something in its course. */
   wasAsked = false;
   /** How often the server has asked for answers and the request again. */
@@ -91,8 +95,6 @@ export class Answer implements Holder {
   /** The call that goes on after this request has ended with a question. */
   parked: ParkedCall | null = null;
   isParked = false;
-  /** What it calls. */
-  admitted: Admission | null = null;
 
   constructor(
     message: Message,
@@ -156,17 +158,16 @@ export class Answer implements Holder {
     this.refuse(REVOKED);
   }
 
-  admit(call: Admission): void {
-    const { name, mirrored, traits } = call.item;
-    this.admitted = call;
-    if (this.wantsTask && !traits.runsAsTask)
-      throw new GatewayError(
-        'method_unknown',
-        `The tool "${name}" cannot be run as a task: its server does not, or not in this revision of the protocol. Call it without "task".`,
-      );
-    this.wraps = traits.wrapsOutput && this.era === 'legacy';
-    if (this.headers !== null && mirrored !== null && typeof mirrored !== 'string')
-      checkParamHeaders(this.headers, this.message, mirrored);
+  /** Sends the request through the pipeline. `message` is its own, or one made from it. */
+  start(pipeline: Pipeline, caller: Caller, message: Message): void {
+    this.call = pipeline.create(caller, message, this, this.headers);
+    this.ticket = this.call;
+    this.call.start();
+  }
+
+  /** Whether the client was listed the output of the tool in another form. */
+  get wraps(): boolean {
+    return this.era === 'legacy' && this.call !== null && this.call.entry.item.traits.wrapsOutput;
   }
 
   result(result: Parts, era: Era): void {

@@ -4,7 +4,6 @@
  */
 
 import { GatewayError } from '../base/errors.ts';
-import type { Ticket } from '../protocol/contract.ts';
 import { withElicitationId } from '../protocol/elicitation.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -14,7 +13,7 @@ import type { Answer } from './answer.ts';
 
 const MOST_ROUNDS = 10;
 
-export function askAll(answer: Answer, result: Buffer, call: (message: Message) => Ticket): void {
+export function askAll(answer: Answer, result: Buffer, call: (message: Message) => void): void {
   try {
     startRound(answer, result, call);
   } catch (error) {
@@ -23,7 +22,7 @@ export function askAll(answer: Answer, result: Buffer, call: (message: Message) 
   }
 }
 
-function startRound(answer: Answer, result: Buffer, call: (message: Message) => Ticket): void {
+function startRound(answer: Answer, result: Buffer, call: (message: Message) => void): void {
   if (++answer.rounds > MOST_ROUNDS)
     throw new GatewayError('source_broken', `The server has asked ${MOST_ROUNDS} times and still has no result.`);
   const questions = readQuestions(result);
@@ -41,14 +40,14 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
     answer.fail(new GatewayError('question_unanswered', why));
   };
   // No call is under way at the server now, and so no clock but this one.
-  const limit = answer.admitted?.totalTimeout ?? 0;
+  const limit = answer.call?.totalTimeout ?? 0;
   const late = setTimeout(fail, limit, `The client did not answer what the server needs to know in ${limit / 1000} s.`);
   late.unref();
   const goOn = () => {
     if (answers.size < questions.size) return;
     clearTimeout(late);
     if (answer.place < 0) return;
-    answer.ticket = call(withAnswers(answer.message, answers, result));
+    call(withAnswers(answer.message, answers, result));
   };
   for (const [key, { method, params }] of questions) {
     answer.ask({

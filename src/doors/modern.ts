@@ -10,7 +10,7 @@ import { isInvalid } from '../calls/identity.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
 import type { Gateway } from '../gateway/types.ts';
-import { silentChannel, type Ticket } from '../protocol/contract.ts';
+import { silentChannel } from '../protocol/contract.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message, parseParams } from '../protocol/message.ts';
@@ -205,7 +205,7 @@ export class ModernPeer implements Client {
       case 'prompts/get':
       case 'completion/complete':
         if (answer.logLevel !== null) this.#gateway.setLogLevel(answer.logLevel);
-        answer.ticket = this.#resume(message, answer) ?? this.#caller.call(asFirst(message), answer);
+        if (!this.#resume(message, answer)) answer.start(this.#gateway.pipeline, this.#caller, asFirst(message));
         return;
       case 'tasks/get':
       case 'tasks/update':
@@ -232,9 +232,11 @@ export class ModernPeer implements Client {
   }
 
   /** Goes on with a call that had to ask something. */
-  #resume(message: Message, answer: Answer): Ticket | null {
+  #resume(message: Message, answer: Answer): boolean {
     const cancel = this.#gateway.parked.resume(this.principal, message, answer);
-    return cancel === null ? null : { cancel };
+    if (cancel === null) return false;
+    answer.ticket = { cancel };
+    return true;
   }
 
   #listen(message: Message, answer: Answer): void {

@@ -165,7 +165,7 @@ export class Peer implements Client {
   }
 
   askAll(answer: Answer, result: Buffer): void {
-    askAll(answer, result, (message) => this.#caller!.call(message, answer));
+    askAll(answer, result, (message) => answer.start(this.#gateway.pipeline, this.#caller!, message));
   }
 
   /** Clients with a session know the error itself. */
@@ -219,7 +219,7 @@ export class Peer implements Client {
       case 'resources/read':
       case 'prompts/get':
       case 'completion/complete':
-        answer.ticket = this.#initialized(message).call(message, answer);
+        answer.start(this.#gateway.pipeline, this.#initialized(message), message);
         return;
       case 'logging/setLevel':
         this.#initialized(message);

@@ -6,20 +6,18 @@ import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { createViews } from '../access/views.ts';
 import { createEvents } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
-import { createApproving } from '../calls/approvals/approving.ts';
+import { createApprovals } from '../calls/approvals/approvals.ts';
 import { createGrants } from '../calls/approvals/grants.ts';
 import { type Caller, Callers } from '../calls/caller.ts';
-import { dispatch, NO_TICKET } from '../calls/dispatch.ts';
 import { createLimiters } from '../calls/limits/limiters.ts';
 import { createMacroPlace, MACROS_ID, withMacros } from '../calls/macros/macros.ts';
 import { createMiddlewareStack } from '../calls/middleware.ts';
 import { createParkedCalls } from '../calls/parked.ts';
+import { createPipeline } from '../calls/pipeline.ts';
 import { withProgramCalls } from '../calls/program.ts';
-import { createRouting } from '../calls/routing.ts';
 import { createCallerSubscriptions } from '../calls/subscriptions.ts';
 import { createMcpTasks } from '../calls/tasks/tasks.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from '../catalog/catalog.ts';
-import { BUILT_IN } from '../catalog/entry.ts';
 import type { Config } from '../config/config.ts';
 import { createControls } from '../controls/controls.ts';
 import { createDefaultSelection } from '../controls/default-selection.ts';
@@ -28,8 +26,7 @@ import { tellEquipped, withToolsetEvents } from '../controls/toolset-events.ts';
 import { createAudit } from '../observe/audit.ts';
 import { measure } from '../observe/collect.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import type { Tracer } from '../observe/span.ts';
-import { traceCall } from '../observe/tracing.ts';
+import { createCallTracer } from '../observe/tracing.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import type { Message } from '../protocol/message.ts';
 import { createRedactor } from '../secrets/redact.ts';
@@ -72,7 +69,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   );
   const stack = createMiddlewareStack();
   const metrics = createMetrics(events, redact);
-  let tracer: Tracer | null = null;
   const { dataDir } = config;
   const keep = (values: readonly string[]) => learn([...config.secrets(), ...values]);
   const vault = createVault({ dataDir, vault: () => config.vault, learn: keep, changed: () => fleet.refill() });
@@ -96,7 +92,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const idOf = (source: Source) => fleet.idOf(source) ?? sets?.idOf(source);
   const macros = createMacroPlace(() => config.macros, {
     allowed: (by) => views.allowed(by.view().permission),
-    call: (by, entry, args, id, sink) => routing.step(by, entry, args, id, sink),
+    call: (by, entry, args, id, sink) => pipeline.callTool(by, entry, args, id, sink),
   });
   const serverOf = (id: number) => (id < MACROS_ID ? sets?.find(id) : fleet.find(id));
   const placeOf = (id: number) => (id === MACROS_ID ? macros : serverOf(id));
@@ -104,18 +100,15 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     events,
     find: placeOf,
     agent: (name) => agentLimits(config.policy, name),
-    refused: (call, { code }) => metrics.refuse(call.by.usage, code),
   });
   const grants = createGrants((agent) => callers.look(agent));
-  const { approvals, approve } = createApproving({ config: () => config, events, redact, metrics });
+  const approvals = createApprovals({ config: () => config, events, redact });
   const parked = createParkedCalls();
   const tasks = createMcpTasks(serverOf);
   const subscriptions = createCallerSubscriptions<Caller>((id) => serverOf(id)?.source);
   const own = createControlCalls({
     events,
     controls: () => controls,
-    recorder: () => audit.recorder,
-    metrics,
     defaults,
     program: host?.control ?? null,
     approving: {
@@ -129,30 +122,19 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     servers: (caller) => statuses().filter((status) => views.sees(caller, caller.view().permission, status)),
   });
 
-  const routing = createRouting({
+  const pipeline = createPipeline({
     events,
-    metrics,
+    counters: metrics,
     audit,
-    kept: limiters.kept,
-    stack,
-    isOpening: () => opening.current !== null,
-    mayClaim: ({ entry }) => fleet.mayClaim(entry.name, entry.sourceId, config),
-    send(caller, call) {
-      const { entry } = call;
-      if (entry.sourceId !== BUILT_IN)
-        return dispatch(
-          call,
-          placeOf(entry.sourceId),
-          caller.client,
-          tasks,
-          metrics,
-          audit.recorder,
-          limiters,
-          config.security.confirm.length === 0 ? null : approve,
-        );
-      own.run(caller, call);
-      return call.waits === null ? NO_TICKET : call;
-    },
+    middleware: stack,
+    approvals,
+    limiters,
+    tasks,
+    confirmations: () => config.security.confirm,
+    find: placeOf,
+    runControl: own.run,
+    isStarting: () => opening.current !== null,
+    mayBeClaimed: ({ name, sourceId }) => fleet.mayClaim(name, sourceId, config),
   });
 
   const minutes = createMinutes(
@@ -168,11 +150,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     fleet,
     sets,
     subscriptions,
-    metrics,
+    counters: metrics,
     host,
     task: options.task ?? null,
-    call: (caller, message, sink) =>
-      tracer === null ? routing.call(caller, message, sink) : traceCall(tracer, caller, message, sink, routing.call),
   });
 
   function permissionOf(agent: string): Permission | null {
@@ -197,7 +177,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     events.emit('catalog', { version: catalog.version, problems: catalog.problems });
     views.forget();
     callers.look();
-    routing.retry();
+    pipeline.retry();
   }
 
   function apply(next: Config): FleetReport {
@@ -233,7 +213,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     callers.areListsComplete = true;
     swap();
   });
-  const opening = createStartupWindow(tried, config.startWait, defaults.restore(), routing.retry);
+  const opening = createStartupWindow(tried, config.startWait, defaults.restore(), pipeline.retry);
 
   const toolsets = withToolsetEvents(defaults.toolsetLibrary, events, '');
 
@@ -269,14 +249,13 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     sets,
     knows: (agent, namespace) => namespaces.has(namespace) && views.knows(agent, namespace),
     parked,
+    pipeline,
     tasks,
     approvals,
     reloading: createReloading(),
     namespaces: () => namespaces,
     use: stack.use,
-    trace(next) {
-      tracer = next;
-    },
+    trace: (tracer) => pipeline.trace(tracer === null ? null : createCallTracer(tracer)),
     metrics,
     figures: metrics,
     measure: () =>

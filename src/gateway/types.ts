@@ -6,6 +6,7 @@ import type { Caller, CallerHost, CallerOptions } from '../calls/caller.ts';
 import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Middleware } from '../calls/middleware.ts';
 import type { ParkedCalls } from '../calls/parked.ts';
+import type { Pipeline } from '../calls/pipeline.ts';
 import type { ProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -85,6 +86,11 @@ export interface Gateway extends ProgramCalls {
    * @internal
    */
   readonly parked: ParkedCalls;
+  /**
+   * What every call goes through.
+   * @internal
+   */
+  readonly pipeline: Pipeline;
   /** @internal */
   readonly tasks: McpTasks;
   /**

@@ -1,8 +1,7 @@
 /** A line of the audit: one flat object, always in the same order. What stays the same for an item or a caller is printed once. */
 
 import { argumentsSpan } from '../calls/arguments.ts';
-import type { Call } from '../calls/call.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -34,7 +33,7 @@ function escapeOthers(json: string): string {
   return json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-export function printCaller({ agent, principal, door, revision }: Caller, redact: Redact): string {
+export function printCaller({ agent, principal, door, revision }: RecordedCaller, redact: Redact): string {
   const text = (key: string, value: string | null) => (value === null ? '' : `,"${key}":${printText(value, redact)}`);
   return (
     text('agent', agent) +
@@ -49,14 +48,14 @@ export function printEntry({ sourceKey, namespace, item, name }: Entry, redact: 
 }
 
 /** Whether the item says by itself what was called: a template does not. */
-export function isEntryItself({ name, entry }: Call): boolean {
+export function isEntryItself({ name, entry }: RecordedCall): boolean {
   return name === entry.upstreamName || entry.sourceId === BUILT_IN;
 }
 
 /** For one of the many URIs that a template stands for. */
-export function printFilled({ entry, name, message, start, end }: Call, redact: Redact): string {
+export function printFilled({ entry, name, message, nameStart, nameEnd }: RecordedCall, redact: Redact): string {
   const upstream = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
-  const asked = decodeString(message.bytes, start, end);
+  const asked = decodeString(message.bytes, nameStart, nameEnd);
   return printItem(entry.sourceKey, entry.namespace, upstream, asked, redact);
 }
 

@@ -2,9 +2,9 @@
  * Calls that are to be written down, as bare numbers and texts that are there anyway. Lines are made of them many at a time:
  * a call that comes alone would otherwise pay for code that is not in the processor's memory any more, several times over.
  */
+import { OUTCOMES } from '../calls/outcome.ts';
 import type { AuditLog } from '../store/audit-log.ts';
 import { printMs } from './audit-line.ts';
-import { OUTCOMES } from './metrics.ts';
 
 /** How many wait at most; then they are printed at once. */
 const MOST = 256;

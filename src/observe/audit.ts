@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import type { GatewayError } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
-import type { Call, Recorder } from '../calls/call.ts';
-import type { Caller } from '../calls/caller.ts';
+import type { CallAudit, RecordedCall, RecordedCaller, Recorder } from '../calls/observers.ts';
+import { ERROR, OUTCOMES } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { AuditConfig } from '../config/audit.ts';
 import type { Message } from '../protocol/message.ts';
@@ -27,13 +27,8 @@ import {
   smallNumber,
 } from './audit-line.ts';
 import { PendingCalls } from './audit-pending.ts';
-import { ERROR, OUTCOMES } from './metrics.ts';
 
-export interface Audit {
-  /** Null while nothing is written down. */
-  readonly recorder: Recorder | null;
-  /** Whether calls have to be refused, because nobody could write them down. */
-  readonly stops: boolean;
+export interface Audit extends CallAudit {
   readonly metrics: AuditMetrics;
   apply(config: AuditConfig): void;
   close(): Promise<void>;
@@ -63,13 +58,11 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   let recorder: Recorder | null = null;
   /** The end of one that was replaced. */
   let ending = Promise.resolve();
-  let callers = new WeakMap<Caller, string>();
+  let callers = new WeakMap<RecordedCaller, string>();
   let entries = new WeakMap<Entry, string>();
   /** How the lines of a caller's calls of tools begin. */
-  let openings = new WeakMap<Caller, string>();
+  let openings = new WeakMap<RecordedCaller, string>();
   const pending = new PendingCalls();
-  /** The last one that a line was written about: where a call fails at once its error comes by twice. */
-  let lastError: GatewayError | null = null;
 
   function open(folder: string): AuditLog {
     return new AuditLog({
@@ -88,7 +81,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     });
   }
 
-  const textOf = (caller: Caller): string => {
+  const textOf = (caller: RecordedCaller): string => {
     const known = callers.get(caller);
     if (known !== undefined) return known;
     const text = printCaller(caller, redact);
@@ -96,7 +89,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return text;
   };
 
-  const itemOf = (call: Call): string => {
+  const itemOf = (call: RecordedCall): string => {
     if (!isEntryItself(call)) return printFilled(call, redact);
     const known = entries.get(call.entry);
     if (known !== undefined) return known;
@@ -118,9 +111,9 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   }
 
   /** Keeps a call for later, where nothing about it is out of the ordinary. */
-  function hold(to: AuditLog, call: Call, outcome: number, ms: number, answer: Parts | null): boolean {
+  function hold(to: AuditLog, call: RecordedCall, outcome: number, ms: number, answer: Parts | null): boolean {
     const { message, by } = call;
-    if (outcome === ERROR || config.arguments || config.results || to.isFailing) return false;
+    if (outcome === ERROR || !call.isFound || config.arguments || config.results || to.isFailing) return false;
     const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
     if (request < 0) return false;
     if (pending.size === 0) to.hurry();
@@ -130,7 +123,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return true;
   }
 
-  function openingOf(by: Caller, { method }: Message): string {
+  function openingOf(by: RecordedCaller, { method }: Message): string {
     const known = method === 'tools/call' ? openings.get(by) : undefined;
     if (known !== undefined) return known;
     const text = `,"kind":"call"${textOf(by)},"method":"${method}"`;
@@ -140,7 +133,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
 
   function callLine(
     to: AuditLog,
-    call: Call,
+    call: RecordedCall,
     outcome: number,
     ms: number,
     error: GatewayError | null,
@@ -149,7 +142,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     const { message, by } = call;
     const line =
       `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
-      `${itemOf(call)},"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}`;
+      `${call.isFound ? itemOf(call) : `,"server":"toolgate","namespace":""${printAsked(message, redact)}`},"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}`;
     const why = error !== null ? `,"error":"${error.code}"` : outcome === ERROR ? codeOf(answer) : '';
     const sizes = `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}`;
     return `${line}${why}${sizes}${valuesOf(message, answer)}}`;
@@ -160,15 +153,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     return config.results && answer !== null ? args + printResult(answer, config.maxValue, redact) : args;
   }
 
-  function answeredLine(to: AuditLog, by: Caller, message: Message, answer: Parts): string {
-    return (
-      `${head(to)},"request":${printId(message, redact)},"kind":"call"${textOf(by)},"method":"${message.method}"` +
-      `,"server":"toolgate","namespace":""${printAsked(message, redact)},"status":"ok","ms":0` +
-      `,"bytes_in":${message.bytes.length},"bytes_out":${sizeOf(answer)}${valuesOf(message, answer)}}`
-    );
-  }
-
-  function denialLine(to: AuditLog, by: Caller, message: Message, { code }: GatewayError): string {
+  function denialLine(to: AuditLog, { by, message }: RecordedCall, { code }: GatewayError): string {
     return (
       `${head(to)},"request":${printId(message, redact)},"kind":"denial"${textOf(by)},"method":"${message.method}"` +
       `${by.namespace === null ? '' : `,"namespace":${printText(by.namespace, redact)}`}` +
@@ -189,15 +174,11 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     const opened = open(folder);
     log = opened;
     recorder = {
-      called(call, outcome, ms, error, answer) {
-        lastError = error;
-        if (error !== null || !hold(opened, call, outcome, ms, answer))
+      ended(call, outcome, ms, error, answer) {
+        // A call with an error that was never sent was denied.
+        if (error !== null && !call.isCounted) opened.write(denialLine(opened, call, error));
+        else if (error !== null || !hold(opened, call, outcome, ms, answer))
           opened.write(callLine(opened, call, outcome, ms, error, answer));
-      },
-      answered: (by, message, answer) => opened.write(answeredLine(opened, by, message, answer)),
-      refused(by, message, error) {
-        if (error !== lastError) opened.write(denialLine(opened, by, message, error));
-        lastError = null;
       },
     };
     opened.write(adminLine(opened, 'start', '', ''));

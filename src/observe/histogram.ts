@@ -1,13 +1,5 @@
 /** Outcomes and durations, counted. Always on, so that a call adds numbers and nothing else. */
-
-/**
- * `tool_error`: the tool itself said that it failed. `error`: the server answered with an error of the protocol. `failed`:
- * no answer, because the server was not there or made no sense. `cached`: answered as an equal call was before.
- */
-export const OUTCOMES = ['ok', 'tool_error', 'error', 'failed', 'timeout', 'cancelled', 'cached'] as const;
-/** How a call ended. */
-export type Outcome = (typeof OUTCOMES)[number];
-export const [OK, TOOL_ERROR, ERROR, FAILED, TIMEOUT, CANCELLED, CACHED] = [0, 1, 2, 3, 4, 5, 6] as const;
+import { CACHED, CANCELLED, FAILED, OUTCOMES, type Outcome } from '../calls/outcome.ts';
 
 /** How calls went. */
 export interface TallyMetrics {

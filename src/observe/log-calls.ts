@@ -1,7 +1,7 @@
 /** One line for each call. Arguments and results are in it only where they are asked for: they may hold anything. */
 import { GatewayError } from '../base/errors.ts';
 import type { CallResult, Middleware, MiddlewareCall } from '../calls/middleware.ts';
-import { RelayedError } from '../calls/upstream-error.ts';
+import { RelayedError } from '../calls/relayed-error.ts';
 
 /** What is written beside the name, the agent, the outcome and the time. */
 export interface LogCallsOptions {

@@ -1,26 +1,11 @@
 /** How often each item was called, and by which agent; what was refused, and why. */
 
-import type { ErrorCode } from '../base/errors.ts';
 import type { Events } from '../base/events.ts';
+import type { AgentCounter, CallCounter, CallCounters } from '../calls/observers.ts';
+import { type CallKind, kindOf } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Family } from './families.ts';
 import { bucketOf, type Duration, Tally, type TallyMetrics } from './histogram.ts';
-
-export {
-  CACHED,
-  CANCELLED,
-  type Duration,
-  ERROR,
-  FAILED,
-  OK,
-  OUTCOMES,
-  type Outcome,
-  TIMEOUT,
-  TOOL_ERROR,
-} from './histogram.ts';
-
-/** What a call is for. */
-export type CallKind = 'tool' | 'resource' | 'prompt' | 'completion';
 
 /** How the calls of one item went. */
 export interface EntryMetrics extends TallyMetrics {
@@ -68,30 +53,15 @@ export interface CallMetrics {
   added(): Family[];
 }
 
-export interface MetricsRegistry extends CallMetrics {
-  of(entry: Entry, method: string): EntryCounter;
-  /** Where the calls of an agent are counted: looked for once a caller, not once a call. */
-  usageOf(agent: string): Usage;
-  refuse(usage: Usage, code: ErrorCode): void;
-}
-
-const KIND_OF: Readonly<Record<string, CallKind>> = {
-  'tools/call': 'tool',
-  'resources/read': 'resource',
-  'prompts/get': 'prompt',
-  'completion/complete': 'completion',
-};
-
-export function kindOf(method: string): CallKind {
-  return KIND_OF[method] ?? 'tool';
-}
+/** What the gateway counts with; programs only read. */
+export interface MetricsRegistry extends CallMetrics, CallCounters {}
 
 /** What is called for the first time beyond this is counted together: names are for servers to make up, memory is ours. */
 const MOST = 1_000;
 const MOST_AGENTS = 200;
 
 /** One agent's. */
-export class Usage extends Tally {
+class AgentTally extends Tally implements AgentCounter {
   readonly agent: string;
   inFlight = 0;
   refused = 0;
@@ -103,7 +73,7 @@ export class Usage extends Tally {
 }
 
 /** One item's. */
-export class EntryCounter extends Tally {
+class EntryTally extends Tally implements CallCounter {
   readonly server: string;
   readonly name: string;
   readonly kind: CallKind;
@@ -118,17 +88,17 @@ export class EntryCounter extends Tally {
     this.totals = totals;
   }
 
-  begin(usage: Usage): void {
+  begin(agent: AgentTally): void {
     this.totals.inFlight++;
-    usage.inFlight++;
+    agent.inFlight++;
   }
 
-  end(outcome: number, ms: number, bytes: number, usage: Usage): void {
+  end(outcome: number, ms: number, bytes: number, agent: AgentTally): void {
     const bucket = bucketOf(ms);
     this.totals.inFlight--;
-    usage.inFlight--;
+    agent.inFlight--;
     this.add(outcome, ms, bucket, bytes);
-    usage.add(outcome, ms, bucket, bytes);
+    agent.add(outcome, ms, bucket, bytes);
   }
 }
 
@@ -138,10 +108,10 @@ interface Totals {
 
 export function createMetrics(events: Events, redact: (text: string) => string): MetricsRegistry {
   const totals: Totals = { inFlight: 0 };
-  const rows = new Map<string, EntryCounter>();
+  const rows = new Map<string, EntryTally>();
   /** So that a call has to put no key together. Completion is counted apart, and is rare. */
-  const byEntry = new WeakMap<Entry, EntryCounter>();
-  const agents = new Map<string, Usage>();
+  const byEntry = new WeakMap<Entry, EntryTally>();
+  const agents = new Map<string, AgentTally>();
   const refusals = new Map<string, number>();
   const sentAway = new Map<string, number>([
     ['unauthorized', 0],
@@ -158,19 +128,19 @@ export function createMetrics(events: Events, redact: (text: string) => string):
   events.on('config', ({ ok }) => count(reloads, ok ? 'ok' : 'refused'));
   events.on('sent_away', ({ code }) => count(sentAway, code));
 
-  function find({ sourceKey, item }: Entry, kind: CallKind): EntryCounter {
+  function find({ sourceKey, item }: Entry, kind: CallKind): EntryTally {
     const key = JSON.stringify([sourceKey, kind, item.name]);
     const known = rows.get(key);
     if (known !== undefined) return known;
     if (rows.size >= MOST) return findShared(kind);
     // The name of a resource is an address, and may have a password in it.
-    const row = new EntryCounter(sourceKey, redact(item.name), kind, totals);
+    const row = new EntryTally(sourceKey, redact(item.name), kind, totals);
     rows.set(key, row);
     return row;
   }
 
-  function findShared(kind: CallKind): EntryCounter {
-    const row = rows.get(kind) ?? new EntryCounter('', '', kind, totals);
+  function findShared(kind: CallKind): EntryTally {
+    const row = rows.get(kind) ?? new EntryTally('', '', kind, totals);
     rows.set(kind, row);
     return row;
   }
@@ -184,15 +154,15 @@ export function createMetrics(events: Events, redact: (text: string) => string):
       byEntry.set(entry, row);
       return row;
     },
-    usageOf(agent) {
+    ofAgent(agent) {
       const name = agents.has(agent) || agents.size < MOST_AGENTS ? agent : '';
-      const usage = agents.get(name) ?? new Usage(name);
-      agents.set(name, usage);
-      return usage;
+      const tally = agents.get(name) ?? new AgentTally(name);
+      agents.set(name, tally);
+      return tally;
     },
-    refuse(usage, code) {
+    refuse(agent: AgentTally, code) {
       refused++;
-      usage.refused++;
+      agent.refused++;
       count(refusals, code);
     },
     entries: () =>
@@ -205,11 +175,11 @@ export function createMetrics(events: Events, redact: (text: string) => string):
       })),
     durations: () => [...rows.values()].map((row) => row.duration()),
     agents: () =>
-      [...agents.values()].map((usage) => ({
-        agent: usage.agent,
-        refused: usage.refused,
-        inFlight: usage.inFlight,
-        ...usage.report(),
+      [...agents.values()].map((tally) => ({
+        agent: tally.agent,
+        refused: tally.refused,
+        inFlight: tally.inFlight,
+        ...tally.report(),
       })),
     get inFlight() {
       return totals.inFlight;

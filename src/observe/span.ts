@@ -5,11 +5,11 @@
 
 import type { GatewayError } from '../base/errors.ts';
 import type { DoorKind } from '../calls/caller.ts';
+import { CANCELLED, ERROR, OUTCOMES, type Outcome, TOOL_ERROR } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { findMember } from '../protocol/json.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import type { TraceContext } from '../protocol/trace.ts';
-import { CANCELLED, ERROR, OUTCOMES, type Outcome, TOOL_ERROR } from './histogram.ts';
 
 /** Follows calls. Set by `gateway.trace`. */
 export interface Tracer {
@@ -39,11 +39,6 @@ export interface CallSpan {
   /** The call is sent to its server. */
   sent(entry: Entry): SentSpan;
   end(end: SpanEnd): void;
-}
-
-/** Follows a call that is about to be sent. */
-export interface Follower {
-  sent(entry: Entry): SentSpan;
 }
 
 /** The time in which a server works on it. */

@@ -1,46 +1,36 @@
-/** A call that is followed: its span begins and ends here, and its server hears of the trace. */
-
+/** A call that is followed: its span begins and ends here, and its server is told about the trace. */
 import type { GatewayError } from '../base/errors.ts';
-import { Call } from '../calls/call.ts';
-import type { Caller } from '../calls/caller.ts';
-import { Relay } from '../calls/forwarding-sink.ts';
+import type { Call, CallTracer } from '../calls/call.ts';
+import { ForwardingSink } from '../calls/forwarding-sink.ts';
+import type { CallTrace } from '../calls/observers.ts';
+import { ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../calls/outcome.ts';
 import type { Entry } from '../catalog/entry.ts';
-import type { Admission, Sink, Ticket } from '../protocol/contract.ts';
 import { decodeString } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Parts } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { saysError } from '../protocol/tool-error.ts';
-import { readTrace, withTrace } from '../protocol/trace.ts';
-import { ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from './histogram.ts';
-import {
-  CANCELLED_END,
-  type CallSpan,
-  type Follower,
-  refusedEnd,
-  type SentSpan,
-  spanEnd,
-  type Tracer,
-} from './span.ts';
+import { readTrace, type TraceContext, withTrace } from '../protocol/trace.ts';
+import { CANCELLED_END, type CallSpan, refusedEnd, type SentSpan, spanEnd, type Tracer } from './span.ts';
 
-export function traceCall<C extends Caller>(
-  tracer: Tracer,
-  by: C,
-  message: Message,
-  sink: Sink,
-  go: (by: C, message: Message, sink: Sink) => Ticket,
-): Ticket {
-  const { agent, door, revision } = by;
-  const { method } = message;
-  const span = tracer.start({ method, agent, door, revision, id: readId(message), parent: readTrace(message) });
-  if (span === null) return go(by, message, sink);
-  const traced = new TracedSink(sink, span);
-  // In bytes of its own, because the span of the way to the server is written into them.
-  traced.ticket = go(by, span.context === null ? message : withTrace(message, span.context), traced);
-  return traced;
+export function createCallTracer(tracer: Tracer): CallTracer {
+  return {
+    begin(call) {
+      const { message } = call;
+      const { agent, door, revision } = call.by;
+      const { method } = message;
+      const span = tracer.start({ method, agent, door, revision, id: readId(message), parent: readTrace(message) });
+      if (span === null) return;
+      const traced = new TracedSink(call, span);
+      call.inner = traced;
+      call.tracing = traced;
+      // In a copy of the bytes, because the span towards the server is written into them.
+      if (span.context !== null) call.message = withTrace(message, span.context);
+    },
+  };
 }
 
-/** Clients choose it, so it is not taken at any length. */
+/** Clients choose it, so only the beginning is kept. */
 const LONGEST_ID = 128;
 
 function readId({ bytes, idStart, idEnd }: Message): string {
@@ -48,40 +38,39 @@ function readId({ bytes, idStart, idEnd }: Message): string {
   return text.slice(0, LONGEST_ID);
 }
 
-class TracedSink extends Relay implements Ticket, Follower {
+/** Ends the span of a call when its answer is delivered: after middleware, with what the caller gets. */
+class TracedSink extends ForwardingSink implements CallTrace {
+  readonly call: Call;
   readonly span: CallSpan;
-  ticket: Ticket | null = null;
-  kind = '';
-  wasSent = false;
+  sentSpan: SentSpan | null = null;
   isOver = false;
 
-  constructor(inner: Sink, span: CallSpan) {
-    super(inner);
+  constructor(call: Call, span: CallSpan) {
+    super(call.inner);
+    this.call = call;
     this.span = span;
   }
 
-  override admit(call: Admission): void {
-    if (call instanceof Call) {
-      call.follower = this;
-      this.kind = call.entry.kind;
-      this.span.found(call.entry);
-    }
-    super.admit(call);
+  found(entry: Entry): void {
+    this.span.found(entry);
   }
 
-  sent(entry: Entry): SentSpan {
-    this.wasSent = true;
-    return this.span.sent(entry);
+  sent(entry: Entry): TraceContext | null {
+    this.sentSpan = this.span.sent(entry);
+    return this.sentSpan.context;
   }
 
-  cancel(reason: string): void {
-    // First the way to the server, which lies inside.
-    this.ticket?.cancel(reason);
+  ended(outcome: number, error: GatewayError | null, answer: Parts | null): void {
+    this.sentSpan?.end(spanEnd(outcome, error, answer));
+  }
+
+  cancelled(): void {
     if (this.end()) this.span.end(CANCELLED_END);
   }
 
   override result(result: Parts, era: Era): void {
-    if (this.end()) this.span.end(spanEnd(this.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK, null, null));
+    const outcome = this.call.entry.kind === 'tool' && saysError(result) ? TOOL_ERROR : OK;
+    if (this.end()) this.span.end(spanEnd(outcome, null, null));
     super.result(result, era);
   }
 
@@ -91,17 +80,18 @@ class TracedSink extends Relay implements Ticket, Follower {
   }
 
   override fail(error: GatewayError): void {
-    if (this.end())
-      this.span.end(
-        this.wasSent ? spanEnd(error.code === 'source_timeout' ? TIMEOUT : FAILED, error, null) : refusedEnd(error),
-      );
+    if (this.end()) this.span.end(this.sentSpan === null ? refusedEnd(error) : spanEnd(failureOf(error), error, null));
     super.fail(error);
   }
 
-  /** False when it was over already. */
+  /** False if it was over already. */
   end(): boolean {
     const isFirst = !this.isOver;
     this.isOver = true;
     return isFirst;
   }
+}
+
+function failureOf({ code }: GatewayError): number {
+  return code === 'source_timeout' ? TIMEOUT : FAILED;
 }

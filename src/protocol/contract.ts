@@ -20,21 +20,12 @@ export interface ItemDefinition {
   readonly traits: EraTraits;
 }
 
-/** A call that passed the checks before it is sent. */
-export interface Admission {
-  readonly item: ItemDefinition;
-  /** Milliseconds that the call may take in total, once known. */
-  readonly totalTimeout: number;
-}
-
 /** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
 export interface Sink extends ClientAbilities {
   /** Whom the answer is for. A message that may belong to several requests reaches an owner only if all of them are its own. */
   readonly owner: object;
   /** When the client went away with a question; it may come back with the answer. Null while it is waiting here. */
   readonly awaySince: number | null;
-  /** Throws if what came with the request contradicts the definition of what it calls. */
-  admit(call: Admission): void;
   /** The result as the server sent it, in the form of the server's era. */
   result(result: Parts, era: Era): void;
   /** The error object as the server sent it. */

@@ -18,7 +18,7 @@ const OURS = { ...ENVELOPE, [`${PREFIX}clientInfo`]: IDENTITY, [`${PREFIX}logLev
 function rewrite(text: string, name: string, era: 'legacy' | 'modern'): string {
   const message = readMessage(Buffer.from(text));
   const upstreamName = Buffer.from(JSON.stringify(name)).toString('latin1');
-  const target = { start: message.nameStart, end: message.nameEnd, name: upstreamName };
+  const target = { nameStart: message.nameStart, nameEnd: message.nameEnd, name: upstreamName };
   return wireBytes(rewriteRequest(message, target, AUDIENCE, 42, era)).toString();
 }
 

@@ -11,8 +11,8 @@ const SHORT = 16_384;
 
 /** Where the name or URI stands in the caller's message, and the JSON string to put there. */
 export interface Target {
-  readonly start: number;
-  readonly end: number;
+  readonly nameStart: number;
+  readonly nameEnd: number;
   readonly name: string;
 }
 
@@ -34,18 +34,18 @@ export function rewriteRequest(
   }
   if (message.envelope !== null) return replaceTwo(message, head, target, metaStart, metaEnd, legacyMeta(message, id));
   if (tokenStart >= 0) return replaceTwo(message, head, target, tokenStart, tokenEnd, String(token));
-  return replaceTwo(message, head, target, target.end, target.end, '');
+  return replaceTwo(message, head, target, target.nameEnd, target.nameEnd, '');
 }
 
 /** The parameters with the target and one more part replaced, between `head` and a closing brace. */
 function replaceTwo(message: Message, head: string, target: Target, start: number, end: number, text: string): Wire {
   const { bytes, paramsStart, paramsEnd } = message;
-  const first = start < target.start;
+  const first = start < target.nameStart;
   const before = first
-    ? `${head}${bytes.toString('latin1', paramsStart, start)}${text}${bytes.toString('latin1', end, target.start)}${target.name}`
-    : `${head}${bytes.toString('latin1', paramsStart, target.start)}${target.name}`;
-  const middle = first || text === '' ? before : `${before}${bytes.toString('latin1', target.end, start)}${text}`;
-  const rest = first || text === '' ? target.end : end;
+    ? `${head}${bytes.toString('latin1', paramsStart, start)}${text}${bytes.toString('latin1', end, target.nameStart)}${target.name}`
+    : `${head}${bytes.toString('latin1', paramsStart, target.nameStart)}${target.name}`;
+  const middle = first || text === '' ? before : `${before}${bytes.toString('latin1', target.nameEnd, start)}${text}`;
+  const rest = first || text === '' ? target.nameEnd : end;
   if (paramsEnd - rest < SHORT) {
     const whole = `${middle}${bytes.toString('latin1', rest, paramsEnd)}}`;
     // Line breaks can only stand between tokens, where a space means the same.

@@ -78,7 +78,6 @@ export function startAsking(server: RequestTaker, method: string, params: object
         ...READS_AT_ONCE,
         owner: OURSELVES,
         awaySince: null,
-        admit() {},
         result: (result) => resolve(join(result)),
         error: (error) => reject(new UpstreamError(error)),
         fail: reject,

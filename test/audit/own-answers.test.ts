@@ -61,18 +61,18 @@ describe('in a program', () => {
     );
     await new Promise<void>((resolve) => {
       const done = () => resolve();
-      caller.call(message, {
+      const call = gateway.pipeline.create(caller, message, {
         ...NO_ABILITIES,
         ...READS_AT_ONCE,
         owner: caller,
         awaySince: null,
-        admit() {},
         notify() {},
         ask() {},
         result: done,
         error: done,
         fail: done,
       });
+      call.start();
     });
     await gateway.close();
     expect(gateway.metrics.entries()).toMatchObject([{ name: 'db://u:[redacted]@h/x', calls: 1 }]);

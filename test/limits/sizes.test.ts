@@ -105,7 +105,7 @@ describe('results', () => {
     const [mine, yours] = ['me', 'you'].map((agent) => doorOf(gateway, agent));
     const result = await mine!.callTool('s_raw', { json: textResult('z'.repeat(500)) });
     const { uri } = (JSON.parse(result.toString()) as { content: Block[] }).content.at(-1)!;
-    const read = (door: typeof mine, uri: string) => readBy(door!.caller, uri);
+    const read = (door: typeof mine, uri: string) => readBy(gateway, door!.caller, uri);
     expect(await read(mine, uri!)).toContain('"contents"');
     const theirs = await read(yours, uri!);
     const unknown = await read(yours, 'toolgate://results/nothing');

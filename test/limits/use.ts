@@ -2,7 +2,7 @@
 import { GatewayError } from '../../src/base/errors.ts';
 import type { Caller } from '../../src/calls/caller.ts';
 import type { LocalDoor } from '../../src/calls/local.ts';
-import { RelayedError } from '../../src/calls/upstream-error.ts';
+import { RelayedError } from '../../src/calls/relayed-error.ts';
 import { openLocalDoor } from '../../src/doors/local.ts';
 import type { Gateway } from '../../src/gateway/types.ts';
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
@@ -67,22 +67,22 @@ export function doorOf(gateway: Gateway, agent: string | null = null): LocalDoor
 }
 
 /** What a caller gets that reads a resource: the bytes of the result, or the message of the error. */
-export function readBy(caller: Caller, uri: string): Promise<string> {
+export function readBy({ pipeline }: Gateway, caller: Caller, uri: string): Promise<string> {
   const params = JSON.stringify({ uri });
   const message = readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":${params}}`));
   return new Promise((resolve) => {
-    caller.call(message, {
+    const call = pipeline.create(caller, message, {
       ...NO_ABILITIES,
       ...READS_AT_ONCE,
       owner: caller,
       awaySince: null,
-      admit() {},
       result: (result) => resolve(join(result).toString()),
       error: (error) => resolve(error.toString()),
       fail: (error) => resolve(error.message),
       notify() {},
       ask() {},
     });
+    call.start();
   });
 }
 

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';
+import type { MetricsRegistry } from '../../src/observe/metrics.ts';
 import { exchange } from '../http/raw.ts';
 import { clientOf } from '../support/client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
@@ -161,7 +162,8 @@ describe('figures beside those of items', () => {
     const { gateway } = await open({ a: basic() });
     const join = (agent: string) => gateway.join(clientOf(agent));
     const callers = Array.from({ length: 203 }, (_, i) => join(`agent-${i}`));
-    for (const { usage } of [...callers, join('agent-7')]) usage.refused++;
+    const registry = gateway.metrics as MetricsRegistry;
+    for (const { counter } of [...callers, join('agent-7')]) registry.refuse(counter, 'internal');
     const agents = gateway.metrics.agents();
     expect(agents).toHaveLength(201);
     expect(agents.at(-1)).toMatchObject({ agent: '', refused: 3 });

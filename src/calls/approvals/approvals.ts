@@ -4,15 +4,17 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { GatewayError, toGatewayError } from '../../base/errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
-import type { ConfirmRule, SecurityConfig } from '../../config/security.ts';
-import type { Sink, Ticket } from '../../protocol/contract.ts';
+import type { Config } from '../../config/config.ts';
+import type { ConfirmRule } from '../../config/security.ts';
+import type { Sink } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { FORM_MODE, type Question } from '../../protocol/question.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
-import type { ApprovalBoard } from '../../store/approval-board.ts';
+import { type ApprovalBoard, openApprovalBoard } from '../../store/approval-board.ts';
 import type { ApprovalRequest, Verdict } from '../../store/approval-files.ts';
+import { operatorKey } from '../../store/operator.ts';
 import type { Call } from '../call.ts';
 
 /** What waits for a person's decision. */
@@ -24,8 +26,8 @@ export interface ApprovalRequests {
 }
 
 export interface Approvals extends ApprovalRequests {
-  /** Sends the call with `go` when it is approved. */
-  hold(call: Call, rule: ConfirmRule, go: () => Ticket): Ticket;
+  /** True if the call need not wait, because it was approved for a while. Otherwise it goes on when it is approved. */
+  hold(call: Call, rule: ConfirmRule): boolean;
   /** Asks whoever may decide; `sink` leads to the person at the client, where that one may be asked. */
   ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
   close(): Promise<void>;
@@ -35,11 +37,9 @@ export type Wish = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'arguments'
 
 export interface ApprovalsOptions {
   readonly events: EventSink;
-  security(): SecurityConfig;
+  /** The configuration in force. */
+  config(): Pick<Config, 'security' | 'dataDir'>;
   redact(text: string): string;
-  openBoard(decided: (id: string, decision: Verdict) => void): ApprovalBoard;
-  /** A call that waited has reached no server. */
-  refused(call: Call, error: GatewayError): void;
 }
 
 interface Open {
@@ -56,7 +56,7 @@ const MOST_SHOWN = 4_000;
 const SIGN_OF_LIFE = 10_000;
 const nothing = () => {};
 
-export function createApprovals({ events, security, redact, openBoard, refused }: ApprovalsOptions): Approvals {
+export function createApprovals({ events, config, redact }: ApprovalsOptions): Approvals {
   const open = new Map<string, Open>();
   /** Until when an agent need not ask again for a tool. */
   const lasting = new Map<string, number>();
@@ -86,7 +86,7 @@ export function createApprovals({ events, security, redact, openBoard, refused }
     const ofAgent = [...open.values()].filter(({ petition }) => petition.agent === wish.agent).length;
     if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
       throw new GatewayError('source_busy', 'Too many calls wait for an approval already. Try again later.');
-    const { timeout, onTimeout } = security();
+    const { timeout, onTimeout } = config().security;
     const id = randomBytes(6).toString('hex');
     const now = Date.now();
     const petition: ApprovalRequest = {
@@ -105,13 +105,20 @@ export function createApprovals({ events, security, redact, openBoard, refused }
     return petition;
   }
 
+  function openBoard(): ApprovalBoard {
+    return openApprovalBoard(config().dataDir, () => operatorKey(process.env), {
+      decided: decide,
+      note: (message) => events.emit('note', { source: 'toolgate', message }),
+    });
+  }
+
   /** Asks the person at the client. */
   function pose(petition: ApprovalRequest, sink: Sink): void {
     const waiting = open.get(petition.id)!;
     const { agent } = petition;
     const failed = (why: string) => {
       waiting.question = null;
-      if (security().approvers === 'client')
+      if (config().security.approvers === 'client')
         decide(petition.id, { approved: false, by: 'client', lasting: null, reason: why });
     };
     const question: Question = {
@@ -139,7 +146,7 @@ export function createApprovals({ events, security, redact, openBoard, refused }
 
   function ask(wish: Wish, sink: Sink | null, decided: Open['decided']): { withdraw(reason: string): void } {
     // What a policy withholds is for the operator to give.
-    const approvers = wish.kind === 'access' ? 'operator' : security().approvers;
+    const approvers = wish.kind === 'access' ? 'operator' : config().security.approvers;
     const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;
     if (approvers === 'client' && !asksClient) {
       const reason = 'only the person at the client may approve it, and this client cannot ask';
@@ -148,7 +155,7 @@ export function createApprovals({ events, security, redact, openBoard, refused }
     }
     const petition = add(wish, decided);
     if (approvers !== 'client') {
-      board ??= openBoard(decide);
+      board ??= openBoard();
       board.publish(petition);
     }
     if (asksClient) pose(petition, sink!);
@@ -163,46 +170,36 @@ export function createApprovals({ events, security, redact, openBoard, refused }
   }
 
   return {
-    hold(call, rule, go) {
+    hold(call, rule) {
       const { entry, by, message, token } = call;
       const until = lasting.get(`${by.agent}\n${entry.name}`);
       if (until !== undefined) {
-        if (Date.now() < until) return go();
+        if (Date.now() < until) return true;
         lasting.delete(`${by.agent}\n${entry.name}`);
       }
       const { bytes, argumentsStart, argumentsEnd } = message;
       const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
       const wish = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
       let alive: NodeJS.Timeout | undefined;
-      let isOver = false;
+      let isDecided = false;
       const asking = ask(wish, call, (decision) => {
-        isOver = true;
+        isDecided = true;
         clearInterval(alive);
-        call.waits = null;
-        if (!decision.approved) {
-          const error = denied(entry.name, decision);
-          refused(call, error);
-          call.refuse(error);
-          return;
-        }
-        try {
-          go();
-        } catch (error) {
-          refused(call, toGatewayError(error));
-          call.refuse(toGatewayError(error));
-        }
+        call.waiting = null;
+        if (decision.approved) call.resume();
+        else call.fail(denied(entry.name, decision));
       });
-      if (isOver) return call;
-      // Not before it waits: one that is refused at once has nothing to be told.
+      if (isDecided) return false;
+      // Not before it waits: a call that is refused at once has nothing to be told.
       if (token !== null) alive = setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
-      call.waits = {
+      call.waiting = {
         quit() {
           clearInterval(alive);
-          call.waits = null;
-          asking.withdraw('the call was taken back');
+          call.waiting = null;
+          asking.withdraw('the call was cancelled');
         },
       };
-      return call;
+      return false;
     },
     ask,
     list: () => [...open.values()].map(({ petition }) => petition),

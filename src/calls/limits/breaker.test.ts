@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { GatewayError } from '../../base/errors.ts';
-import { CANCELLED, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../../observe/metrics.ts';
+import { CANCELLED, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../outcome.ts';
 import { Breaker } from './breaker.ts';
 
 function create() {

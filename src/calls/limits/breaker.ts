@@ -5,7 +5,7 @@
 
 import { backoffDelay } from '../../base/backoff.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { CANCELLED, FAILED, TIMEOUT } from '../../observe/metrics.ts';
+import { CANCELLED, FAILED, REFUSED, TIMEOUT } from '../outcome.ts';
 
 /** How often in a row it may fail. */
 const MOST = 5;
@@ -65,12 +65,14 @@ export class Breaker {
     if (!this.isClosed) this.probe ??= call;
   }
 
-  /** `isFair` says that the call had all the time that the server is given. */
-  over(call: object, outcome: number, error: GatewayError | null, isFair: boolean): void {
+  /** `hasFullTime`: the call had all the time that the server is given. */
+  over(call: object, outcome: number, error: GatewayError | null, hasFullTime: boolean): void {
     const wasProbe = this.probe === call;
     if (wasProbe) this.probe = null;
-    if (outcome !== FAILED && outcome !== TIMEOUT && outcome !== CANCELLED) this.close();
-    else if (error !== null && isTelling(error) && (outcome === FAILED || isFair)) this.fail(error, wasProbe);
+    // Neither says anything about the server.
+    if (outcome === CANCELLED || outcome === REFUSED) return;
+    if (outcome !== FAILED && outcome !== TIMEOUT) this.close();
+    else if (error !== null && isTelling(error) && (outcome === FAILED || hasFullTime)) this.fail(error, wasProbe);
   }
 
   /** It has been started anew: the next call finds out whether that helped. */

@@ -5,7 +5,7 @@ import { Gate } from './gate.ts';
 import { Rate } from './rate.ts';
 
 /** A server, one of its tools, an agent, or an agent with a tool: what is null is not looked at. */
-export interface Scope {
+export interface LimitScope {
   readonly agent: string | null;
   readonly sourceId: number | null;
   readonly tool: string | null;
@@ -13,12 +13,12 @@ export interface Scope {
 
 export interface Counters {
   /** Null where the scope has no such limit, or nobody has asked for it with an owner yet. */
-  gate(scope: Scope, owner?: string): Gate | null;
+  gate(scope: LimitScope, owner?: string): Gate | null;
   /** The places of an owner; null where nobody has asked for any yet. */
   placesOf(owner: string): Gate | null;
-  rate(scope: Scope, owner: string): Rate | null;
+  rate(scope: LimitScope, owner: string): Rate | null;
   /** The key of a scope that outlives the process, in which servers have keys and not numbers. */
-  lastingKey(scope: Scope, server: string): string;
+  lastingKey(scope: LimitScope, server: string): string;
   /** Other limits are in force. */
   renew(): void;
 }
@@ -27,13 +27,13 @@ export interface Counters {
 const MOST = 10_000;
 
 interface Known<T> {
-  readonly scope: Scope;
+  readonly scope: LimitScope;
   readonly counter: T;
 }
 
 export function createCounters(
   days: Days,
-  limitsOf: (scope: Scope) => CallLimits | null,
+  limitsOf: (scope: LimitScope) => CallLimits | null,
   forgotten: () => void,
 ): Counters {
   const gates = new Map<string, Known<Gate>>();
@@ -42,7 +42,7 @@ export function createCounters(
   function sweep(): void {
     if (gates.size + rates.size + days.counts.size <= MOST) return;
     for (const [key, { counter }] of gates) if (counter.running + counter.waiting === 0) gates.delete(key);
-    for (const [key, { counter }] of rates) if (counter.whole <= performance.now()) rates.delete(key);
+    for (const [key, { counter }] of rates) if (counter.fullAt <= performance.now()) rates.delete(key);
     days.sweep();
     forgotten();
   }
@@ -87,6 +87,6 @@ export function createCounters(
   };
 }
 
-function keyOf({ agent, sourceId, tool }: Scope): string {
+function keyOf({ agent, sourceId, tool }: LimitScope): string {
   return JSON.stringify([agent, sourceId, tool]);
 }

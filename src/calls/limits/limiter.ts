@@ -1,27 +1,25 @@
 /**
- * What a call has to pass on its way to its server: limits of its agent, of the tool and of the server, and whether the
- * server is worth asking. One lane serves all calls of an agent to an item; where there is room it only counts.
+ * The compiled limits for the calls of one agent to one entry: those of the agent, of the tool and of the server, and whether
+ * the server is worth asking. A call that meets no limit only counts here.
  */
 
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
-import { OK } from '../../observe/metrics.ts';
-import type { Ticket } from '../../protocol/contract.ts';
 import { findMember } from '../../protocol/json.ts';
 import { join, type Parts, sizeOf } from '../../protocol/parts.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { startedTask } from '../../protocol/task.ts';
-import type { Call, Callee, Limiter } from '../call.ts';
+import type { Call, Limiter } from '../call.ts';
+import { CACHED, OK } from '../outcome.ts';
 import type { Breaker } from './breaker.ts';
 import type { ResultCache } from './cache.ts';
 import type { DayCount } from './days.ts';
 import type { Gate, Waiting } from './gate.ts';
 import type { Rate } from './rate.ts';
-import { argumentsTooLarge, busy, dayOver, tooFast, waitedTooLong } from './refusals.ts';
 import type { SpillStore } from './spill-store.ts';
 import { cutResult } from './truncate.ts';
 
 export interface DayLimit {
-  /** Whose it is, for messages. */
+  /** Whose limit it is, for messages. */
   readonly owner: string;
   readonly count: DayCount;
   readonly limit: number;
@@ -33,7 +31,7 @@ export interface SizeLimit {
 }
 
 export interface LimiterLimits {
-  /** In the order in which they are passed: always from the agent to the server, so that no two calls wait for each other. */
+  /** In the order in which they are entered: always from the agent to the server, so that no two calls wait for each other. */
   readonly gates: readonly Gate[];
   readonly rates: readonly Rate[];
   readonly days: readonly DayLimit[];
@@ -41,20 +39,16 @@ export interface LimiterLimits {
   readonly maxResult: number | null;
   readonly timeout: number;
   readonly totalTimeout: number;
-  /** Whether a call has all the time that the server is given, and not only what its agent is. */
-  readonly isFair: boolean;
-  /** Milliseconds that a result is good for; null where none is kept. */
+  /** Whether calls have all the time that the server is given. Otherwise a time-out says nothing about the server. */
+  readonly hasFullTime: boolean;
+  /** Milliseconds that a result is cached; null if it is not. */
   readonly cacheFor: number | null;
 }
 
-/** What all lanes share. */
+/** What all limiters share. */
 export interface LimiterContext {
   readonly cache: ResultCache;
-  readonly kept: SpillStore;
-  /** The server that is in charge by now. */
-  find(id: number): { readonly source: Callee } | undefined;
-  /** A call that waited has reached no server. */
-  refused(call: Call, error: GatewayError): void;
+  readonly spilled: SpillStore;
 }
 
 export class CallLimiter implements Limiter {
@@ -62,11 +56,8 @@ export class CallLimiter implements Limiter {
   readonly limits: LimiterLimits;
   readonly breaker: Breaker | null;
   readonly context: LimiterContext;
-  readonly timeout: number;
-  readonly totalTimeout: number;
-  readonly isFair: boolean;
-  /** Whether more than places is to be looked at. */
-  readonly isStrict: boolean;
+  /** Whether there is more to look at than gates. */
+  readonly hasBudgets: boolean;
   readonly inspects: boolean;
 
   constructor(limits: LimiterLimits, breaker: Breaker | null, context: LimiterContext) {
@@ -74,49 +65,49 @@ export class CallLimiter implements Limiter {
     this.limits = limits;
     this.breaker = breaker;
     this.context = context;
-    this.timeout = limits.timeout;
-    this.totalTimeout = limits.totalTimeout;
-    this.isFair = limits.isFair;
     const { rates, days, maxArguments, maxResult, cacheFor } = limits;
-    this.isStrict = rates.length > 0 || days.length > 0 || maxArguments !== null || cacheFor !== null;
+    this.hasBudgets = rates.length > 0 || days.length > 0 || maxArguments !== null || cacheFor !== null;
     this.inspects = maxResult !== null || cacheFor !== null;
   }
 
-  enter(call: Call): Ticket {
-    if (this.isStrict && this.#answer(call)) return call;
-    const { breaker, gates } = this;
-    if (breaker !== null && !breaker.isClosed) this.#checkServer(breaker);
+  /** Throws if a limit is reached. False: the call was answered from the cache, or waits for its turn. */
+  enter(call: Call): boolean {
+    const { breaker, gates, limits } = this;
+    call.timeout = limits.timeout;
+    call.totalTimeout = limits.totalTimeout;
+    if (this.hasBudgets && this.#spend(call)) return false;
+    if (breaker !== null && !breaker.isClosed) requireClosed(breaker);
     for (let i = 0; i < gates.length; i++) if (!gates[i]!.enter()) return this.#wait(call, i);
-    return this.go(call);
+    this.occupy(call);
+    return true;
   }
 
-  /** It is in everywhere. */
-  go(call: Call): Ticket {
+  /** The call is through all gates. */
+  occupy(call: Call): void {
     call.limiter = this;
     if (this.breaker !== null && !this.breaker.isClosed) this.breaker.pass(call);
-    return call.send();
   }
 
   leave(call: Call, outcome: number, error: GatewayError | null): void {
-    const { gates, breaker } = this;
-    // First, because the places it frees are of no use when the server is not asked any more.
-    if (breaker !== null) breaker.over(call, outcome, error, this.isFair);
+    const { gates, breaker, limits } = this;
+    // First: if the server is not asked any more, nobody may take the places that become free.
+    if (breaker !== null) breaker.over(call, outcome, error, limits.hasFullTime);
     this.free(gates.length);
   }
 
-  /** Gives back the first so many places. */
+  /** Frees the place in the first so many gates. */
   free(count: number): void {
     for (let i = count - 1; i >= 0; i--) this.gates[i]!.leave();
   }
 
   inspect(call: Call, outcome: number, result: Parts, era: Era): void {
-    if (call.cacheKey !== null && outcome === OK && isWhole(result, era))
+    if (call.cacheKey !== null && outcome === OK && isComplete(result, era))
       this.context.cache.keep(call.cacheKey, result, era);
-    this.show(call, result, era);
+    this.#deliver(call, result, era);
   }
 
-  /** Hands over a result, cut where it has to be. */
-  show(call: Call, result: Parts, era: Era): void {
+  /** Delivers a result, cut to the size that it may have. */
+  #deliver(call: Call, result: Parts, era: Era): void {
     const { maxResult } = this.limits;
     const isLong = maxResult !== null && sizeOf(result) > maxResult;
     const cut = isLong && !isStartedTask(call, result) ? this.#cut(call, result, maxResult) : null;
@@ -127,58 +118,58 @@ export class CallLimiter implements Limiter {
 
   #cut({ method, entry, by }: Call, result: Parts, limit: number): Buffer | GatewayError | null {
     try {
-      return cutResult(method, entry, result, limit, (kept) => this.context.kept.keep(by.principal, kept));
+      return cutResult(method, entry, result, limit, (text) => this.context.spilled.keep(by.principal, text));
     } catch (error) {
       return toGatewayError(error);
     }
   }
 
-  /** Throws where a limit is reached. True where it has been answered already, as an equal call before. */
-  #answer(call: Call): boolean {
+  /** Throws if a budget is used up. True if the call was answered from the cache. */
+  #spend(call: Call): boolean {
     const { maxArguments, rates, days, cacheFor } = this.limits;
-    if (maxArguments !== null) checkArguments(call, maxArguments);
+    if (maxArguments !== null) requireSmall(call, maxArguments);
     const now = performance.now();
     for (const rate of rates) if (rate.pause(now) > 0) throw tooFast(rate, rate.pause(now));
     for (const { owner, count, limit } of days) if (count.isUsedUp(limit)) throw dayOver(owner, limit, count.days.left);
     const { cache } = this.context;
     call.cacheKey = cacheFor === null ? null : cache.keyOf(call.entry, call.message);
     const known = call.cacheKey === null ? null : cache.find(call.cacheKey, cacheFor!);
-    // What is refused for another reason must not use up what it did not get.
-    if (known === null) this.#checkPlaces();
+    // A call that is refused for another reason must not use up a budget.
+    if (known === null) this.#requireRoom();
     for (const rate of rates) rate.take(now);
     for (const { count } of days) count.take();
-    if (known !== null) call.replay(this, known.result, known.era);
-    else if (call.cacheKey !== null) call.row!.cacheMisses++;
-    return known !== null;
+    if (known === null) {
+      if (call.cacheKey !== null) call.counter!.cacheMisses++;
+      return false;
+    }
+    call.begin();
+    call.end(CACHED, null, known.result);
+    this.#deliver(call, known.result, known.era);
+    return true;
   }
 
-  #checkServer(breaker: Breaker): void {
-    const refusal = breaker.refusal();
-    if (refusal !== null) throw refusal;
-  }
-
-  #checkPlaces(): void {
-    if (this.breaker !== null) this.#checkServer(this.breaker);
+  #requireRoom(): void {
+    if (this.breaker !== null) requireClosed(this.breaker);
     const full = this.gates.find((gate) => gate.isFull);
     if (full !== undefined) throw busy(full);
   }
 
-  #wait(call: Call, at: number): Ticket {
+  #wait(call: Call, at: number): boolean {
     const gate = this.gates[at]!;
     if (gate.isFull) {
       this.free(at);
       throw busy(gate);
     }
-    new WaitingCall(this, call, at);
-    return call;
+    call.waiting = new WaitingCall(this, call, at);
+    return false;
   }
 }
 
-/** A call before a gate. */
+/** A call in the queue of a gate. */
 class WaitingCall implements Waiting {
   readonly limiter: CallLimiter;
   readonly call: Call;
-  /** The gate it waits at; it is in at those before. */
+  /** The gate it waits at. It has a place in those before. */
   at: number;
   gate: Gate | null = null;
   before: Waiting | null = null;
@@ -191,12 +182,11 @@ class WaitingCall implements Waiting {
     this.at = at;
     this.timer = setTimeout(() => this.refuse(waitedTooLong(limiter.gates[this.at]!, call.timeout)), call.timeout);
     this.timer.unref();
-    call.waits = this;
     limiter.gates[at]!.join(this);
   }
 
   admitted(): void {
-    const { limiter } = this;
+    const { limiter, call } = this;
     for (this.at++; this.at < limiter.gates.length; this.at++) {
       const gate = limiter.gates[this.at]!;
       if (gate.enter()) continue;
@@ -205,55 +195,97 @@ class WaitingCall implements Waiting {
       return;
     }
     const refusal = limiter.breaker?.refusal() ?? null;
-    if (refusal !== null) this.refuse(refusal);
-    else this.#go();
-  }
-
-  #go(): void {
-    clearTimeout(this.timer);
-    const { call, limiter } = this;
-    call.waits = null;
-    // It may have been replaced meanwhile.
-    call.source = limiter.context.find(call.entry.sourceId)?.source ?? call.source;
-    try {
-      limiter.go(call);
-    } catch (error) {
-      // Nobody else is here to catch it.
-      call.inner.fail(toGatewayError(error));
+    if (refusal !== null) {
+      this.refuse(refusal);
+      return;
     }
+    clearTimeout(this.timer);
+    limiter.occupy(call);
+    call.resume();
   }
 
   /** It does not get in. */
   refuse(error: GatewayError): void {
     this.quit();
-    this.limiter.context.refused(this.call, error);
-    this.call.refuse(error);
+    this.call.fail(error);
   }
 
-  /** It wants in no longer. */
+  /** It no longer wants to get in. */
   quit(): void {
     clearTimeout(this.timer);
-    this.call.waits = null;
+    this.call.waiting = null;
     this.gate?.quit(this);
     this.limiter.free(this.at);
   }
 }
 
-function checkArguments({ message }: Call, { owner, bytes }: SizeLimit): void {
-  const { method, argumentsStart, argumentsEnd, paramsStart, paramsEnd } = message;
-  const size = method === 'completion/complete' ? paramsEnd - paramsStart : argumentsEnd - argumentsStart;
-  if (size > bytes) throw argumentsTooLarge(owner, size, bytes);
+function requireClosed(breaker: Breaker): void {
+  const refusal = breaker.refusal();
+  if (refusal !== null) throw refusal;
 }
 
-/** What is to be limited comes later then. */
+function requireSmall({ message }: Call, { owner, bytes }: SizeLimit): void {
+  const { method, argumentsStart, argumentsEnd, paramsStart, paramsEnd } = message;
+  const size = method === 'completion/complete' ? paramsEnd - paramsStart : argumentsEnd - argumentsStart;
+  if (size <= bytes) return;
+  throw new GatewayError(
+    'too_large',
+    `The arguments have ${size} bytes, more than the ${bytes} that "max_arguments" allows (${owner}). Send less.`,
+  );
+}
+
+/** Then the result that limits are about comes later. */
 function isStartedTask({ message }: Call, result: Parts): boolean {
   return message.taskStart >= 0 && startedTask(join(result)) !== null;
 }
 
-/** In the modern era a result may be a question, or a task. */
-function isWhole(result: Parts, era: Era): boolean {
+/** In the modern era a result may also be a question or a task. */
+function isComplete(result: Parts, era: Era): boolean {
   if (era === 'legacy') return true;
   const bytes = join(result);
   const kind = findMember(bytes, 'resultType');
   return kind === null || bytes.toString('latin1', kind.start, kind.end) === '"complete"';
+}
+
+// What a caller is told at a limit: which one, whose, and when to try again.
+
+/** Nobody knows how long the calls under way take; a moment later there may be room. */
+const A_MOMENT = 1;
+
+function busy({ owner, running, waiting }: Gate): GatewayError {
+  return new GatewayError(
+    'source_busy',
+    `${owner} is busy: ${calls(running)} under way and ${waiting} waiting, which is all that its "concurrency" and "queue" allow. Try again in ${A_MOMENT} s.`,
+    { details: { retryAfter: A_MOMENT } },
+  );
+}
+
+function waitedTooLong({ owner, limit }: Gate, ms: number): GatewayError {
+  return new GatewayError(
+    'source_busy',
+    `${owner} is busy: the call has waited ${ms / 1000} s, because its "concurrency" allows ${calls(limit)} at one time. Try again in ${A_MOMENT} s.`,
+    { details: { retryAfter: A_MOMENT } },
+  );
+}
+
+function tooFast({ owner, limit }: Rate, pause: number): GatewayError {
+  const seconds = Math.ceil(pause / 1000);
+  return new GatewayError(
+    'rate_limited',
+    `${owner} has had all the calls that its "rate" of ${limit.text} allows. Try again in ${seconds} s.`,
+    { details: { retryAfter: seconds } },
+  );
+}
+
+function dayOver(owner: string, limit: number, left: number): GatewayError {
+  const seconds = Math.ceil(left / 1000);
+  return new GatewayError(
+    'rate_limited',
+    `${owner} has had the ${calls(limit)} of this day that its "calls_per_day" allows. The next day (UTC) begins in ${seconds} s.`,
+    { details: { retryAfter: seconds } },
+  );
+}
+
+function calls(count: number): string {
+  return count === 1 ? '1 call' : `${count} calls`;
 }

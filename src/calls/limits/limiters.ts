@@ -1,8 +1,9 @@
 /**
- * Which limits hold for which calls. What is counted belongs to a server, a tool or an agent and outlives the configuration
- * that limits it; a lane is put together of that once for each agent and item, and found again from then on.
+ * Which limits apply to which calls. Counters belong to a server, a tool or an agent and outlive the configuration that sets
+ * their limits. A limiter is compiled from them once for each agent and entry.
  */
 
+import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import { type AgentLimits, type CallLimits, limitsFor, type ToolLimits } from '../../config/call-limits.ts';
@@ -10,24 +11,23 @@ import type { Config } from '../../config/config.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import type { ServerStatus } from '../../sources/fleet.ts';
 import { openUsageStore } from '../../store/usage.ts';
-import type { Callee } from '../call.ts';
 import { Breaker, type BreakerState } from './breaker.ts';
 import { createResultCache } from './cache.ts';
-import { createCounters, type Scope } from './counters.ts';
+import { createCounters, type LimitScope } from './counters.ts';
 import { Days } from './days.ts';
 import { CallLimiter, type LimiterContext } from './limiter.ts';
 import { createSpillStore, type SpillStore } from './spill-store.ts';
 
 export interface Limiters {
-  /** Without an agent, those that hold for everybody. */
-  of(agent: string | null, entry: Entry, server: ServerConfig): CallLimiter;
+  /** Without an agent, the limits that apply to everybody. Throws if the server of the entry was removed. */
+  of(agent: string | null, entry: Entry): CallLimiter;
   /** What was cut off results. */
-  readonly kept: SpillStore;
-  /** The status of a server with whether it is asked at present. */
+  readonly spilled: SpillStore;
+  /** The status of a server, with the state of its breaker and its places. */
   watch(status: ServerStatus): WatchedServer;
   /** A server came up: where its breaker is open, the next call tries it at once. */
   restarted(key: string): void;
-  /** Other limits hold for calls to come; what was counted goes on. */
+  /** Other limits apply to later calls. Counters go on. */
   apply(config: Config): void;
   close(): Promise<void>;
 }
@@ -35,21 +35,19 @@ export interface Limiters {
 /** A server with its calls. */
 export interface WatchedServer extends ServerStatus {
   readonly breaker: BreakerState;
-  /** Calls that have one of its places, and that wait for one. */
+  /** Calls that occupy one of its places, and that wait for one. */
   readonly places: { readonly running: number; readonly waiting: number };
 }
 
 export interface LimitersOptions {
   readonly events: EventSink;
-  /** A server as it is at present; undefined for one that was removed. */
-  find(id: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
-  /** The limits of an agent; null where it has none. */
+  /** A server as it is at present; undefined if it was removed. */
+  find(id: number): { readonly config: ServerConfig } | undefined;
+  /** The limits of an agent; null if it has none. */
   agent(name: string): AgentLimits | null;
-  /** A call that waited has reached no server. */
-  readonly refused: LimiterContext['refused'];
 }
 
-interface Agent {
+interface AgentLimiters {
   readonly own: AgentLimits | null;
   readonly limiters: WeakMap<Entry, CallLimiter>;
 }
@@ -57,23 +55,20 @@ interface Agent {
 const MOST_AGENTS = 10_000;
 const CLOSED: BreakerState = { state: 'closed', failures: 0, until: null };
 
-export function createLimiters(
-  config: Config,
-  { events, find, agent: agentLimits, refused }: LimitersOptions,
-): Limiters {
+export function createLimiters(config: Config, { events, find, agent: agentLimits }: LimitersOptions): Limiters {
   const server = (id: number) => find(id)?.config;
-  const context: LimiterContext = { cache: createResultCache(), kept: createSpillStore(), find, refused };
+  const context: LimiterContext = { cache: createResultCache(), spilled: createSpillStore() };
   const report = (message: string) => events.emit('note', { source: 'toolgate', message });
   const days = new Days(openUsageStore(config.dataDir), report);
   const counters = createCounters(days, limitsOf, forget);
   const breakers = new Map<number, Breaker>();
   let { maxResult } = config.limits;
-  /** All agents without limits share what holds for nobody. */
-  let nobody: Agent = { own: null, limiters: new WeakMap() };
-  let agents = new Map<string, Agent>();
+  /** Agents without limits of their own share these. */
+  let common: AgentLimiters = { own: null, limiters: new WeakMap() };
+  let agents = new Map<string, AgentLimiters>();
 
-  /** Those that hold for a scope at present. */
-  function limitsOf({ agent, sourceId, tool }: Scope): CallLimits | null {
+  /** The limits of a scope at present. */
+  function limitsOf({ agent, sourceId, tool }: LimitScope): CallLimits | null {
     const config = sourceId === null ? undefined : server(sourceId);
     if (agent === null) return tool === null ? (config?.limits ?? null) : toolLimits(config, tool);
     const { own } = agentOf(agent);
@@ -101,68 +96,70 @@ export function createLimiters(
     const ofTool = tool === null ? null : toolLimits(config, tool);
     const ofAgentTool = tool === null ? null : agentToolLimits(own, config, tool);
     const name = `tool "${entry.name}"`;
-    // A macro takes no place of its agent: its steps do, and would wait for it.
+    // A macro takes no place of its agent: its steps do, and would wait for the macro itself.
     const ofAgent = item.uses === undefined ? (own?.all ?? null) : null;
-    const parts: Part[] = [
+    const parts: ScopedLimits[] = [
       { scope: { agent, sourceId: null, tool: null }, owner: `Agent "${agent}"`, limits: ofAgent },
       { scope: { agent, sourceId, tool }, owner: `Agent "${agent}" with the ${name}`, limits: ofAgentTool },
       { scope: { agent: null, sourceId, tool }, owner: `The ${name}`, limits: ofTool },
       { scope: { agent: null, sourceId, tool: null }, owner: ownerOf(config.key), limits: config.limits },
     ];
-    const held = parts.filter((part): part is Held => part.limits !== null);
-    // Of clocks and sizes the nearest holds, and an agent's can only make it less.
+    const present = parts.filter((part): part is PresentLimits => part.limits !== null);
+    // The most specific time-out and size applies. The limits of an agent can only reduce it.
     const timeout = ofTool?.timeout ?? config.timeout;
     const totalTimeout = ofTool?.totalTimeout ?? Math.max(config.totalTimeout, ofTool?.timeout ?? 0);
     const agentTimeout = least(ofAgentTool?.timeout ?? own?.all?.timeout, timeout);
     const agentTotal = least(ofAgentTool?.totalTimeout ?? own?.all?.totalTimeout, totalTimeout);
     const limits = {
-      gates: held.flatMap(({ scope, owner }) => counters.gate(scope, owner) ?? []),
-      rates: held.flatMap(({ scope, owner }) => counters.rate(scope, owner) ?? []),
-      days: held.flatMap(({ scope, owner, limits }) => {
+      gates: present.flatMap(({ scope, owner }) => counters.gate(scope, owner) ?? []),
+      rates: present.flatMap(({ scope, owner }) => counters.rate(scope, owner) ?? []),
+      days: present.flatMap(({ scope, owner, limits }) => {
         if (limits.callsPerDay === null) return [];
         return { owner, limit: limits.callsPerDay, count: days.of(counters.lastingKey(scope, config.key)) };
       }),
-      maxArguments: smallestArguments(held),
+      maxArguments: smallestArguments(present),
       maxResult: leastOf(
         ofAgentTool?.maxResult ?? own?.all?.maxResult,
         ofTool?.maxResult ?? config.limits.maxResult ?? maxResult,
       ),
       timeout: agentTimeout,
       totalTimeout: agentTotal,
-      isFair: agentTimeout === timeout && agentTotal === totalTimeout,
+      hasFullTime: agentTimeout === timeout && agentTotal === totalTimeout,
       cacheFor: config.share === 'session' ? null : (ofTool?.cache ?? null),
     };
-    // Where each client has a connection of its own, what one of them breaks is not broken for the others.
+    // If each client has its own connection, what one client breaks is not broken for the others.
     const breaker = config.share === 'session' ? null : breakerOf(sourceId, config);
     return new CallLimiter(limits, breaker, context);
   }
 
-  function agentOf(name: string): Agent {
+  function agentOf(name: string): AgentLimiters {
     const known = agents.get(name);
     if (known !== undefined) return known;
-    // Names may be for clients to make up.
+    // Clients may make up any number of names.
     if (agents.size >= MOST_AGENTS) agents.clear();
     const own = agentLimits(name);
-    const agent = own === null ? nobody : { own, limiters: new WeakMap() };
+    const agent = own === null ? common : { own, limiters: new WeakMap() };
     agents.set(name, agent);
     return agent;
   }
 
   function forget(): void {
-    nobody = { own: null, limiters: new WeakMap() };
+    common = { own: null, limiters: new WeakMap() };
     agents = new Map();
   }
 
   return {
-    of(agent, entry, config) {
-      const { own, limiters } = agent === null ? nobody : agentOf(agent);
+    of(agent, entry) {
+      const { own, limiters } = agent === null ? common : agentOf(agent);
       const known = limiters.get(entry);
       if (known !== undefined) return known;
+      const config = server(entry.sourceId);
+      if (config === undefined) throw removed(entry);
       const limiter = build(agent ?? '', own, entry, config);
       limiters.set(entry, limiter);
       return limiter;
     },
-    kept: context.kept,
+    spilled: context.spilled,
     watch(status) {
       const breaker = [...breakers.values()].find(({ server }) => server === status.key)?.state() ?? CLOSED;
       const detail = breaker.state === 'closed' ? status.detail : `${status.detail}; ${wordsFor(breaker)}`;
@@ -179,10 +176,15 @@ export function createLimiters(
       for (const id of breakers.keys()) if (server(id) === undefined) breakers.delete(id);
     },
     async close() {
-      context.kept.close();
+      context.spilled.close();
       await days.close();
     },
   };
+}
+
+/** For a server that is no longer configured. */
+export function removed({ sourceKey }: Entry): GatewayError {
+  return new GatewayError('source_unavailable', `Server "${sourceKey}" has been removed.`);
 }
 
 /** A server, in messages. */
@@ -195,13 +197,13 @@ function wordsFor({ state, failures, until }: BreakerState): string {
   return `failed ${failures} times in a row and ${when}`;
 }
 
-interface Part {
-  readonly scope: Scope;
+interface ScopedLimits {
+  readonly scope: LimitScope;
   readonly owner: string;
   readonly limits: CallLimits | null;
 }
 
-interface Held extends Part {
+interface PresentLimits extends ScopedLimits {
   readonly limits: CallLimits;
 }
 
@@ -222,9 +224,9 @@ function leastOf(own: number | null | undefined, other: number | null): number |
   return other === null ? (own ?? null) : least(own, other);
 }
 
-/** All of them hold, so the smallest does. */
-function smallestArguments(held: readonly Held[]) {
-  const sizes = held.flatMap(({ owner, limits }) =>
+/** All of them apply, so the smallest decides. */
+function smallestArguments(present: readonly PresentLimits[]) {
+  const sizes = present.flatMap(({ owner, limits }) =>
     limits.maxArguments === null ? [] : { owner, bytes: limits.maxArguments },
   );
   return sizes.sort((a, b) => a.bytes - b.bytes)[0] ?? null;

@@ -13,8 +13,8 @@ export class Rate {
   readonly limit: RateLimit;
   /** Milliseconds that one call uses up. */
   readonly interval: number;
-  /** When all that was used is there again. */
-  whole = 0;
+  /** When everything that was used is available again. */
+  fullAt = 0;
 
   constructor(owner: string, limit: RateLimit) {
     this.owner = owner;
@@ -24,11 +24,11 @@ export class Rate {
 
   /** Milliseconds until a call is possible; 0 for now. */
   pause(now: number): number {
-    const wait = this.whole - now - (this.limit.period - this.interval);
+    const wait = this.fullAt - now - (this.limit.period - this.interval);
     return wait > ROUNDING ? wait : 0;
   }
 
   take(now: number): void {
-    this.whole = Math.max(this.whole, now) + this.interval;
+    this.fullAt = Math.max(this.fullAt, now) + this.interval;
   }
 }

@@ -10,7 +10,7 @@ import { MACROS, type MacroConfig } from '../../config/macros.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import { toBytes } from '../../protocol/json.ts';
 import { NO_TASKS } from '../../sources/handshake.ts';
-import type { Call, Callee } from '../call.ts';
+import type { Callee } from '../call.ts';
 import { type MacroGround, runMacro } from './run.ts';
 
 /** The place of macros among the sources: no server has it. */
@@ -51,8 +51,7 @@ export function createMacroPlace(macros: () => readonly MacroConfig[], ground: M
     source: {
       completes: false,
       tasks: NO_TASKS,
-      call(request) {
-        const call = request as Call;
+      call(call) {
         const macro = macros().find(({ name }) => name === call.entry.item.name);
         if (macro === undefined)
           throw new GatewayError('source_unavailable', `The macro "${call.entry.name}" has been removed.`);

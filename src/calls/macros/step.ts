@@ -5,8 +5,8 @@ import { ASKS, legacyResult } from '../../protocol/bridge.ts';
 import type { Sink } from '../../protocol/contract.ts';
 import { join, type Parts } from '../../protocol/parts.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { Relay } from '../forwarding-sink.ts';
-import { parseObject } from '../upstream-error.ts';
+import { ForwardingSink } from '../forwarding-sink.ts';
+import { parseObject } from '../relayed-error.ts';
 
 /** What a step answered. */
 export interface StepAnswer {
@@ -24,7 +24,7 @@ export interface StepEnd {
 }
 
 /** Questions of a step go to whoever called the macro; what it says on the way does not. */
-export class StepSink extends Relay {
+export class StepSink extends ForwardingSink {
   readonly end: StepEnd;
 
   constructor(macro: Sink, end: StepEnd) {
@@ -39,8 +39,6 @@ export class StepSink extends Relay {
   override get logLevel(): null {
     return null;
   }
-
-  override admit(): void {}
 
   override notify(): void {}
 

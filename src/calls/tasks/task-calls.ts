@@ -9,12 +9,10 @@ import type { Question } from '../../protocol/question.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { rewriteRequest, type Target, type Wire } from '../../protocol/rewrite.ts';
 import { exchangeIds, isTask, startedTask } from '../../protocol/task.ts';
-import { Call } from '../call.ts';
-import { Relay } from '../forwarding-sink.ts';
-import { taskUnknown } from './task-names.ts';
+import { ForwardingSink } from '../forwarding-sink.ts';
 
 /** From one side's ids to the other's. */
-export interface Exchange {
+export interface IdExchange {
   /** The server's id as the client knows it. */
   out(id: string): string;
   /** The client's id as the server knows it; what is none of ours stays as it is. */
@@ -22,10 +20,10 @@ export interface Exchange {
 }
 
 /** Exchanges the ids of tasks in all that passes to the client. */
-class TaskSink extends Relay {
-  readonly exchange: Exchange;
+class TaskSink extends ForwardingSink {
+  readonly exchange: IdExchange;
 
-  constructor(inner: Sink, exchange: Exchange) {
+  constructor(inner: Sink, exchange: IdExchange) {
     super(inner);
     this.exchange = exchange;
   }
@@ -53,7 +51,7 @@ class TaskSink extends Relay {
 export class MaybeTaskSink extends TaskSink {
   readonly server: string;
 
-  constructor(inner: Sink, exchange: Exchange, server: string) {
+  constructor(inner: Sink, exchange: IdExchange, server: string) {
     super(inner, exchange);
     this.server = server;
   }
@@ -75,7 +73,7 @@ export class MaybeTaskSink extends TaskSink {
 export class WantsTaskSink extends TaskSink {
   readonly created: (id: string) => void;
 
-  constructor(inner: Sink, exchange: Exchange, created: (id: string) => void) {
+  constructor(inner: Sink, exchange: IdExchange, created: (id: string) => void) {
     super(inner, exchange);
     this.created = created;
   }
@@ -87,21 +85,6 @@ export class WantsTaskSink extends TaskSink {
     super.result(bytes, era);
   }
 }
-
-/** A call that is to be run as a task. */
-export class TaskedCall extends Call {
-  /** The task lives in the process that it is started in. */
-  readonly pinned = true;
-  /** Progress comes long after the call is over, and must not be taken for that of a request on another connection. */
-  readonly progressToken = --lastToken;
-
-  override encode(id: number, era: Era): Wire {
-    return rewriteRequest(this.message, this, this.sink, id, era, this.progressToken);
-  }
-}
-
-/** Below all ids of requests. */
-let lastToken = 0;
 
 /** A request about a task, on its way to the server that has it. */
 export class TaskCall implements SourceRequest {
@@ -141,8 +124,9 @@ export class TaskCall implements SourceRequest {
   }
 
   encode(id: number, era: Era): Wire {
-    const { taskIdStart: start, taskIdEnd: end } = this.message;
-    const target: Target = { start, end, name: Buffer.from(JSON.stringify(this.task)).toString('latin1') };
+    const { taskIdStart: nameStart, taskIdEnd: nameEnd } = this.message;
+    const name = Buffer.from(JSON.stringify(this.task)).toString('latin1');
+    const target: Target = { nameStart, nameEnd, name };
     return rewriteRequest(this.message, target, this.sink, id, era);
   }
 
@@ -155,7 +139,7 @@ export class TaskCall implements SourceRequest {
 export class AboutTaskSink extends TaskSink {
   readonly era: Era;
 
-  constructor(inner: Sink, exchange: Exchange, era: Era) {
+  constructor(inner: Sink, exchange: IdExchange, era: Era) {
     super(inner, exchange);
     this.era = era;
   }
@@ -164,4 +148,12 @@ export class AboutTaskSink extends TaskSink {
     if (era === this.era) super.result(result, era);
     else this.fail(taskUnknown());
   }
+}
+
+/** The same for every reason, so that nobody learns about the tasks of others. */
+export function taskUnknown(): GatewayError {
+  return new GatewayError(
+    'params_invalid',
+    'The task is unknown: it may be over and forgotten, or never have been yours. Check "taskId", or make the call again.',
+  );
 }

@@ -28,7 +28,6 @@ const SILENT: Sink = {
   ...READS_AT_ONCE,
   owner: {},
   awaySince: null,
-  admit() {},
   result() {},
   error() {},
   fail() {},

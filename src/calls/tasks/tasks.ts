@@ -16,20 +16,20 @@ import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
 import { ask } from '../../sources/ask.ts';
 import { nextCursor } from '../../sources/listing.ts';
 import type { Source } from '../../sources/source.ts';
-import { Call } from '../call.ts';
-import { AboutTaskSink, type Exchange, MaybeTaskSink, TaskCall, TaskedCall, WantsTaskSink } from './task-calls.ts';
+import type { Call } from '../call.ts';
+import { createSeal, type Seal } from '../seal.ts';
+import { AboutTaskSink, type IdExchange, MaybeTaskSink, TaskCall, taskUnknown, WantsTaskSink } from './task-calls.ts';
 import { listenToTasks } from './task-listening.ts';
-import { createTaskNames, type TaskName, taskUnknown } from './task-names.ts';
 
 export interface McpTasks {
-  /** A call whose answer may be a task, with that seen to. */
-  attend(call: Call): Call;
-  /** A request about a task of this agent. */
-  call(agent: string, era: Era, message: Message, sink: Sink): Ticket;
-  /** The result of `tasks/list`: what the agent started and its servers still know. */
-  list(agent: string): Promise<Buffer>;
+  /** For a call whose answer may be a task: exchanges the ids of tasks in its answer. */
+  attend(call: Call): void;
+  /** A request about a task of this principal. */
+  call(principal: string, era: Era, message: Message, sink: Sink): Ticket;
+  /** The result of `tasks/list`: what the principal started and its servers still know. */
+  list(principal: string): Promise<Buffer>;
   /** `hear` gets the parameters of each notification about one of these tasks. */
-  listen(agent: string, ids: readonly string[], hear: (params: Buffer) => void): Promise<TaskSubscription>;
+  listen(principal: string, ids: readonly string[], hear: (params: Buffer) => void): Promise<TaskSubscription>;
   /** A client with a session hears of the tasks that it starts. */
   join(owner: object, tell: (message: Buffer) => void): void;
   leave(owner: object): void;
@@ -43,8 +43,15 @@ export interface TaskSubscription {
   stop(): void;
 }
 
-interface Started extends TaskName {
-  readonly agent: string;
+/** A task where it lives. */
+interface TaskName {
+  readonly sourceId: number;
+  /** As its server calls it. */
+  readonly id: string;
+}
+
+interface StartedTask extends TaskName {
+  readonly principal: string;
   /** Who hears of it, for as long as it is there. */
   readonly owner: WeakRef<object>;
   /** Under which token the server tells of progress, and the client wants to hear of it. */
@@ -54,7 +61,7 @@ interface Started extends TaskName {
 
 type Find = (sourceId: number) => { readonly source: Source; readonly config: ServerConfig } | undefined;
 
-/** Of how many tasks an agent hears, and can list; the oldest are forgotten first. They can be asked for all the same. */
+/** Of how many tasks an principal hears, and can list; the oldest are forgotten first. They can be asked for all the same. */
 const MOST_STARTED = 1_000;
 /** Of how many agents that is kept; tokens may name any number of them. */
 const MOST_OWNERS = 4_096;
@@ -63,26 +70,28 @@ const MOST_PAGES = 100;
 const NOBODY = {};
 
 export function createMcpTasks(find: Find): McpTasks {
-  const names = createTaskNames();
+  const seal = createSeal();
+  /** The last token for the progress of a task. Below all ids of requests. */
+  let lastToken = 0;
   const listeners = new WeakMap<object, (message: Buffer) => void>();
-  /** From agent to what it started, by server and id. */
-  const started = new Map<string, Map<string, Started>>();
-  const byToken = new Map<number, Started>();
+  /** From principal to what it started, by server and id. */
+  const started = new Map<string, Map<string, StartedTask>>();
+  const byToken = new Map<number, StartedTask>();
 
-  function exchangeFor(sourceId: number, agent: string, era: Era): Exchange {
+  function exchangeFor(sourceId: number, principal: string, era: Era): IdExchange {
     return {
-      out: (id) => names.close({ sourceId, id }, agent, era),
+      out: (id) => sealTaskId(seal, { sourceId, id }, principal, era),
       back(id) {
-        const task = names.open(id, agent, era);
+        const task = openTaskId(seal, id, principal, era);
         return task === null || task.sourceId !== sourceId ? id : task.id;
       },
     };
   }
 
-  function note(task: Started): void {
-    const own = started.get(task.agent) ?? new Map<string, Started>();
+  function note(task: StartedTask): void {
+    const own = started.get(task.principal) ?? new Map<string, StartedTask>();
     if (own.size === 0 && started.size >= MOST_OWNERS) forgetOldest();
-    started.set(task.agent, own.set(keyOf(task), task));
+    started.set(task.principal, own.set(keyOf(task), task));
     byToken.set(task.progressToken, task);
     if (own.size <= MOST_STARTED) return;
     const [key, oldest] = own.entries().next().value!;
@@ -91,14 +100,14 @@ export function createMcpTasks(find: Find): McpTasks {
   }
 
   function forgetOldest(): void {
-    const [agent, own] = started.entries().next().value!;
-    started.delete(agent);
+    const [principal, own] = started.entries().next().value!;
+    started.delete(principal);
     for (const { progressToken } of own.values()) byToken.delete(progressToken);
   }
 
-  function tell({ sourceId, agent, owner }: Started, method: string, params: Buffer): void {
+  function tell({ sourceId, principal, owner }: StartedTask, method: string, params: Buffer): void {
     const listener = listeners.get(owner.deref() ?? NOBODY);
-    listener?.(notificationMessage(method, exchangeIds(params, exchangeFor(sourceId, agent, 'legacy').out)));
+    listener?.(notificationMessage(method, exchangeIds(params, exchangeFor(sourceId, principal, 'legacy').out)));
   }
 
   function tellProgress(sourceId: number, message: Message): void {
@@ -119,18 +128,18 @@ export function createMcpTasks(find: Find): McpTasks {
     }
   }
 
-  function open(text: string | null, agent: string, era: Era) {
-    const task = text === null ? null : names.open(text, agent, era);
+  function open(text: string | null, principal: string, era: Era) {
+    const task = text === null ? null : openTaskId(seal, text, principal, era);
     const slot = task === null ? undefined : find(task.sourceId);
     return task === null || slot === undefined ? null : { ...slot, task };
   }
 
-  /** The tasks of this agent on one server, as it lists them; none where it cannot be asked. */
-  async function listOf(agent: string, sourceId: number, own: Map<string, Started>): Promise<Buffer[]> {
+  /** The tasks of this principal on one server, as it lists them; none where it cannot be asked. */
+  async function listOf(principal: string, sourceId: number, own: Map<string, StartedTask>): Promise<Buffer[]> {
     const slot = find(sourceId);
     // One that is not running would be started only to say that it has none.
     if (slot === undefined || !slot.source.tasks.lists || slot.source.status().state !== 'up') return [];
-    const { out } = exchangeFor(sourceId, agent, 'legacy');
+    const { out } = exchangeFor(sourceId, principal, 'legacy');
     try {
       const all = await listAll(slot.source, slot.config.timeout);
       const known = all.filter((task) => own.has(keyOf({ sourceId, id: idIn(task) ?? '' })));
@@ -142,43 +151,47 @@ export function createMcpTasks(find: Find): McpTasks {
 
   return {
     attend(call) {
-      const { message, entry, name, start, end, inner: sink, by } = call;
-      const agent = by.principal;
-      if (message.method !== 'tools/call') return call;
-      const { sourceId, sourceKey } = entry;
+      const { message, inner, token } = call;
+      const { principal } = call.by;
+      const { sourceId, sourceKey } = call.entry;
+      if (message.method !== 'tools/call') return;
       if (message.taskStart < 0) {
-        const attended = new MaybeTaskSink(sink, exchangeFor(sourceId, agent, 'modern'), sourceKey);
-        return call.followed(new Call(message, entry, name, start, end, attended, by));
+        call.inner = new MaybeTaskSink(inner, exchangeFor(sourceId, principal, 'modern'), sourceKey);
+        return;
       }
-      const owner = new WeakRef(sink.owner);
-      const created = (id: string) =>
-        note({ sourceId, id, agent, owner, progressToken: tasked.progressToken, token: tasked.token });
-      const attended = new WantsTaskSink(sink, exchangeFor(sourceId, agent, 'legacy'), created);
-      const tasked = call.followed(new TaskedCall(message, entry, name, start, end, attended, by));
-      return tasked;
+      const owner = new WeakRef(inner.owner);
+      // Progress comes long after the call is over, and must not be taken for that of a request on another connection.
+      const progressToken = --lastToken;
+      const created = (id: string) => note({ sourceId, id, principal, owner, progressToken, token });
+      call.inner = new WantsTaskSink(inner, exchangeFor(sourceId, principal, 'legacy'), created);
+      // The task lives in the process that starts it.
+      call.pinned = true;
+      call.progressToken = progressToken;
     },
-    call(agent, era, message, sink) {
+    call(principal, era, message, sink) {
       const text = taskIdOf(message);
       if (text === null)
         throw new GatewayError('params_invalid', `${message.method} needs a string "taskId" in its parameters.`);
-      const found = open(text, agent, era);
+      const found = open(text, principal, era);
       if (found === null) throw taskUnknown();
       const { source, config, task } = found;
-      const about = new AboutTaskSink(sink, exchangeFor(task.sourceId, agent, era), era);
+      const about = new AboutTaskSink(sink, exchangeFor(task.sourceId, principal, era), era);
       return source.call(new TaskCall(message, task.id, about, config.timeout));
     },
-    async list(agent) {
-      const own = started.get(agent) ?? new Map<string, Started>();
+    async list(principal) {
+      const own = started.get(principal) ?? new Map<string, StartedTask>();
       const sources = new Set([...own.values()].map(({ sourceId }) => sourceId));
-      const lists = await Promise.all([...sources].map((sourceId) => listOf(agent, sourceId, own)));
+      const lists = await Promise.all([...sources].map((sourceId) => listOf(principal, sourceId, own)));
       return writeList(lists.flat());
     },
-    async listen(agent, ids, hear) {
-      const found = ids.flatMap((id) => open(id, agent, 'modern') ?? []).filter(({ source }) => source.tasks.starts);
+    async listen(principal, ids, hear) {
+      const found = ids
+        .flatMap((id) => open(id, principal, 'modern') ?? [])
+        .filter(({ source }) => source.tasks.starts);
       const subscriptions = [...new Set(found.map(({ source }) => source))].map((source) => {
         const tasks = found.filter((one) => one.source === source);
         const { config, task } = tasks[0]!;
-        const { out } = exchangeFor(task.sourceId, agent, 'modern');
+        const { out } = exchangeFor(task.sourceId, principal, 'modern');
         const wanted = tasks.map(({ task }) => task.id);
         const subscription = listenToTasks(source, wanted, config.timeout, (params) => hear(exchangeIds(params, out)));
         const agreed = subscription.agreed.then((ids) => wanted.filter((id) => ids.includes(id)).map(out));
@@ -203,6 +216,21 @@ export function createMcpTasks(find: Find): McpTasks {
       else tellStatus(sourceId, message);
     },
   };
+}
+
+/**
+ * The id by which a client knows a task. It names the server and the server's own id, and is sealed: it is valid for the
+ * principal that started the task, in the era in which it was started, and for nobody else.
+ */
+export function sealTaskId(seal: Seal, { sourceId, id }: TaskName, principal: string, era: Era): string {
+  return seal.close(`${sourceId}.${Buffer.from(id).toString('base64url')}`, principal, era);
+}
+
+/** Null for what is no task of this principal in this era. */
+export function openTaskId(seal: Seal, text: string, principal: string, era: Era): TaskName | null {
+  const parts = seal.open(text, principal, era)?.split('.');
+  if (parts === undefined) return null;
+  return { sourceId: Number(parts[0]), id: Buffer.from(parts[1] ?? '', 'base64url').toString() };
 }
 
 function keyOf({ sourceId, id }: TaskName): string {

@@ -2,11 +2,15 @@
 
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
+import type { Call } from '../../../calls/call.ts';
+import type { Caller } from '../../../calls/caller.ts';
 import { type Credential, REVOKED } from '../../../calls/identity.ts';
+import type { Pipeline } from '../../../calls/pipeline.ts';
 import { ASKS } from '../../../protocol/bridge.ts';
-import type { Admission, ItemDefinition, Sink, Ticket } from '../../../protocol/contract.ts';
+import type { Sink } from '../../../protocol/contract.ts';
 import { NO_ABILITIES } from '../../../protocol/envelope.ts';
 import { JsonError } from '../../../protocol/json.ts';
+import type { Message } from '../../../protocol/message.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { type Question, unanswerable } from '../../../protocol/question.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
@@ -30,8 +34,7 @@ export class RestCall implements Sink, UnderWay {
   /** The calls of the same caller, in an array for the reason that slots.ts gives. */
   readonly running: RestCall[];
   place: number;
-  ticket: Ticket | null = null;
-  item: ItemDefinition | null = null;
+  call: Call | null = null;
 
   constructor(
     response: ServerResponse,
@@ -92,14 +95,15 @@ export class RestCall implements Sink, UnderWay {
     refuse(unanswerable(method, 'the tool was called over REST'));
   }
 
-  admit({ item }: Admission): void {
-    this.item = item;
+  start(pipeline: Pipeline, caller: Caller, message: Message): void {
+    this.call = pipeline.create(caller, message, this);
+    this.call.start();
   }
 
   result(result: Parts): void {
     if (!this.end()) return;
     try {
-      const bare = bareResult(result, this.item !== null && unwraps(this.item));
+      const bare = bareResult(result, this.call !== null && unwraps(this.call.entry.item));
       if (bare === ASKS) this.#send(ownFailure(ASKED_BACK));
       else if (bare.isError) this.#send(toolFailure(bare.value));
       else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.backpressure);
@@ -121,13 +125,13 @@ export class RestCall implements Sink, UnderWay {
 
   /** Ends it without an answer. */
   cancel(reason: string): void {
-    if (this.end()) this.ticket?.cancel(reason);
+    if (this.end()) this.call?.cancel(reason);
   }
 
   /** Ends it where its credential was taken back. The server hears that nobody waits for it. */
   turnOut(): void {
     if (!this.pass.revocation.isRevoked) return;
-    this.ticket?.cancel(REVOKED.message);
+    this.call?.cancel(REVOKED.message);
     this.fail(REVOKED);
   }
 

@@ -109,7 +109,7 @@ export function createRest(gateway: Gateway, { backpressure, fail, base, needsTo
       isMcpo,
       running,
     );
-    asked.ticket = caller.call(message, asked);
+    asked.start(gateway.pipeline, caller, message);
     // Over already: nothing to cancel.
     if (asked.place >= 0) cancelOnClose(response, asked);
   }

@@ -1,0 +1,262 @@
+/**
+ * The way of a call. Its name is looked up in the caller's view; then it goes through these steps, each of which may answer it,
+ * refuse it, or keep it for a while: what came with the request has to fit the definition, the audit has to be writable,
+ * middleware runs, a person approves, limits are passed, and the source gets it. Control tools run right after middleware.
+ */
+import { confirmationFor } from '../access/confirm.ts';
+import { permits, requireArguments } from '../access/permission.ts';
+import { type ErrorCode, GatewayError, toGatewayError } from '../base/errors.ts';
+import type { EventSink } from '../base/events.ts';
+import { BUILT_IN, type Entry } from '../catalog/entry.ts';
+import type { ConfirmRule } from '../config/security.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import type { Sink } from '../protocol/contract.ts';
+import { toBytes } from '../protocol/json.ts';
+import type { Message } from '../protocol/message.ts';
+import { checkParamHeaders, type Headers } from '../protocol/param-headers.ts';
+import { readMessage } from '../protocol/read.ts';
+import type { Approvals } from './approvals/approvals.ts';
+import { Call, type CallContext, type Callee, type CallTracer, type Step } from './call.ts';
+import type { Caller } from './caller.ts';
+import { type Limiters, removed } from './limits/limiters.ts';
+import { type Middleware, type MiddlewareStack, runMiddleware } from './middleware.ts';
+import type { CallAudit, CallCounters } from './observers.ts';
+import { findTarget } from './target.ts';
+import type { McpTasks } from './tasks/tasks.ts';
+
+export interface PipelineOptions {
+  readonly events: EventSink;
+  readonly counters: CallCounters;
+  readonly audit: CallAudit;
+  readonly middleware: MiddlewareStack;
+  readonly approvals: Approvals;
+  readonly limiters: Limiters;
+  readonly tasks: McpTasks;
+  /** Rules for calls that a person has to approve. */
+  confirmations(): readonly ConfirmRule[];
+  /** What answers for a source; undefined if it was removed. */
+  find(sourceId: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
+  runControl(call: Call): void;
+  /** Whether servers are still starting. */
+  isStarting(): boolean;
+  /** Whether a server that is still starting, and is listed before the owner of this entry, could claim its name. */
+  mayBeClaimed(entry: Entry): boolean;
+}
+
+export interface Pipeline {
+  /** `httpHeaders` have to repeat what the message says; null if there are none to check. */
+  create(by: Caller, message: Message, sink: Sink, httpHeaders?: Headers | null): Call;
+  /** A call of a tool that is known already: one step of a macro. It is started at once. */
+  callTool(by: Caller, entry: Entry, args: object, id: string, sink: Sink): Call;
+  /** There is a new catalog, or servers are no longer starting: calls that waited for that are looked up again. */
+  retry(): void;
+  /** Follows every call from now on; null for none. */
+  trace(tracer: CallTracer | null): void;
+}
+
+/** Errors that may not occur once all servers are up, or once an earlier call has been carried out. */
+const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
+
+const UNRECORDED =
+  'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Make room, or make its folder writable.';
+
+/** The answer for an item of a server that does not complete. */
+const NO_COMPLETION = toBytes({ completion: { values: [] } });
+
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { events, counters, audit, middleware, approvals, limiters, tasks } = options;
+  const { confirmations, find, runControl, isStarting, mayBeClaimed } = options;
+  /** Calls that came while servers were starting, in order. */
+  const early = new Set<Call>();
+  let tracer: CallTracer | null = null;
+  let compiled = compile(middleware.all, confirmations());
+
+  const context: CallContext = {
+    events,
+    counters,
+    audit,
+    start(call) {
+      tracer?.begin(call);
+      resolve(call);
+    },
+    recheck,
+  };
+
+  function compile(all: readonly Middleware[], rules: readonly ConfirmRule[]) {
+    const first: readonly Step[] = [checkRequest, requireAudit, ...(all.length > 0 ? [passMiddleware] : [])];
+    const approval: readonly Step[] = rules.length > 0 ? [requireApproval] : [];
+    return {
+      all,
+      rules,
+      control: [...first, control],
+      server: [...first, findSource, attendTask, ...approval, passLimits, send],
+    };
+  }
+
+  /** The steps of a call, compiled again after middleware or the configuration changed. */
+  function stepsOf({ sourceId }: Entry): readonly Step[] {
+    const rules = confirmations();
+    if (compiled.all !== middleware.all || compiled.rules !== rules) compiled = compile(middleware.all, rules);
+    return sourceId === BUILT_IN ? compiled.control : compiled.server;
+  }
+
+  function resolve(call: Call): void {
+    try {
+      if (answerSpilled(call)) return;
+      findTarget(call);
+      checkPermission(call);
+    } catch (error) {
+      if (isStarting() && MAY_CHANGE.has(toGatewayError(error).code)) waitForServers(call);
+      else call.refuse(error);
+      return;
+    }
+    if (isStarting() && isEarly(call)) waitForServers(call);
+    else enter(call);
+  }
+
+  function enter(call: Call): void {
+    call.tracing?.found(call.entry);
+    call.steps = stepsOf(call.entry);
+    call.advance();
+  }
+
+  /** Whether a server that is still starting could change what is called: then the fastest server must not decide it. */
+  function isEarly(call: Call): boolean {
+    return call.entry.sourceId === BUILT_IN || !call.isExact || mayBeClaimed(call.entry);
+  }
+
+  function waitForServers(call: Call): void {
+    early.add(call);
+    call.waiting = {
+      quit() {
+        early.delete(call);
+        call.waiting = null;
+      },
+    };
+  }
+
+  function retry(): void {
+    const calls = [...early];
+    early.clear();
+    for (const call of calls) {
+      call.waiting = null;
+      resolve(call);
+    }
+  }
+
+  /** A text that was cut off a result is a resource of ours. */
+  function answerSpilled(call: Call): boolean {
+    const { message, by } = call;
+    const text = message.method === 'resources/read' ? limiters.spilled.read(by.principal, message) : null;
+    if (text === null) return false;
+    requireAudit();
+    call.result(text, 'legacy');
+    return true;
+  }
+
+  function checkPermission(call: Call): void {
+    const { permission } = call.by.view();
+    call.permission = permission;
+    if (permission !== null && permission.onArguments.length > 0)
+      requireArguments(permission, call.entry, call.message);
+  }
+
+  /** For a call that has waited: what it may use, and where that runs, may have changed meanwhile. */
+  function recheck(call: Call): void {
+    const { by, entry } = call;
+    call.source = find(entry.sourceId)?.source ?? call.source;
+    const { permission } = by.view();
+    if (permission === call.permission) return;
+    if (!permits(permission, entry))
+      throw new GatewayError(
+        'item_unknown',
+        `The policy no longer allows "${entry.name}": it changed while the call waited.`,
+      );
+    checkPermission(call);
+  }
+
+  // The steps
+
+  function requireAudit(): boolean {
+    if (audit.stops) throw new GatewayError('audit_unavailable', UNRECORDED);
+    return true;
+  }
+
+  function passMiddleware(call: Call): boolean {
+    runMiddleware(middleware.all, call);
+    return false;
+  }
+
+  function control(call: Call): boolean {
+    call.counter = counters.of(call.entry, call.method);
+    call.begin();
+    runControl(call);
+    return false;
+  }
+
+  function findSource(call: Call): boolean {
+    const target = find(call.entry.sourceId);
+    if (target === undefined) throw removed(call.entry);
+    call.source = target.source;
+    if (call.method !== 'completion/complete' || target.source.completes) return true;
+    call.result(NO_COMPLETION, 'legacy');
+    return false;
+  }
+
+  function attendTask(call: Call): boolean {
+    if (call.message.taskStart >= 0 || call.tasks || call.source!.tasks.starts) tasks.attend(call);
+    return true;
+  }
+
+  function requireApproval(call: Call): boolean {
+    const { by, entry, message } = call;
+    if (message.method !== 'tools/call' || by.isOperator) return true;
+    const rule = confirmationFor(confirmations(), by.agent, entry, message);
+    return rule === null || approvals.hold(call, rule);
+  }
+
+  function passLimits(call: Call): boolean {
+    const { by, entry } = call;
+    call.counter = counters.of(entry, call.method);
+    return limiters.of(by.isOperator ? null : by.agent, entry).enter(call);
+  }
+
+  return {
+    create: (by, message, sink, httpHeaders = null) => new Call(context, by, message, sink, httpHeaders),
+    callTool(by, entry, args, id, sink) {
+      const params = { name: entry.name, arguments: args };
+      const message = readMessage(toBytes({ jsonrpc: '2.0', id, method: 'tools/call', params }));
+      const call = new Call(context, by, message, sink, null);
+      call.found(entry, entry.upstreamName, message.nameStart, message.nameEnd);
+      try {
+        checkPermission(call);
+        enter(call);
+      } catch (error) {
+        call.refuse(error);
+      }
+      return call;
+    },
+    retry,
+    trace(next) {
+      tracer = next;
+    },
+  };
+}
+
+/** What came with the request must not contradict the definition of what it calls. */
+function checkRequest({ message, entry, httpHeaders }: Call): boolean {
+  const { name, mirrored, traits } = entry.item;
+  if (message.taskStart >= 0 && message.method === 'tools/call' && !traits.runsAsTask)
+    throw new GatewayError(
+      'method_unknown',
+      `The tool "${name}" cannot be run as a task: its server does not, or not in this revision of the protocol. Call it without "task".`,
+    );
+  if (httpHeaders !== null && mirrored !== null && typeof mirrored !== 'string')
+    checkParamHeaders(httpHeaders, message, mirrored);
+  return true;
+}
+
+function send(call: Call): boolean {
+  call.send();
+  return false;
+}

@@ -1,0 +1,66 @@
+/** From the name in a message to the entry that the caller means by it. */
+import { findPrompt, findResource, findTool } from '../access/find.ts';
+import { GatewayError } from '../base/errors.ts';
+import { decodeString, findMember, readMembers } from '../protocol/json.ts';
+import type { Call } from './call.ts';
+
+/** Throws if the caller sees nothing by that name. */
+export function findTarget(call: Call): void {
+  const { message, by } = call;
+  if (message.method === 'completion/complete') {
+    findCompletion(call);
+    return;
+  }
+  const view = by.view();
+  const byUri = message.method === 'resources/read';
+  const start = byUri ? message.uriStart : message.nameStart;
+  const end = byUri ? message.uriEnd : message.nameEnd;
+  if (start < 0 || message.bytes[start] !== 0x22) {
+    throw new GatewayError(
+      'params_invalid',
+      `${message.method} needs a string "${byUri ? 'uri' : 'name'}" in its parameters.`,
+    );
+  }
+  const name = decodeString(message.bytes, start, end);
+  if (byUri) {
+    const { entry, upstreamName } = findResource(view, name);
+    call.found(entry, upstreamName, start, end);
+    return;
+  }
+  const entry = message.method === 'tools/call' ? findTool(view, name) : findPrompt(view, name);
+  call.found(entry, entry.upstreamName, start, end);
+}
+
+/** A completion names what it is about one level deeper. */
+function findCompletion(call: Call): void {
+  const view = call.by.view();
+  const { bytes, paramsStart, paramsEnd } = call.message;
+  const ref = paramsStart < 0 ? null : findMember(bytes, 'ref', paramsStart, paramsEnd);
+  const members = ref === null ? null : readMembers(bytes, ref.start, ref.end);
+  const read = (key: string) => {
+    const [member, ...more] = members?.filter((one) => one.key === key) ?? [];
+    const isText = member !== undefined && more.length === 0 && bytes[member.start] === 0x22;
+    return isText ? { ...member, text: decodeString(bytes, member.start, member.end) } : null;
+  };
+  const type = read('type')?.text;
+  const named = type === 'ref/prompt' ? read('name') : type === 'ref/resource' ? read('uri') : null;
+  if (named === null) {
+    throw new GatewayError(
+      'params_invalid',
+      'completion/complete needs a "ref": { type: "ref/prompt", name } or { type: "ref/resource", uri }.',
+    );
+  }
+  const { text, start, end } = named;
+  if (type === 'ref/prompt') {
+    const entry = findPrompt(view, text);
+    call.found(entry, entry.upstreamName, start, end);
+    return;
+  }
+  const template = view.entries.template.get(text);
+  if (template !== undefined) {
+    call.found(template, template.upstreamName, start, end);
+    return;
+  }
+  const { entry, upstreamName } = findResource(view, text);
+  call.found(entry, upstreamName, start, end);
+}
