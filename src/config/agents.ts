@@ -18,7 +18,7 @@ export interface AgentConfig {
 /** As names stand in policies, in files and in the header `X-Agent-Id`. */
 export const AGENT_NAME = /^[A-Za-z0-9][\w.@:-]{0,63}$/;
 export const WRONG_NAME =
-  'an agent is named by at most 64 letters, digits and "_", ".", "@", ":", "-", and begins with a letter or digit. Rename it';
+  'the name of an agent has at most 64 letters, digits and "_", ".", "@", ":", "-", and begins with a letter or digit. Rename it';
 const MIN_TOKEN = 16;
 
 const tokens = (expected: string) =>
@@ -28,13 +28,13 @@ const agentSchema = section(
   {
     token: tokens('expected a token or a list of tokens')
       .optional()
-      .describe('What the agent shows as bearer token; several may be good at one time. Write it as `${NAME}`.'),
+      .describe('The bearer token of the agent, or several that are valid at the same time. Write it as `${NAME}`.'),
     token_sha256: tokens('expected a SHA-256 hash in hexadecimal digits, or a list of them')
       .optional()
-      .describe('The same by its SHA-256 hash, in hexadecimal digits.'),
+      .describe('The same as a SHA-256 hash, in hexadecimal digits.'),
     description: text().prefault('').describe('Who or what the agent is.'),
   },
-  { id: 'Agent', description: 'A client of the gateway that has a name.' },
+  { id: 'Agent', description: 'A named client of the gateway.' },
 );
 
 export const agentsSchema = mapOf('agents', z.string().regex(AGENT_NAME, { error: WRONG_NAME }), agentSchema);
@@ -65,7 +65,7 @@ export function resolveAgents(agents: AgentsSection, { text: expand, add }: Reso
         return sha256(secret);
       }),
       ...read('token_sha256', tokenSha256, (hash, path) => {
-        if (!/^[0-9a-f]{64}$/i.test(hash)) add(path, 'is no SHA-256 hash of 64 hexadecimal digits');
+        if (!/^[0-9a-f]{64}$/i.test(hash)) add(path, 'is not a SHA-256 hash of 64 hexadecimal digits');
         return hash.toLowerCase();
       }),
     ];

@@ -35,20 +35,20 @@ function days() {
 const auditShape = {
   enabled: flag()
     .optional()
-    .describe('Whether calls are written down. Default: `true` for `toolgate serve`, `false` for everything else.'),
+    .describe('Whether calls are recorded. Default: `true` for `toolgate serve`, `false` for everything else.'),
   dir: text()
     .optional()
     .describe('Folder for the files, relative to the folder of this file. Default: `logs` in `data_dir`.'),
   retention: days()
     .prefault('30d')
-    .describe('Files of days before that are removed. The environment variable LOG_RETENTION_DAYS goes first.'),
-  arguments: flag().prefault(false).describe('Writes down the arguments of calls too, without known secrets.'),
-  results: flag().prefault(false).describe('Writes down the results of calls too, without known secrets.'),
+    .describe('How long files are kept. The environment variable LOG_RETENTION_DAYS overrides this.'),
+  arguments: flag().prefault(false).describe('Also records the arguments of calls, without known secrets.'),
+  results: flag().prefault(false).describe('Also records the results of calls, without known secrets.'),
   max_value: size().prefault('16KiB').describe('Size to which arguments and results are cut.'),
   on_failure: choice(['continue', 'stop'])
     .prefault('continue')
     .describe(
-      '`stop` refuses calls while nothing can be written down; `continue` goes on and keeps what fits in memory.',
+      '`stop` refuses calls while nothing can be recorded; `continue` lets them pass and keeps what fits in memory.',
     ),
 };
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { limitsFor, UNLIMITED } from './call-limits.ts';
 
-it('finds the limits that say most about a tool', () => {
+it('finds the most specific limits for a tool', () => {
   const limitsOf = (...tools: string[]) => tools.map((tool) => ({ ...UNLIMITED, cache: null, tool }));
   const all = limitsOf('*', 'search_*', 'search_?', 'search_web', '*_web_now');
   const found = (...names: string[]) => limitsFor(all, ...names)?.tool;

@@ -76,14 +76,16 @@ function rate() {
 const countShape = {
   rate: rate()
     .optional()
-    .describe('How many calls in a second, minute or hour: `"5/s"`, `"30/m"`, `"1000/h"`. Beyond it they are refused.'),
+    .describe('How many calls in a second, minute or hour: `"5/s"`, `"30/m"`, `"1000/h"`. Further calls are refused.'),
   calls_per_day: count(1, 1_000_000_000)
     .optional()
-    .describe('How many calls from midnight to midnight (UTC). Beyond it they are refused.'),
-  max_arguments: size().optional().describe('Size of the arguments of one call. Beyond it the call is refused.'),
+    .describe('How many calls from midnight to midnight (UTC). Further calls are refused.'),
+  max_arguments: size()
+    .optional()
+    .describe('Maximum size of the arguments of one call. A call with larger ones is refused.'),
   max_result: size()
     .optional()
-    .describe('Size of one result. Beyond it the result is cut, and the rest can be read as a resource.'),
+    .describe('Maximum size of one result. A larger one is cut, and the rest can be read as a resource.'),
 };
 
 /** For a server, which has its time-outs in addition. */
@@ -91,11 +93,11 @@ export const serverLimitShape = {
   concurrency: count(1, MAX_CALLS)
     .optional()
     .describe(
-      'How many calls the server works on at one time, of all callers together. Default: 256, or `folders.concurrency` beside `folder`.',
+      'How many calls the server handles at one time, of all callers together. Default: 256, or `folders.concurrency` for a `folder`.',
     ),
   queue: count(0, MAX_CALLS)
     .prefault(DEFAULT_QUEUE)
-    .describe('How many more calls wait for their turn, each for at most its `timeout`. Beyond it they are refused.'),
+    .describe('How many more calls wait for their turn, each for at most its `timeout`. Further calls are refused.'),
   ...countShape,
 };
 
@@ -117,7 +119,7 @@ export const toolLimitsSchema = section(
     cache: duration(1)
       .optional()
       .describe(
-        'Answers equal calls with the same result for this long. Only for tools that change nothing and answer all callers alike.',
+        'How long equal calls are answered with the same result. Only for tools that change nothing and answer all callers alike.',
       ),
   },
   { id: 'ToolLimits', description: 'How much calls of a tool may take.' },

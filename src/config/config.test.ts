@@ -19,7 +19,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
   });
 }
 
-it('lets a call take as long in all as it may go without a sign of life', () => {
+it('lets a call take at least as long in all as it may go without a sign of life', () => {
   const totalOf = (server: object) => resolved({ servers: [{ command: 'x', ...server }] }).servers[0]!.totalTimeout;
   expect(totalOf({ timeout: '2h' })).toBe(7_200_000);
   expect(totalOf({ timeout: '2h', total_timeout: '1s' })).toBe(1_000);
@@ -132,7 +132,7 @@ it('has every default filled in', () => {
   });
 });
 
-it('takes over everything that is written', () => {
+it('keeps everything that is written', () => {
   expect(
     resolved(
       {
@@ -200,7 +200,7 @@ it('stops a lazy server after ten minutes unless told otherwise', () => {
   expect(resolved({ servers: [{ command: 'x', start: 'lazy' }] }).servers[0]?.idleStop).toBe(600_000);
 });
 
-it('is frozen to the depths', () => {
+it('is deeply frozen', () => {
   const config = resolved({ servers: [{ command: 'x', args: ['y'], env: { A: 'b' } }] });
   const open: unknown[] = [config];
   let count = 0;
@@ -231,7 +231,7 @@ describe('keys of servers', () => {
     ).toEqual(['a', 'b', 'c']);
   });
 
-  it('are unique whatever namespaces are called', () => {
+  it('are unique, for any names of namespaces', () => {
     const list = [{ command }, { namespace: 'server-1', command }, { namespace: 'server-3', command }, { command }];
     expect(keys({ servers: list, mcpServers: { 'server-4': { command } } })).toEqual([
       'server-1',
@@ -243,7 +243,7 @@ describe('keys of servers', () => {
     expect(keys({ servers: [{ namespace: 'server-2', command }, { command }] })).toEqual(['server-2', 'server-2-2']);
   });
 
-  it('count what is left out', () => {
+  it('count servers that are left out', () => {
     const config = resolved({ servers: [{ command: 'toolgate' }, { command }] });
     expect(config.servers.map((server) => server.key)).toEqual(['server-2']);
     expect(config.notices).toEqual([
@@ -254,20 +254,20 @@ describe('keys of servers', () => {
 });
 
 describe('the environment', () => {
-  it('goes before the file for DATA_DIR, relative to the working directory', () => {
+  it('overrides the file by DATA_DIR, relative to the working directory', () => {
     expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: 'y' } }).dataDir).toBe('/here/y');
     expect(resolved({ data_dir: '${NONE}' }, { env: { DATA_DIR: '/y' } }).dataDir).toBe('/y');
     expect(resolved({ data_dir: 'x' }, { env: { DATA_DIR: '' } }).dataDir).toBe('/etc/app/x');
   });
 
-  it('goes before the file for CORE_PORT', () => {
+  it('overrides the file by CORE_PORT', () => {
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '9999' } }).http.port).toBe(9999);
     expect(resolved({ http: { port: 1 } }, { env: { CORE_PORT: '' } }).http.port).toBe(1);
   });
 
-  it('goes before the file for ENABLE_LEGACY_MCP', () => {
-    const sse = (written: boolean, said: string) =>
-      resolved({ http: { sse: written } }, { env: { ENABLE_LEGACY_MCP: said } }).http.sse;
+  it('overrides the file by ENABLE_LEGACY_MCP', () => {
+    const sse = (written: boolean, variable: string) =>
+      resolved({ http: { sse: written } }, { env: { ENABLE_LEGACY_MCP: variable } }).http.sse;
     expect([sse(true, 'false'), sse(false, 'true'), sse(false, ''), sse(true, '')]).toEqual([false, true, false, true]);
     expect(() => sse(true, 'no')).toThrow('the environment variable ENABLE_LEGACY_MCP is not true or false.');
   });
@@ -278,7 +278,7 @@ describe('the environment', () => {
     );
   });
 
-  it('goes before the file for LOG_RETENTION_DAYS, and says what is wrong with it', () => {
+  it('overrides the file by LOG_RETENTION_DAYS, which is checked', () => {
     const read = (value: object, days?: string) =>
       configFromValue(value, { cwd: '/', env: { LOG_RETENTION_DAYS: days } }).audit.retention;
     expect(read({})).toBe(30);
@@ -297,7 +297,7 @@ describe('the environment', () => {
 });
 
 describe('folders', () => {
-  it('stand apart from the servers, with what is said of all folders where they say nothing', () => {
+  it('are listed apart from the servers, with the settings of all folders as defaults', () => {
     const { servers, folders } = resolved(
       {
         folders: { timeout: '2m', concurrency: 8, memory: '256MiB', isolation: 'required', watch: false },
@@ -335,7 +335,7 @@ describe('folders', () => {
     ]);
   });
 
-  it('are told by the environment first', () => {
+  it('follow the environment before the file', () => {
     const { folders } = resolved(
       { folders: { watch: true, timeout: '2m' } },
       {

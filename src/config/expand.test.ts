@@ -19,7 +19,7 @@ describe('a variable', () => {
     expect(expand(written, env)).toEqual({ text });
   });
 
-  it('is not looked for in what came out of another', () => {
+  it('is not expanded in the value of another', () => {
     expect(expand('${NESTED}', env)).toEqual({ text: '${NAME} $NAME' });
   });
 
@@ -37,7 +37,7 @@ describe('a variable', () => {
 
 describe('a variable that cannot be replaced', () => {
   const malformed =
-    'is not a variable as ${NAME}, ${NAME:-default} or ${secret:NAME}, where the default holds no other variable. Correct it';
+    'is not a variable such as ${NAME}, ${NAME:-default} or ${secret:NAME}, where the default contains no other variable. Correct it';
   it.each([
     ['${MISSING}', 'the environment variable MISSING is not set. Set it, or give a default: ${MISSING:-default}'],
     ['${UNDEFINED}', 'the environment variable UNDEFINED is not set. Set it, or give a default: ${UNDEFINED:-default}'],
@@ -55,9 +55,9 @@ describe('a variable that cannot be replaced', () => {
     ['${KEY:s3cret}', `"\${KEY…" ${malformed}`],
     [
       '${secret:NAME}',
-      '${secret:NAME} stands in the command, args, env, url and headers of servers, and nowhere else. Take it out',
+      '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Take it out',
     ],
-    ['${SECRETS_KEY}', 'SECRETS_KEY opens all secrets and is passed on to nobody'],
+    ['${SECRETS_KEY}', 'SECRETS_KEY opens all secrets and is never passed on'],
     ['${A:-${NAME}}', `"\${A…" ${malformed}`],
   ])('is a problem that shows no value: %j', (written, problem) => {
     expect(expand(written, env)).toEqual({ problem });
@@ -67,7 +67,7 @@ describe('a variable that cannot be replaced', () => {
 describe('a secret', () => {
   const place = (name: string) => `<${name}>`;
 
-  it('has a place where there may be one, and is never read out of the environment', () => {
+  it('becomes a reference where one is allowed, and is never read from the environment', () => {
     expect(expand('a ${secret:TOKEN} b ${NAME}', { NAME: '${secret:X}' }, place)).toEqual({
       text: 'a <TOKEN> b ${secret:X}',
     });
@@ -78,7 +78,7 @@ describe('a secret', () => {
   });
 });
 
-it('leaves every text without variables alone, and never reads values', () => {
+it('leaves texts without variables alone, and never expands values', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string(), (before, value, after) => {
       fc.pre(!`${before}x`.includes('${') && !`x${after}`.includes('${'));

@@ -1,15 +1,15 @@
 /** `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in the strings of a configuration. */
+
 import { nameProblem } from '../secrets/secret-names.ts';
 
 export type EnvVars = Readonly<Record<string, string | undefined>>;
 
-/** Either the text with every variable replaced, or why that cannot be. Problems never show a variable's value. */
+/** Either the text with every variable replaced, or the reason why it cannot be. Problems never show a variable's value. */
 export type Expansion = { readonly text: string } | { readonly problem: string };
 
 /**
- * Replaces variables by their values, once: what comes out of the environment is never read again. As in a shell,
- * a default also stands in for an empty value. `secret` gives what stands in the place of a secret; null where there can
- * be none.
+ * Replaces variables by their values, once: a value from the environment is never expanded in turn. As in a shell, a
+ * default also replaces an empty value. `secret` returns what replaces a secret; null where secrets are not allowed.
  */
 export function expand(text: string, env: EnvVars, secret: ((name: string) => string) | null = null): Expansion {
   let result = '';
@@ -27,7 +27,7 @@ export function expand(text: string, env: EnvVars, secret: ((name: string) => st
     }
     const [, name, fallback] = FORM.exec(inside) ?? [];
     if (name === undefined || fallback?.includes('${')) return { problem: malformed(text.slice(open)) };
-    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY opens all secrets and is passed on to nobody' };
+    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY opens all secrets and is never passed on' };
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     const chosen = fallback === undefined ? value : value || fallback;
     if (chosen === undefined) {
@@ -41,19 +41,19 @@ export function expand(text: string, env: EnvVars, secret: ((name: string) => st
   return { text: result + text.slice(at) };
 }
 
-/** The variables that a text speaks of. */
+/** The variables that a text refers to. */
 export function variablesIn(text: string): string[] {
   return [...text.matchAll(/\$\{(?!secret:)([A-Za-z_]\w*)/g)].map((match) => match[1]!);
 }
 
-export const SECRET = 'secret:';
+const SECRET = 'secret:';
 const NO_SECRETS_HERE =
-  '${secret:NAME} stands in the command, args, env, url and headers of servers, and nowhere else. Take it out';
+  '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Take it out';
 
 const FORM = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
 
-/** Shows no more than the name: what follows it may be a secret. */
+/** Shows only the name: what follows it may be a secret. */
 function malformed(text: string): string {
   const [start] = /^\$\{\w*/.exec(text) ?? [];
-  return `"${start}…" is not a variable as \${NAME}, \${NAME:-default} or \${secret:NAME}, where the default holds no other variable. Correct it`;
+  return `"${start}…" is not a variable such as \${NAME}, \${NAME:-default} or \${secret:NAME}, where the default contains no other variable. Correct it`;
 }

@@ -123,7 +123,7 @@ export function size() {
     .transform((value, context) => {
       const result = Math.round(toBytes(value));
       if (result < 1) context.addIssue({ code: 'custom', message: 'must be more than 0' });
-      if (!Number.isSafeInteger(result)) context.addIssue({ code: 'custom', message: 'is more than there can be' });
+      if (!Number.isSafeInteger(result)) context.addIssue({ code: 'custom', message: 'is too large' });
       return result;
     });
 }

@@ -1,4 +1,4 @@
-/** The section `folders`: how folders of tools are served. What an entry of `servers` says about its own folder goes first. */
+/** The section `folders`: how folders of tools are served. An entry of `servers` overrides it for its own folder. */
 
 import type { ResolveContext } from './context.ts';
 import { choice, count, duration, flag, type Section, section, size } from './fields.ts';
@@ -25,30 +25,32 @@ const foldersShape = {
   watch: flag()
     .prefault(true)
     .describe(
-      'Whether folders of tools are watched: a change is served at once. `false`: as they are at the start. ' +
-        'The environment variable ENABLE_FS_WATCHER goes first.',
+      'Whether folders of tools are watched, so that changes take effect at once. `false`: they stay as they are at the start. ' +
+        'The environment variable ENABLE_FS_WATCHER overrides this.',
     ),
   debounce: duration(0)
     .prefault('300ms')
     .describe(
-      'How long a folder has to be left alone until it is served anew. FS_WATCHER_DEBOUNCE_MS in the environment goes first.',
+      'How long a folder must be unchanged before it is loaded again. The environment variable FS_WATCHER_DEBOUNCE_MS overrides this.',
     ),
   timeout: duration(1)
     .prefault('60s')
     .describe(
-      'How long a call of a tool may go without a sign of life. TOOL_CALL_TIMEOUT_SECONDS in the environment goes first.',
+      'How long a call may go without a sign of life. The environment variable TOOL_CALL_TIMEOUT_SECONDS overrides this.',
     ),
   start_timeout: duration(1)
     .prefault('60s')
-    .describe('How long loading the files of a folder may take; what they depend on is installed before.'),
+    .describe('How long loading the files of a folder may take. Their dependencies are installed before that.'),
   concurrency: count(1, 1_000_000)
     .prefault(64)
-    .describe('Calls that a folder works on at one time. NAMESPACE_MAX_CONCURRENCY in the environment goes first.'),
-  memory: size().prefault('1GiB').describe('Bytes of memory that the process of a folder may have.'),
+    .describe(
+      'How many calls a folder handles at one time. The environment variable NAMESPACE_MAX_CONCURRENCY overrides this.',
+    ),
+  memory: size().prefault('1GiB').describe('Memory that the process of a folder may use.'),
   isolation: isolation()
     .prefault('auto')
     .describe(
-      '`auto` keeps the processes of folders apart with bubblewrap where that works, `required` starts none without it, ' +
+      '`auto` isolates the processes of folders with bubblewrap where that works, `required` starts none without it, ' +
         '`off` does not use it.',
     ),
 };

@@ -127,7 +127,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
       );
     } else if (key === 'tools' && !serverShape.tools.safeParse(value).success) {
       // Other programs list there which tools they show, or when they ask.
-      notice('ignored "tools", which is no map of limits');
+      notice('ignored "tools", which is not a map of limits');
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
   if (typeof disabled === 'boolean') draft.enabled = !disabled;

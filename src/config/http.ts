@@ -74,11 +74,11 @@ const HOUR = 3_600_000;
 const MANAGER_NETWORKS = ['172.30.0.10/32', '127.0.0.1/32'];
 
 const jwtShape = {
-  issuer: text().describe('Who signs the tokens: the exact value of their claim `iss`, an address.'),
+  issuer: text().describe('Who signs the tokens: the exact value of their claim `iss`, a URL.'),
   audience: z
     .union([text(), textList()], { error: 'expected a string or a list of strings' })
     .optional()
-    .describe('For whom tokens have to be: one of these in their claim `aud`. Default: `public_url`.'),
+    .describe('Whom tokens must be issued for: one of these in their claim `aud`. Default: `public_url`.'),
   jwks_uri: text().optional().describe("Where the issuer's keys are. Default: what its metadata says."),
   algorithms: z
     .array(z.enum(ALGORITHMS, { error: `expected one of ${ALGORITHMS.join(', ')}` }), {
@@ -87,11 +87,11 @@ const jwtShape = {
     .min(1, { error: 'needs at least one algorithm' })
     .prefault(['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'])
     .describe('Signatures that are accepted.'),
-  agent_claim: text().prefault('sub').describe('The claim that says which agent it is.'),
+  agent_claim: text().prefault('sub').describe('The claim that names the agent.'),
   agents: textMap(/^[^\0]+$/, 'expected the value of a claim, or a pattern')
     .optional()
     .describe(
-      'Values of that claim, or patterns over them, and the agent each stands for; the first that fits counts, and nobody else gets in. Default: the value is the name of the agent.',
+      'Values of that claim, or patterns over them, and the agent that each stands for; the first match counts, and other values are refused. Default: the value is the name of the agent.',
     ),
   required_scopes: z
     .array(
@@ -112,47 +112,47 @@ const httpShape = {
   host: text().prefault('127.0.0.1').describe('Address to listen on.'),
   port: count(0, MAX_PORT)
     .prefault(8808)
-    .describe('Port to listen on; 0 takes any free one. The environment variable CORE_PORT goes first.'),
+    .describe('Port to listen on; 0 takes any free one. The environment variable CORE_PORT overrides this.'),
   allowed_origins: textList()
     .prefault([])
-    .describe("Values of the header `Origin` that are let in beside the gateway's own."),
+    .describe("Values of the header `Origin` that are accepted in addition to the gateway's own."),
   allowed_hosts: textList()
     .prefault([])
-    .describe("Host names of the header `Host` that are let in beside the gateway's own."),
+    .describe("Host names in the header `Host` that are accepted in addition to the gateway's own."),
   drain: duration(0)
     .prefault('20s')
-    .describe('How long `toolgate serve` waits for calls under way when it is told to end.'),
+    .describe('How long `toolgate serve` waits for running calls when it is told to stop.'),
   session_ttl: duration(1).prefault('24h').describe('An unused session is forgotten after this long.'),
   max_sessions: count(1, 10_000_000)
     .prefault(100_000)
-    .describe('Sessions kept at one time; beyond that the one used longest ago is forgotten.'),
+    .describe('How many sessions are kept; beyond that the least recently used one is forgotten.'),
   sse: flag()
     .prefault(true)
     .describe(
-      'Offers HTTP+SSE of the first revision too, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP goes first.',
+      'Also offers HTTP+SSE of the first revision, at `/sse` and `/messages`. The environment variable ENABLE_LEGACY_MCP overrides this.',
     ),
   require_namespace: flag()
     .prefault(false)
     .describe(
-      'Every client has to name the namespace that it is to see, in the header `X-Namespace` or by its address.',
+      'Every client has to name the namespace that it wants to see, in the header `X-Namespace` or in the URL.',
     ),
   mcpo: flag()
     .prefault(false)
     .describe(
-      'Takes calls at `/NAMESPACE/TOOL` too, as mcpo does, with `/NAMESPACE/openapi.json` and `/NAMESPACE/docs`.',
+      'Also accepts calls at `/NAMESPACE/TOOL`, as mcpo does, with `/NAMESPACE/openapi.json` and `/NAMESPACE/docs`.',
     ),
   public_url: text()
     .optional()
     .describe(
-      'The address of `/mcp` as clients know it, such as "https://tools.example.com/mcp"; tokens are made out to it. Default: that of `host` and `port`, on loopback.',
+      'The URL of `/mcp` as clients know it, such as "https://tools.example.com/mcp"; tokens are issued for it. Default: that of `host` and `port`, on loopback.',
     ),
   admins: textList()
     .prefault(['default'])
-    .describe('Agents that may read `/metrics` and whatever else is about the whole gateway.'),
+    .describe('Agents that may read `/metrics` and everything else that concerns the whole gateway.'),
   trust_agent_header: flag()
     .prefault(false)
     .describe(
-      'Lets the header `X-Agent-Id` name the agent. Only where everybody who can reach the gateway may be any agent.',
+      'Lets the header `X-Agent-Id` name the agent. Only for networks where every client may act as any agent.',
     ),
   jwt: section(jwtShape, { description: 'Tokens of an identity provider.' })
     .optional()
@@ -208,7 +208,7 @@ function resolvePublicUrl(written: string, { text, add }: ResolveContext): strin
   const expanded = text(path, written);
   const url = httpUrl(expanded);
   if (url === null || url.search !== '' || url.hash !== '' || url.username !== '') {
-    add(path, 'is no address such as "https://tools.example.com/mcp", without "?" and "#"');
+    add(path, 'is not an address such as "https://tools.example.com/mcp", without "?" and "#"');
     return expanded;
   }
   return url.origin + url.pathname.replace(/\/+$/, '');
@@ -219,16 +219,13 @@ function resolveJwt(jwt: Section<typeof jwtShape>, { text, add }: ResolveContext
   const address = (key: string, written: string): string => {
     const expanded = text(at(key), written);
     const url = httpUrl(expanded);
-    if (url === null) add(at(key), 'is no address such as "https://login.example.com"');
+    if (url === null) add(at(key), 'is not an address such as "https://login.example.com"');
     else if (url.protocol !== 'https:' && !isLoopback(url.hostname))
-      add(
-        at(key),
-        'must begin with https, because whoever answers there decides who gets in; http is for loopback only',
-      );
+      add(at(key), 'must begin with https, because the server there decides who gets in; http is for loopback only');
     return expanded;
   };
   const audience = typeof jwt.audience === 'string' ? [jwt.audience] : jwt.audience;
-  if (audience?.length === 0) add(at('audience'), 'names nobody');
+  if (audience?.length === 0) add(at('audience'), 'is empty. Name an audience, or leave it out');
   for (const [claim, agent] of Object.entries(jwt.agents ?? {}))
     if (!AGENT_NAME.test(agent)) add([...at('agents'), claim], WRONG_NAME);
   return {

@@ -31,7 +31,7 @@ it('lists all issues in one error, in the order of the file', () => {
 });
 
 describe('keys that reach into prototypes', () => {
-  it('are found wherever they stand', () => {
+  it('are found at every depth', () => {
     const value = JSON.parse('{"a":[{"__proto__":{"x":1}}],"constructor":1,"b":{"prototype":null}}');
     expect(
       forbiddenKeys(value)
@@ -40,7 +40,7 @@ describe('keys that reach into prototypes', () => {
     ).toEqual(['a[0].__proto__', 'b.prototype', 'constructor']);
   });
 
-  it('are looked for in rings and in depths without end', () => {
+  it('are looked for in values that contain themselves, and in very deep ones', () => {
     const ring: Record<string, unknown> = {};
     ring.self = ring;
     expect(forbiddenKeys(ring)).toEqual([]);

@@ -23,7 +23,7 @@ describe('secrets of a launch', () => {
   };
   const fill = (launch: Launch | null) => fillLaunch(launch!, (name) => values[name]);
 
-  it('are put in when a server is started, and are in nothing that is kept', () => {
+  it('are filled in when a server starts, and are never kept', () => {
     const { launch, issues } = launchOf({
       command: 'server',
       args: ['${secret:A}', '${HOST}'],
@@ -44,13 +44,13 @@ describe('secrets of a launch', () => {
     expect(fill(launch)).toMatchObject({ env: { TOOLGATE_SECRET_A: values.A } });
   });
 
-  it('are no arguments where a shell line puts them into the environment', () => {
+  it('are not arguments where a shell line puts them into the environment', () => {
     const launch = (command: string) => launchOf({ command }).launch!;
     expect(secretsInArguments(launch('A="${secret:A}" B=${secret:B} server'))).toEqual([]);
     expect(secretsInArguments(launch('A=${secret:A} server --b=${secret:B}'))).toEqual(['B']);
   });
 
-  it('may be an address, or a part of one, and of headers', () => {
+  it('may be a URL, a part of one, or a part of a header', () => {
     const whole = launchOf({ url: '${secret:URL}', headers: { Authorization: 'Bearer ${secret:B}' } });
     expect(whole.issues).toEqual([]);
     expect(fill(whole.launch)).toMatchObject({ url: values.URL, headers: { Authorization: 'Bearer b' } });
@@ -59,7 +59,7 @@ describe('secrets of a launch', () => {
     expect(() => fill(launchOf({ url: 'http://h', headers: { A: '${secret:LF}' } }).launch)).toThrow('a line break');
   });
 
-  it('are no part of a folder, and not what the environment says', () => {
+  it('are not allowed in folders, and not read from values of the environment', () => {
     expect(launchOf({ command: 'x', cwd: '${secret:A}' }).issues[0]).toContain('nowhere else');
     const { launch } = launchOf({ command: 'x', args: ['${TRICKY}'] });
     expect(secretsIn(launch!)).toEqual([]);
@@ -73,11 +73,11 @@ describe('the secret values of a configuration', () => {
     return configFromValue({ servers: [server] }, { cwd: '/', env: secretEnv }).secrets();
   }
 
-  it('has what the environment keeps under such names', () => {
+  it('include variables with secret names', () => {
     expect(secrets({ command: 'x' })).toEqual(['token-value', 'deploy-value']);
   });
 
-  it('has what a server is given out of the environment, and what its names tell', () => {
+  it('include what a server gets from the environment, and values with secret names', () => {
     const given = secrets({
       command: 'x',
       env: { A: 'with ${PLAIN}', B: '${HOME}/data', C: '${MISSING:-default-value}', API_KEY: 'written', D: 'open' },
@@ -85,7 +85,7 @@ describe('the secret values of a configuration', () => {
     expect(given.slice(2)).toEqual(['with plain-value', 'plain-value', 'written']);
   });
 
-  it('has headers, and what an address carries', () => {
+  it('include headers, and the credentials in a URL', () => {
     const given = secrets({
       url: 'https://u:pass-word@h/?api_key=${PLAIN}&page=1',
       headers: { Authorization: 'Bearer ${TOKEN_X}', Accept: 'text/plain' },
@@ -93,7 +93,7 @@ describe('the secret values of a configuration', () => {
     expect(given).toEqual(['token-value', 'deploy-value', 'Bearer token-value', 'pass-word', 'plain-value']);
   });
 
-  it('is not printed with the configuration', () => {
+  it('are not printed with the configuration', () => {
     const config = configFromValue({}, { cwd: '/', env: secretEnv });
     expect(JSON.stringify(config)).not.toContain('token-value');
   });

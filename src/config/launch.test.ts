@@ -13,7 +13,7 @@ function launchOf(server: object, isShellLine = true) {
 }
 
 describe('a program', () => {
-  it('is a shell line where it has no args, and its variables are left to the shell', () => {
+  it('is a shell line if it has no args, and the shell expands its variables', () => {
     expect(launchOf({ command: 'server "a b"' }).launch).toEqual({
       kind: 'stdio',
       file: 'server',
@@ -27,14 +27,14 @@ describe('a program', () => {
     });
   });
 
-  it('is an executable where it has args, and its variables become text, never code', () => {
+  it('is an executable if it has args, and its variables become text, never code', () => {
     expect(launchOf({ command: '${DIR}/my server', args: ['--token=${TOKEN}', '$(x)'] }).launch).toMatchObject({
       file: 'sub/my server',
       args: ['--token=s3cret; rm -rf /', '$(x)'],
     });
   });
 
-  it('is always an executable where clients write it', () => {
+  it('is always an executable in the form of MCP clients', () => {
     expect(launchOf({ command: 'my server' }, false).launch).toMatchObject({ file: 'my server', args: [] });
   });
 
@@ -93,7 +93,7 @@ describe('what cannot be resolved', () => {
     [
       { command: 'a "b' },
       [
-        'servers[0].command: The quote " at character 3 of the command is never closed. Close it, or write \\" if it is meant as such.',
+        'servers[0].command: The quote " at character 3 of the command is never closed. Close it, or write \\" for the character itself.',
       ],
     ],
     [{ command: '  ' }, ['servers[0].command: The command names no program. Name the one to start.']],
@@ -117,7 +117,7 @@ describe('the hash of a launch', () => {
     );
   });
 
-  it('differs where anything else does', () => {
+  it('differs if anything else does', () => {
     const others: Launch[] = [
       { ...launch, args: ['b', 'a'] },
       { ...launch, args: ['a b'] },

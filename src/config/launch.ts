@@ -57,16 +57,16 @@ export const launchShape = {
     .optional()
     .describe(
       'Starts the server. Without `args` it is a shell line, as typed in a terminal; ' +
-        'with `args`, or below `mcpServers`, it is one executable.',
+        'with `args`, or in `mcpServers`, it is one executable.',
     ),
   args: textList().optional().describe('Arguments of the executable `command`, passed on as they are.'),
   env: textMap(/^[^=]+$/, 'is not a name for an environment variable')
     .optional()
-    .describe('Environment variables for the server, beside those Toolgate itself was given.'),
+    .describe('Environment variables for the server, in addition to those of Toolgate itself.'),
   cwd: text()
     .optional()
     .describe('Working directory of the server, relative to the folder of this file. Default: that folder.'),
-  url: text().optional().describe('Address of a server that is reached over HTTP, instead of `command`.'),
+  url: text().optional().describe('URL of a server that is reached over HTTP, instead of `command`.'),
   folder: text()
     .min(1, { error: 'is empty. Name the folder of tool files' })
     .optional()
@@ -79,7 +79,7 @@ export const launchShape = {
   transport: choice(['stdio', 'http', 'sse'])
     .optional()
     .describe(
-      'How the server is spoken to. Default: `stdio` with `command`, `http` with `url`. ' +
+      'How to talk to the server. Default: `stdio` with `command`, `http` with `url`. ' +
         '`sse` is HTTP+SSE of the first revision, which `http` falls back to by itself.',
     ),
 };

@@ -30,14 +30,14 @@ export const limitsSchema = section({
     .describe('Size of one result, where neither its server nor its tool says otherwise. Default: any size.'),
   page: count(1, 1_000_000)
     .optional()
-    .describe('Most items on one page of a list; clients ask for the next. Default: all on one page.'),
+    .describe('Maximum number of items on one page of a list; clients ask for the next. Default: all on one page.'),
   replay: size()
     .prefault('4MiB')
-    .describe('Bytes of events kept for each session, for five minutes, for a client that lost its stream.'),
+    .describe('Size of the events kept for each session, for five minutes, for a client that lost its stream.'),
   unread: size()
     .prefault('8MiB')
-    .describe('Bytes that a client may leave unread: at the next message beyond them its stream is cut.'),
+    .describe('How much a client may leave unread: the next message beyond that ends its stream.'),
   unread_total: size()
     .prefault('256MiB')
-    .describe('Bytes that all clients together may leave unread: beyond them the slowest one is cut.'),
+    .describe('How much all clients together may leave unread: beyond that the stream of the slowest one ends.'),
 }) satisfies z.ZodType<LimitsConfig>;

@@ -59,7 +59,7 @@ describe('the file', () => {
     expect((await load()).servers[0]?.launch).toMatchObject({ cwd: join(cwd, 'y') });
   });
 
-  it('has an example where there is none', async () => {
+  it('is shown by an example if there is none', async () => {
     await expect(load()).rejects.toMatchObject({
       code: 'config_missing',
       message: `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:
@@ -71,7 +71,7 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."
     });
   });
 
-  it('is missed by the name of who named it', async () => {
+  it('that is missing is reported with the option that names it', async () => {
     await expect(load({}, 'x.toml')).rejects.toMatchObject({
       code: 'config_missing',
       message: `There is no file ${join(cwd, 'x.toml')}, which --config names. Create it, or name another.`,
@@ -79,7 +79,7 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."
     await expect(load({ TOOLGATE_CONFIG: 'x.toml' })).rejects.toThrow('which TOOLGATE_CONFIG names');
   });
 
-  it('is refused where it is no text file of a reasonable size', async () => {
+  it('is refused if it is not a text file of a reasonable size', async () => {
     await mkdir(join(cwd, 'folder.toml'));
     await expect(load({}, 'folder.toml')).rejects.toThrow('folder.toml: is a folder. Name the file in it.');
     await write('latin1.toml', Uint8Array.from([0x61, 0x3d, 0xe9]));
@@ -93,7 +93,7 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."
     await expect(load({}, '/dev/null')).rejects.toThrow('/dev/null: is not a regular file. Name one.');
   });
 
-  it.skipIf(process.getuid?.() === 0)('is refused where it may not be read', async () => {
+  it.skipIf(process.getuid?.() === 0)('is refused if it may not be read', async () => {
     await write('tools.toml', '');
     await chmod(join(cwd, 'tools.toml'), 0);
     await expect(load()).rejects.toThrow('tools.toml: may not be read. Give this user permission to.');
@@ -161,7 +161,7 @@ toolgate.json:5: mcpServers.constructor: this key is not allowed. Rename it.
 toolgate.json:7: __proto__: this key is not allowed. Rename it.`);
   });
 
-  it('gets everything listed that only shows once variables are expanded', async () => {
+  it('gets problems listed that only show once variables are expanded', async () => {
     const message = await messageFor(
       'tools.toml',
       `[[servers]]
@@ -178,20 +178,20 @@ url = "\${SECRET}"
     );
     expect(message).toBe(`config_invalid
 tools.toml: the environment variable CORE_PORT is not a port from 0 to 65535. Correct it.
-tools.toml:2: servers[0].command: The quote ' at character 3 of the command is never closed. Close it, or write \\' if it is meant as such.
+tools.toml:2: servers[0].command: The quote ' at character 3 of the command is never closed. Close it, or write \\' for the character itself.
 tools.toml:5: servers[1].url: the environment variable URL is not set. Set it, or give a default: \${URL:-default}.
 tools.toml:6: servers[1].headers.Authorization: the environment variable TOKEN is not set. Set it, or give a default: \${TOKEN:-default}.
 tools.toml:9: servers[2].url: is not an address that begins with http:// or https://.`);
   });
 
-  it('is named by its whole path where it is elsewhere', async () => {
+  it('is named by its absolute path if it is elsewhere', async () => {
     await write('x.toml', 'x = 1');
     const elsewhere = loadConfig({ cwd: '/usr', env: {}, path: join(cwd, 'x.toml') });
     await expect(elsewhere).rejects.toThrow(`${join(cwd, 'x.toml')}:1: x: unknown key.`);
   });
 });
 
-it('makes of any file a configuration or an error that says what to do', async () => {
+it('turns any file into a configuration or an error that says what to do', async () => {
   const samples = {
     'x.toml': '[[servers]]\nnamespace = "a"\ncommand = "x ${Y}"\nenv = { A = "${B:-c}" }\n[http]\nport = 1\n',
     'x.yaml': 'servers:\n  a: &a\n    command: x\n    args: ["${Y}"]\n  b: *a\nhttp: {port: 1}\n',
@@ -240,7 +240,7 @@ it('makes of any file a configuration or an error that says what to do', async (
   expect(Object.keys(Object.prototype)).toEqual([]);
 });
 
-it('joins names in files of its own, and has flat ones in those of others, unless told otherwise', async () => {
+it('joins names in its own files, and uses flat names in files of other programs, unless told otherwise', async () => {
   const read = async (name: string, value: object) => {
     await write(name, JSON.stringify(value));
     const { names, nameLimit } = await load({}, name);
@@ -283,7 +283,7 @@ describe('a file of another program', () => {
     ]);
   });
 
-  it('is an error only where it is no map at all', async () => {
+  it('is an error only if it is not a map', async () => {
     expect(await messageFor('.mcp.json', '[]')).toBe('config_invalid\n.mcp.json: expected a map with "mcpServers".');
     expect(await messageFor('.mcp.json', '{')).toBe(
       'config_invalid\n.mcp.json:1:2: not valid JSON: close brace expected. Correct this line.',

@@ -1,4 +1,4 @@
-/** Macros: tools made of other tools. Every reference in them is checked here, and that none calls itself. */
+/** Macros: tools made of other tools. Checks that every reference leads somewhere, and that no macro calls itself. */
 
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
@@ -9,10 +9,10 @@ import { duration, mapOf, strictMap, text } from './fields.ts';
 import type { Path } from './issues.ts';
 import { readTemplate, referencesIn, type Template } from './template.ts';
 
-/** The key that macros go by where tools are told apart by servers. */
+/** The server key under which macros are listed and called. */
 export const MACROS = 'macros';
 
-/** Holds where the value is something, or is equal to a text, or the other way round. */
+/** Holds if there is a value, or if it equals a text; `negated` turns that around. */
 export interface When {
   readonly value: Template;
   readonly equals: Template | null;
@@ -28,7 +28,7 @@ export interface MacroStep {
   readonly when: When | null;
 }
 
-/** A tool that is made of others. */
+/** A tool made of other tools. */
 export interface MacroConfig {
   readonly name: string;
   readonly description: string;
@@ -40,49 +40,51 @@ export interface MacroConfig {
   readonly output: Template | null;
   /** Milliseconds. */
   readonly timeout: number;
-  /** Every tool that it calls, by itself or by macros that it calls. */
+  /** Every tool that it calls, directly or through other macros. */
   readonly uses: readonly string[];
 }
 
 const ID = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-const MOST_STEPS = 50;
+const MAX_STEPS = 50;
 
 const stepSchema = strictMap({
   id: text()
-    .regex(ID, { error: 'is no name for a step: use letters, digits, "_" and "-", and begin with a letter' })
-    .describe('What the step is called in references, and where it fails.'),
-  tool: text().describe('The tool that it calls: `server.tool`, or `macros.NAME`.'),
+    .regex(ID, { error: 'is not a name for a step: use letters, digits, "_" and "-", and begin with a letter' })
+    .describe('Name of the step, in references and in errors.'),
+  tool: text().describe('The tool to call: `server.tool`, or `macros.NAME`.'),
   arguments: z
     .record(z.string(), z.unknown(), { error: 'expected a map of arguments' })
     .prefault({})
-    .describe('Its arguments: any values, with references such as `${input.path}` or `${steps.first.name}` in them.'),
+    .describe(
+      'Arguments of the call: any values, which may contain references such as `${input.path}` or `${steps.first.name}`.',
+    ),
   when: text()
     .optional()
-    .describe('Runs the step only if this holds: `${input.x}`, `!${input.x}`, `${steps.a.b} == text` or `… != text`.'),
+    .describe('Run the step only if this holds: `${input.x}`, `!${input.x}`, `${steps.a.b} == text` or `… != text`.'),
 }).meta({ id: 'MacroStep', description: 'One call of a macro.' });
 
 const macroSchema = strictMap({
-  description: text().describe('What it does, for the model.'),
+  description: text().describe('What the macro does, for the model.'),
   input_schema: z
     .record(z.string(), z.unknown(), { error: 'expected a JSON Schema' })
     .optional()
-    .describe('Its arguments, as a JSON Schema of an object. Default: none.'),
+    .describe('Arguments of the macro, as a JSON Schema of an object. Default: none.'),
   steps: z
     .array(stepSchema, { error: 'expected a list of steps' })
     .min(1, { error: 'needs at least one step' })
-    .max(MOST_STEPS, { error: `has more than ${MOST_STEPS} steps` })
+    .max(MAX_STEPS, { error: `has more than ${MAX_STEPS} steps` })
     .describe('The calls, one after the other.'),
   output: z
     .unknown()
     .optional()
-    .describe('What it answers: any value with references in it. Default: the result of its last step.'),
+    .describe('The answer: any value, which may contain references. Default: the result of the last step.'),
   timeout: duration(1).prefault('5m').describe('How long all steps together may take.'),
 }).meta({ id: 'Macro', description: 'A tool that calls other tools.' });
 
 export const macrosSchema = mapOf(
   'macros',
   z.string().regex(ID, {
-    error: 'is no name for a macro: use letters, digits, "_" and "-", and begin with a letter',
+    error: 'is not a name for a macro: use letters, digits, "_" and "-", and begin with a letter',
   }),
   macroSchema,
 );
@@ -104,12 +106,13 @@ export function resolveMacros(
   for (const name of rings) context.add([MACROS, name], 'calls itself, by its steps. Break the ring');
   return Object.entries(macros).map(([name, macro]) => {
     const add: AddIssue = (path, message) => context.add([MACROS, name, ...path], message);
-    // A copy, because the configuration is frozen.
+    // A copy, because the configuration is frozen and the value belongs to the caller.
     const given = structuredClone(macro.input_schema ?? { properties: {}, additionalProperties: false });
-    const inputSchema = { type: 'object', ...given };
-    const steps = macro.steps.map((step, i) => resolveStep(step, i, macro, names, inputSchema, add));
-    const output = macro.output === undefined ? null : readTemplate(macro.output, ['output'], add);
-    if (output !== null) checkReferences(output, ['output'], macro.steps.length, macro, inputSchema, add);
+    const inputSchema: Record<string, unknown> = { type: 'object', ...given };
+    const { properties } = inputSchema;
+    const checks = { macro, names, inputs: isObject(properties) ? Object.keys(properties) : [], add };
+    const steps = macro.steps.map((step, i) => resolveStep(step, i, checks));
+    const output = macro.output === undefined ? null : readChecked(macro.output, ['output'], steps.length, checks);
     return {
       name,
       description: macro.description,
@@ -125,64 +128,65 @@ export function resolveMacros(
 
 type AddIssue = (path: Path, message: string) => void;
 
+/** What the parts of one macro are checked against. */
+interface MacroChecks {
+  readonly macro: WrittenMacro;
+  /** Of all macros. */
+  readonly names: readonly string[];
+  /** The arguments in its input schema. */
+  readonly inputs: readonly string[];
+  readonly add: AddIssue;
+}
+
 function resolveStep(
   { id, tool, arguments: args, when }: WrittenMacro['steps'][number],
   i: number,
-  macro: WrittenMacro,
-  names: readonly string[],
-  schema: object,
-  add: AddIssue,
+  checks: MacroChecks,
 ): MacroStep {
+  const { macro, names, add } = checks;
   const path = ['steps', i];
   if (macro.steps.findIndex((one) => one.id === id) < i) add([...path, 'id'], `another step is called "${id}" already`);
   const macroName = tool.startsWith(`${MACROS}.`) ? tool.slice(MACROS.length + 1) : null;
   if (macroName !== null && !names.includes(macroName))
     add([...path, 'tool'], `there is no macro "${macroName}".${didYouMean(macroName, names)}`);
   if (!/^[^.]+\../.test(tool)) add([...path, 'tool'], 'names no tool. Write "server.tool"');
-  const template = readTemplate(args, [...path, 'arguments'], add);
-  checkReferences(template, [...path, 'arguments'], i, macro, schema, add);
-  return { id, tool, arguments: template, when: when === undefined ? null : readWhen(when, i, macro, schema, add) };
+  const template = readChecked(args, [...path, 'arguments'], i, checks);
+  return { id, tool, arguments: template, when: when === undefined ? null : readWhen(when, i, checks) };
 }
 
-function readWhen(written: string, i: number, macro: WrittenMacro, schema: object, add: AddIssue): When | null {
+function readWhen(written: string, i: number, checks: MacroChecks): When | null {
   const path = ['steps', i, 'when'];
   const [, not = '', reference = '', operator, other = ''] =
     /^\s*(!?)\s*(\$\{[^}]*\})\s*(?:(==|!=)\s*(.*?)\s*)?$/s.exec(written) ?? [];
   if (reference === '' || (not !== '' && operator !== undefined)) {
-    add(path, 'is no condition. Write "${input.x}", "!${input.x}", "${steps.a.b} == text" or "${steps.a.b} != text"');
+    const forms = '"${input.x}", "!${input.x}", "${steps.a.b} == text" or "${steps.a.b} != text"';
+    checks.add(path, `is not a condition. Write ${forms}`);
     return null;
   }
-  const value = readTemplate(reference, path, add);
-  const equals = operator === undefined ? null : readTemplate(other, path, add);
-  for (const one of [value, equals]) if (one !== null) checkReferences(one, path, i, macro, schema, add);
+  const value = readChecked(reference, path, i, checks);
+  const equals = operator === undefined ? null : readChecked(other, path, i, checks);
   return { value, equals, negated: not !== '' || operator === '!=' };
 }
 
-/** Arguments have to be in the schema, and steps before this one. */
-function checkReferences(
-  template: Template,
-  path: Path,
-  i: number,
-  macro: WrittenMacro,
-  schema: object,
-  add: AddIssue,
-): void {
+/** Reads a value with references: they may name arguments of the schema, and the first `i` steps. */
+function readChecked(value: unknown, path: Path, i: number, { macro, inputs, add }: MacroChecks): Template {
+  const template = readTemplate(value, path, add);
   const before = macro.steps.slice(0, i).map(({ id }) => id);
-  const properties = 'properties' in schema && isObject(schema.properties) ? Object.keys(schema.properties) : [];
   for (const { root, path: steps, text } of referencesIn(template)) {
     const [name = ''] = steps;
-    if (root === 'input' && !properties.includes(name))
-      add(path, `"\${${text}}": there is no argument "${name}" in its input_schema.${didYouMean(name, properties)}`);
-    if (root !== 'input' && !before.includes(name)) add(path, `"\${${text}}": ${missing(name, macro, before)}`);
+    if (root === 'input' && !inputs.includes(name))
+      add(path, `"\${${text}}": there is no argument "${name}" in its input_schema.${didYouMean(name, inputs)}`);
+    if (root !== 'input' && !before.includes(name)) add(path, `"\${${text}}": ${missingStep(name, macro, before)}`);
   }
+  return template;
 }
 
-function missing(name: string, { steps }: WrittenMacro, before: readonly string[]): string {
+function missingStep(name: string, { steps }: WrittenMacro, before: readonly string[]): string {
   if (steps.some(({ id }) => id === name)) return `the step "${name}" does not come before`;
   return `there is no step "${name}" before.${didYouMean(name, before)}`;
 }
 
-/** All tools that it comes to, with those of the macros among them. */
+/** Every tool that a macro calls, including those of the macros that it calls. */
 function reach(name: string, macros: Readonly<Record<string, WrittenMacro>>): Set<string> {
   const found = new Set<string>();
   const open = [...(macros[name]?.steps ?? [])];
@@ -200,7 +204,7 @@ function checkOf(schema: Readonly<Record<string, unknown>>, add: AddIssue): Macr
     if (schema.type !== 'object') throw new Error('its "type" has to be "object"');
     parser = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
   } catch (error) {
-    add(['input_schema'], `is no JSON Schema that can be used: ${messageOf(error)}`);
+    add(['input_schema'], `is not a JSON Schema that can be used: ${messageOf(error)}`);
     return (value) => ({ value });
   }
   return (args) => {

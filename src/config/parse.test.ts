@@ -52,7 +52,7 @@ describe.each(Object.entries(spellings))('%s', (name, text) => {
     });
   });
 
-  it('knows the line of every key, or of what is around it', async () => {
+  it('knows the line of every key, or of the nearest value around it', async () => {
     const lineOf = await linesOf(text, name);
     const lines = text.split('\n');
     const lineAt = (path: (string | number)[]) => lines[(lineOf(path) ?? 0) - 1];

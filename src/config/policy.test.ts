@@ -10,7 +10,7 @@ async function load(name: string, text: string) {
   return loadConfig({ cwd, env: {}, path: name });
 }
 
-const seed = {
+const foreign = {
   servers: {
     github: { command: 'npx', args: ['-y', 'server-github'], description: 'GitHub', enabled: true },
     old: { command: 'my server', enabled: false },
@@ -22,9 +22,9 @@ const seed = {
   default_policy: { allow_unknown_tools: false },
 };
 
-describe('the policy JSON of the seed', () => {
+describe('a policy JSON of another program', () => {
   it('loads as it is', async () => {
-    const config = await load('filter.json', JSON.stringify(seed));
+    const config = await load('filter.json', JSON.stringify(foreign));
     expect(config.notices).toEqual([]);
     expect(config.controls).toEqual([]);
     expect(config.names).toBe('join');
@@ -32,11 +32,11 @@ describe('the policy JSON of the seed', () => {
       config.servers.map(({ key, enabled, description, launch }) => [key, enabled, description, launch]),
     ).toMatchObject([
       ['github', true, 'GitHub', { kind: 'stdio', file: 'npx', args: ['-y', 'server-github'] }],
-      // One executable, whatever is in its name.
+      // One executable, even with a blank in its name.
       ['old', false, '', { kind: 'stdio', file: 'my server', args: [] }],
     ]);
     expect(config.policy).toMatchObject({
-      exposed: { tool: seed.exposed_tools },
+      exposed: { tool: foreign.exposed_tools },
       agents: [
         { name: 'claude-code', allowedServers: ['github'], overrides: { tool: { github: ['get_file_contents'] } } },
       ],
@@ -44,11 +44,11 @@ describe('the policy JSON of the seed', () => {
     });
   });
 
-  it('may have keys that nobody knows, anywhere', async () => {
+  it('may have unknown keys, anywhere', async () => {
     const config = await load(
       'filter.json',
       JSON.stringify({
-        ...seed,
+        ...foreign,
         version: 2,
         agent_policies: { a: { allowed_servers: ['github'], colour: 'red' } },
         default_policy: { allow_unknown_tools: false, log: true },
@@ -62,8 +62,8 @@ describe('the policy JSON of the seed', () => {
     expect(config.policy?.agents).toMatchObject([{ name: 'a', allowedServers: ['github'] }]);
   });
 
-  it('is refused where a rule makes no sense, because passing over it could open a door', async () => {
-    await expect(load('filter.json', JSON.stringify({ ...seed, exposed_tools: { github: 'all' } }))).rejects.toThrow(
+  it('is refused if a rule makes no sense, because passing over it could open a door', async () => {
+    await expect(load('filter.json', JSON.stringify({ ...foreign, exposed_tools: { github: 'all' } }))).rejects.toThrow(
       'filter.json:1: exposed_tools.github: expected a list of strings, found a string.',
     );
     await expect(
@@ -72,7 +72,7 @@ describe('the policy JSON of the seed', () => {
   });
 
   it('under our own name is read strictly', async () => {
-    await expect(load('toolgate.json', JSON.stringify({ ...seed, version: 2 }))).rejects.toThrow(
+    await expect(load('toolgate.json', JSON.stringify({ ...foreign, version: 2 }))).rejects.toThrow(
       'version: unknown key',
     );
   });
@@ -90,7 +90,7 @@ tool_overrides = { github = ["get_file_contents"] }
 [default_policy]
 allow_unknown_tools = false`,
     );
-    expect(policy).toEqual((await load('filter.json', JSON.stringify(seed))).policy);
+    expect(policy).toEqual((await load('filter.json', JSON.stringify(foreign))).policy);
   });
 
   it.each([

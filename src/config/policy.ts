@@ -90,13 +90,14 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const hint = (name: keyof Hints) => flag().optional().describe(`What the tool's annotation \`${name}\` has to be.`);
+const hint = (name: keyof Hints) =>
+  flag().optional().describe(`The required value of the tool's annotation \`${name}\`.`);
 
 export const conditionShape = {
   tools: toolList()
     .optional()
     .describe(
-      'The tools that it is about: `server.tool`, exposed names, patterns over either, or categories. Default: all.',
+      'The tools that this applies to: `server.tool`, exposed names, patterns over either, or categories. Default: all.',
     ),
   resources: textList()
     .optional()
@@ -106,7 +107,7 @@ export const conditionShape = {
     .tuple([clock(), clock()], { error: 'expected two times of day such as ["08:00", "18:00"]' })
     .optional()
     .describe(
-      'The time of day from which and until which they may be used; past midnight where the second is earlier.',
+      'The times of day between which they may be used; if the second is earlier, the range goes past midnight.',
     ),
   days: z
     .array(z.enum(DAYS, { error: `expected one of ${DAYS.join(', ')}` }), { error: 'expected a list of days' })
@@ -115,14 +116,14 @@ export const conditionShape = {
   timezone: text()
     .refine(isTimeZone, { error: 'is not the name of a time zone, such as "Europe/Berlin"' })
     .prefault('UTC')
-    .describe('Where `between` and `days` are told.'),
+    .describe('The time zone of `between` and `days`.'),
   arguments: z
     .record(z.string(), z.union([text(), textList()], { error: 'expected a pattern or a list of patterns' }), {
       error: 'expected a map from arguments to patterns',
     })
     .optional()
     .describe(
-      'What arguments have to be: by name (`options.path` for one inside another) a pattern, or several of which one fits.',
+      'Patterns that arguments must match, by name (`options.path` for a nested one): one pattern, or several of which one must match.',
     ),
   annotations: section({
     readOnlyHint: hint('readOnlyHint'),
@@ -132,13 +133,13 @@ export const conditionShape = {
   })
     .optional()
     .describe(
-      'What a tool has to say of itself. What it does not say counts as the protocol says: not read-only, destructive.',
+      'Annotations that a tool must have. Missing ones have the defaults of the protocol: not read-only, destructive.',
     ),
 };
 
 const conditionSchema = section(conditionShape, {
   id: 'Condition',
-  description: 'Under which circumstances something may be used.',
+  description: 'Circumstances under which something may be used.',
 });
 
 export type ConditionSection = Section<typeof conditionShape>;
@@ -148,23 +149,23 @@ const conditions = () => z.array(conditionSchema, { error: 'expected a list of c
 const limits = (whose: string) =>
   callLimitsSchema.optional().describe(`How much ${whose} may use, all tools together.`);
 const toolLimits = () =>
-  limitsByTool(callLimitsSchema)
-    .optional()
-    .describe('The same for single tools: by `server.tool`, or patterns over that.');
+  limitsByTool(callLimitsSchema).optional().describe('The same for individual tools, by `server.tool` or a pattern.');
 
 const agentPolicySchema = section(
   {
     description: text().prefault('').describe('Who or what the agent is.'),
-    extends: textList().optional().describe('Other entries of `agent_policies` whose rules hold for this agent too.'),
+    extends: textList().optional().describe('Other entries of `agent_policies` whose rules also apply to this agent.'),
     allowed_servers: textList().optional().describe('The servers that the agent may use, or patterns. Default: all.'),
-    denied_servers: textList().optional().describe('Servers that it may not use, whatever else says so.'),
-    tool_overrides: toolLists('Its tools, instead of `exposed_tools`.'),
-    resource_overrides: lists('Its resources and templates, instead of `exposed_resources`.'),
-    prompt_overrides: lists('Its prompts, instead of `exposed_prompts`.'),
-    denied_tools: toolLists('Tools that it may not use, whatever else says so.'),
-    denied_resources: lists('Resources that it may not use.'),
-    denied_prompts: lists('Prompts that it may not use.'),
-    conditions: conditions().describe('What it may use only under conditions.'),
+    denied_servers: textList()
+      .optional()
+      .describe('Servers that the agent may not use, even if another rule allows them.'),
+    tool_overrides: toolLists('The tools of the agent, instead of `exposed_tools`.'),
+    resource_overrides: lists('The resources and templates of the agent, instead of `exposed_resources`.'),
+    prompt_overrides: lists('The prompts of the agent, instead of `exposed_prompts`.'),
+    denied_tools: toolLists('Tools that the agent may not use, even if another rule allows them.'),
+    denied_resources: lists('Resources that the agent may not use.'),
+    denied_prompts: lists('Prompts that the agent may not use.'),
+    conditions: conditions().describe('Conditions under which the agent may use something.'),
     limits: limits('the agent'),
     tool_limits: toolLimits(),
   },
@@ -174,10 +175,10 @@ const agentPolicySchema = section(
 const defaultPolicySchema = section({
   allow_unknown_tools: flag()
     .optional()
-    .describe('Whether tools of servers that no list names may be used. Default: false, once there is any policy.'),
+    .describe('Whether tools of servers that no list names may be used. Default: false as soon as there is a policy.'),
   allow_unknown_resources: flag().prefault(true).describe('The same for resources.'),
   allow_unknown_prompts: flag().prefault(true).describe('The same for prompts.'),
-  limits: limits('each agent without limits of its own'),
+  limits: limits('each agent that has no limits'),
   tool_limits: toolLimits(),
 });
 
@@ -188,12 +189,12 @@ export const policyShape = {
   denied_tools: toolLists('Tools that no agent may use.'),
   denied_resources: lists('Resources that no agent may use.'),
   denied_prompts: lists('Prompts that no agent may use.'),
-  conditions: conditions().describe('What agents may use only under conditions.'),
+  conditions: conditions().describe('Conditions under which agents may use something.'),
   agent_policies: z
     .record(z.string(), agentPolicySchema, { error: 'expected a map of policies' })
     .optional()
-    .describe('What single agents may use, by their names or patterns over them.'),
-  default_policy: defaultPolicySchema.optional().describe('What holds where no list says anything.'),
+    .describe('What individual agents may use, by name or pattern.'),
+  default_policy: defaultPolicySchema.optional().describe('What applies where no list does.'),
 };
 
 type AgentPolicySection = z.output<typeof agentPolicySchema>;

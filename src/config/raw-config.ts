@@ -1,47 +1,45 @@
-/** A configuration as it is written, so that another can be made of parts of it: nothing is expanded in it. */
+/** A configuration as it is written, with nothing expanded: plans build smaller configurations from parts of it. */
 
-import { isObject } from '../base/objects.ts';
+import { isObject, type JsonObject } from '../base/objects.ts';
 import { headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
 import type { Path } from './issues.ts';
-
-type Written = Readonly<Record<string, unknown>>;
 
 export interface RawServer {
   /** Whether its command without arguments is a shell line; else it is an executable. */
   readonly isShellLine: boolean;
-  readonly entry: Written;
+  readonly entry: JsonObject;
 }
 
 export interface RawConfig {
   /** Everything but the servers. */
-  readonly settings: Written;
+  readonly settings: JsonObject;
   /** By their keys. */
   readonly servers: ReadonlyMap<string, RawServer>;
 }
 
-export interface Veiled {
+export interface WithoutSecrets {
   readonly value: unknown;
-  /** The variables that stand for what was written out. */
+  /** The variables that replace secrets. */
   readonly variables: readonly string[];
 }
 
-/** The same with variables in the place of secrets that somebody has written out. */
-export function withoutSecrets(written: unknown): Veiled {
+/** The same value, with variables instead of the secrets that are written out in it. */
+export function withoutSecrets(written: unknown): WithoutSecrets {
   const variables = new Set<string>();
-  const veil = (path: Path, secrets: readonly string[], text: string): string => {
-    let name = '';
-    let left = text;
+  const replaceSecrets = (text: string, path: Path): string => {
+    let replaced = text;
     // The longest first: one may be a part of another.
-    for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
-      if (secret === '' || !left.includes(secret)) continue;
-      name = variableFor(path);
-      left = left.replaceAll(secret, `\${${name}}`);
+    for (const secret of secretsAt(path, text).sort((a, b) => b.length - a.length)) {
+      if (secret === '' || !replaced.includes(secret)) continue;
+      const name = variableFor(path);
+      replaced = replaced.replaceAll(secret, `\${${name}}`);
       variables.add(name);
     }
-    return left;
+    return replaced;
   };
   const walk = (value: unknown, path: Path): unknown => {
-    if (typeof value === 'string') return value.includes('${') ? value : veil(path, secretsIn(value, path), value);
+    // A text with variables has its secrets outside already.
+    if (typeof value === 'string') return value.includes('${') ? value : replaceSecrets(value, path);
     if (Array.isArray(value)) return value.map((one, i) => walk(one, [...path, i]));
     if (!isObject(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, walk(one, [...path, key])]));
@@ -49,7 +47,7 @@ export function withoutSecrets(written: unknown): Veiled {
   return { value: walk(written, []), variables: [...variables] };
 }
 
-function secretsIn(text: string, path: Path): string[] {
+function secretsAt(path: Path, text: string): string[] {
   const [last, map] = [path.at(-1), path.at(-2)];
   if (map === 'headers') {
     const [whole = '', rest = whole] = headerSecrets({ [String(last)]: text });

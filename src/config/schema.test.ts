@@ -15,7 +15,7 @@ function withoutNulls(value: unknown): unknown {
 const DURATION = 'expected a duration such as "250ms", "30s", "10m" or "24h", or a number of milliseconds';
 const SIZE = 'expected a size such as "512KiB", "4MiB" or "1MB", or a number of bytes';
 
-describe('what the schema says of', () => {
+describe('the message of the schema for', () => {
   it.each<[what: string, value: unknown, problems: string[]]>([
     ['a text for the whole', 'x', ['expected a map, found a string.']],
     ['nothing for the whole', null, ['expected a map, found null.']],
@@ -111,7 +111,7 @@ describe('what the schema says of', () => {
     [
       'command and url',
       { servers: [{ command: 'x', url: 'y' }] },
-      ['servers[0].url: stands beside "command". Keep one of the two.'],
+      ['servers[0].url: cannot be combined with "command". Keep one of the two.'],
     ],
     [
       'a command as a list',
@@ -128,31 +128,31 @@ describe('what the schema says of', () => {
       ],
     ],
     [
-      'the transport sse beside a command',
+      'the transport sse with a command',
       { servers: [{ command: 'x', transport: 'sse' }] },
       ['servers[0].transport: "sse" needs "url". Use "stdio" or leave it out.'],
     ],
     [
-      'a folder beside a command',
+      'a folder and a command',
       { servers: [{ command: 'x', folder: 'y' }] },
-      ['servers[0].folder: stands beside "command". Keep one of the two.'],
+      ['servers[0].folder: cannot be combined with "command". Keep one of the two.'],
     ],
     [
-      'keys that are for others beside a folder',
+      'keys of other kinds with a folder',
       { servers: [{ folder: 'x', args: [], headers: {}, transport: 'stdio' }] },
       [
         'servers[0].transport: "stdio" needs "command". Leave it out.',
-        'servers[0].args: has no use beside "folder": it is for servers with "command".',
-        'servers[0].headers: has no use beside "folder": it is for servers with "url".',
+        'servers[0].args: has no effect with "folder": it is for servers with "command".',
+        'servers[0].headers: has no effect with "folder": it is for servers with "url".',
       ],
     ],
     [
-      'keys for folders beside an address',
+      'keys of folders with a URL',
       { servers: [{ url: 'x', env: {}, memory: '1GiB', isolation: 'off' }] },
       [
-        'servers[0].env: has no use beside "url": it is for servers with "command" or "folder".',
-        'servers[0].memory: has no use beside "url": it is for servers with "folder".',
-        'servers[0].isolation: has no use beside "url": it is for servers with "folder".',
+        'servers[0].env: has no effect with "url": it is for servers with "command" or "folder".',
+        'servers[0].memory: has no effect with "url": it is for servers with "folder".',
+        'servers[0].isolation: has no effect with "url": it is for servers with "folder".',
       ],
     ],
     [
@@ -169,17 +169,17 @@ describe('what the schema says of', () => {
       ['servers[0].transport: expected "stdio", "http" or "sse", found "tcp".'],
     ],
     [
-      'keys of a program beside an address',
+      'keys of a program with a URL',
       { servers: [{ url: 'x', args: [], transport: 'stdio' }] },
       [
         'servers[0].transport: "stdio" needs "command". Use "http" or leave it out.',
-        'servers[0].args: has no use beside "url": it is for servers with "command".',
+        'servers[0].args: has no effect with "url": it is for servers with "command".',
       ],
     ],
     [
-      'headers beside a program',
+      'headers with a program',
       { servers: [{ command: 'x', headers: {} }] },
-      ['servers[0].headers: has no use beside "command": it is for servers with "url".'],
+      ['servers[0].headers: has no effect with "command": it is for servers with "url".'],
     ],
     [
       'a namespace that would spoil names',
@@ -329,7 +329,7 @@ it('fills in the defaults of a server', () => {
   ]);
 });
 
-it('takes servers as a list, as a map and as clients write them', () => {
+it('accepts servers as a list, as a map and in the form of MCP clients', () => {
   const server = { command: 'x' };
   const list = entriesOf(fileSchema.parse({ servers: [server], mcpServers: { b: server } }));
   expect(list.map(({ path, name, isShellLine }) => [path, name, isShellLine])).toEqual([
@@ -359,7 +359,7 @@ describe('the JSON Schema', () => {
     expect(schema).not.toHaveProperty('$id');
   });
 
-  it('describes what is written, not what becomes of it', () => {
+  it('describes what is written, not what it is resolved to', () => {
     expect(schema).not.toHaveProperty('required');
     expect(schema.properties?.start_wait).toMatchObject({
       default: '5s',

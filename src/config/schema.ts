@@ -26,12 +26,12 @@ export const settingsShape = {
   names: choice(['join', 'flat'])
     .optional()
     .describe(
-      'How tools and prompts are named: `join` puts the namespace and `_` in front, `flat` also makes `_` of every character but ' +
-        'letters, digits and `_`. Default: `flat` in .mcp.json, else `join`.',
+      'How tools and prompts are named: `join` puts the namespace and `_` in front, `flat` also replaces every character except ' +
+        'letters, digits and `_` by `_`. Default: `flat` in .mcp.json, else `join`.',
     ),
   name_limit: count(16, 1024)
     .optional()
-    .describe('Most characters in the name of a tool or prompt; longer ones end in a hash. Default: any number.'),
+    .describe('Maximum length of the name of a tool or prompt; longer names end in a hash. Default: no limit.'),
   revisions: z
     .array(z.enum(ALL_REVISIONS, { error: `expected one of ${ALL_REVISIONS.join(', ')}` }), {
       error: 'expected a list of revisions such as ["2025-11-25"]',
@@ -40,18 +40,20 @@ export const settingsShape = {
     .optional()
     .describe(
       'The revisions of MCP that clients may speak. Default: all that Toolgate knows. The environment variable ' +
-        'MCP_SUPPORTED_VERSIONS goes first.',
+        'MCP_SUPPORTED_VERSIONS overrides this.',
     ),
   start_wait: duration(0)
     .prefault('5s')
-    .describe('How long a list waits for servers that are still starting before it answers with what there is.'),
+    .describe('How long a list waits for servers that are still starting before it answers with what is available.'),
   health_interval: duration(0)
     .prefault('30s')
-    .describe('How often a silent server is asked whether it still answers; one that does not is restarted. 0: never.'),
+    .describe(
+      'How often a silent server is asked whether it still answers; if it does not, it is restarted. 0: never.',
+    ),
   data_dir: text()
     .prefault('.toolgate')
     .describe(
-      'Folder for what Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR goes first.',
+      'Folder for the data that Toolgate keeps, relative to the folder of this file. The environment variable DATA_DIR overrides this.',
     ),
   folders: foldersSchema.prefault({}).describe('How folders of tools are served.'),
   ...policyShape,
@@ -61,10 +63,12 @@ export const settingsShape = {
   http: httpSchema.prefault({}).describe('The HTTP side: `toolgate serve`.'),
   agents: agentsSchema
     .optional()
-    .describe('Agents by name, with the tokens that they show over HTTP; beside those of `toolgate agents`.'),
-  limits: limitsSchema.prefault({}).describe('Sizes that nothing goes beyond.'),
-  audit: auditSchema.prefault({}).describe('What is written down of calls.'),
-  secrets: secretsSchema.prefault({}).describe('The key of the secrets, and what becomes of them.'),
+    .describe(
+      'Agents by name, with the tokens that they present over HTTP, in addition to those of `toolgate agents`.',
+    ),
+  limits: limitsSchema.prefault({}).describe('Maximum sizes.'),
+  audit: auditSchema.prefault({}).describe('What is recorded of calls.'),
+  secrets: secretsSchema.prefault({}).describe('The key of the secrets, and where they are removed.'),
 };
 
 export const settingsSchema = section(settingsShape);

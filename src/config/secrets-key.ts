@@ -19,14 +19,12 @@ const secretsShape = {
   key_file: text()
     .optional()
     .describe(
-      'File with the key that secrets are encrypted with, relative to the folder of this file; nobody else may be able to read it. ' +
-        'The environment variables SECRETS_KEY and SECRETS_KEY_FILE go first.',
+      'File with the key that encrypts the secrets, relative to the folder of this file; no other user may be able to read it. ' +
+        'The environment variables SECRETS_KEY and SECRETS_KEY_FILE override this.',
     ),
   redact_results: flag()
     .prefault(true)
-    .describe(
-      'Takes the secrets that a server was given out of what it answers. `false`: only out of errors and logs.',
-    ),
+    .describe('Removes the secrets that a server was given from its answers. `false`: only from errors and logs.'),
 };
 
 export const secretsSchema = section(secretsShape);

@@ -38,13 +38,13 @@ export interface SecurityConfig {
   readonly prompts: readonly PromptRule[];
 }
 
-const agents = () => textList().optional().describe('The agents that it is about, or patterns. Default: all.');
+const agents = () => textList().optional().describe('The agents that this applies to, or patterns. Default: all.');
 
 const confirmSchema = section(
   { ...conditionShape, agents: agents() },
   {
     id: 'Confirm',
-    description: 'Calls that wait until a person has approved them: those that fit everything said here.',
+    description: 'Calls that wait until a person has approved them: those that match all keys.',
   },
 );
 
@@ -52,21 +52,23 @@ const grantSchema = section(
   {
     agents: agents(),
     tools: toolList().describe('The tools that may be asked for: `server.tool`, patterns over that, or categories.'),
-    duration: duration(1).prefault('1h').describe('How long they may be used then.'),
-    approval: flag().prefault(true).describe('`false` grants them at once, to whoever gives a reason.'),
+    duration: duration(1).prefault('1h').describe('How long the tools may be used.'),
+    approval: flag().prefault(true).describe('`false` grants them at once to any agent that gives a reason.'),
   },
-  { id: 'Grant', description: 'What agents get for a while when they ask for it with `request_access`.' },
+  { id: 'Grant', description: 'What agents can get for a limited time by asking with `request_access`.' },
 );
 
 const promptSchema = section(
   {
     agents: agents(),
-    tools: textList().describe('Tools of the client itself, such as `Bash` or `mcp__git__*`; patterns.'),
-    action: choice(['allow', 'deny', 'ask']).describe('What `approval_prompt` says: yes, no, or what a person says.'),
+    tools: textList().describe('Tools of the client, such as `Bash` or `mcp__git__*`, or patterns.'),
+    action: choice(['allow', 'deny', 'ask']).describe(
+      'What `approval_prompt` answers: yes, no, or what a person decides.',
+    ),
   },
   {
     id: 'Prompt',
-    description: 'How the permission prompts of a client are answered; the first that fits holds.',
+    description: 'How the permission prompts of a client are answered; the first match counts.',
   },
 );
 
@@ -74,7 +76,7 @@ const securityShape = {
   dangerous_tools: byServer(toolList())
     .optional()
     .describe(
-      'Tools that wait for a person before every call. By the name of the server: its own names, patterns, or categories.',
+      'Tools whose every call waits for a person. By the name of the server: its own names, patterns, or categories.',
     ),
   confirm: z
     .array(confirmSchema, { error: 'expected a list of rules' })
@@ -83,11 +85,11 @@ const securityShape = {
   approvers: choice(['any', 'client', 'operator'])
     .prefault('any')
     .describe(
-      '`client`: the person at the client is asked, where the client can do that. `operator`: whoever has the operator key. ' +
-        '`any`: whichever of them answers first.',
+      'Who decides. `client`: the person at the client, if the client can ask. `operator`: the holder of the operator key. ' +
+        '`any`: the first of them to answer.',
     ),
   approval_timeout: duration(1).prefault('5m').describe('How long a call waits for a person.'),
-  on_timeout: choice(['deny', 'allow']).prefault('deny').describe('What becomes of a call that nobody has decided on.'),
+  on_timeout: choice(['deny', 'allow']).prefault('deny').describe('What happens to a call that nobody decided on.'),
   grants: z
     .array(grantSchema, { error: 'expected a list of grants' })
     .optional()
@@ -95,7 +97,7 @@ const securityShape = {
   prompts: z
     .array(promptSchema, { error: 'expected a list of rules' })
     .optional()
-    .describe('How `approval_prompt` answers. Default: as a person says.'),
+    .describe('How `approval_prompt` answers. Default: a person decides.'),
 };
 
 export const securitySchema = section(securityShape);

@@ -1,4 +1,4 @@
-/** Finds out whether a server of the configuration is Toolgate itself, which would start itself without end. */
+/** Detects a server that is Toolgate itself: starting it would never end. */
 
 import { basename } from 'node:path';
 import { scanCommandLine } from './shell.ts';
@@ -11,7 +11,7 @@ const VALUED = new Set(
   '-p --package -r --require --import --loader --env-file -C --dir --prefix -u --unset --config --log-level'.split(' '),
 );
 
-/** Whether these words start Toolgate as a gateway; `toolgate connect` only forwards and may be a server. */
+/** Whether these words start Toolgate as a gateway. `toolgate connect` only forwards, and may be a server. */
 export function startsToolgate(words: readonly string[]): boolean {
   const [program = '', ...args] = withoutPrefixes(words);
   const name = programName(program);
@@ -29,16 +29,16 @@ export function startsToolgate(words: readonly string[]): boolean {
 function lineStartsToolgate(line: string): boolean {
   try {
     const { commands, unread } = scanCommandLine(line);
-    // What only a shell can read is searched roughly: better to leave out one server too many than to start without end.
+    // The part that only a shell can read is searched roughly: leaving out one server too many is better than an endless start.
     const rough = unread.split(/[\s;&|()<>`"']+/);
     return commands.some(startsToolgate) || rough.some((_, i) => startsToolgate(rough.slice(i)));
   } catch {
-    // A line that no shell can read starts nothing.
+    // No shell can run this line, so it starts nothing.
     return false;
   }
 }
 
-/** Drops what may stand in front of a program: `NAME=value`, `exec`, `env`. */
+/** Drops what may precede a program: `NAME=value`, `exec`, `env`. */
 function withoutPrefixes(words: readonly string[]): readonly string[] {
   const [first, ...rest] = words;
   if (first === undefined) return [];

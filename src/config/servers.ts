@@ -76,10 +76,10 @@ export const serverShape = {
     .optional()
     .describe(
       'Prefix of everything the server offers: `git` makes its `status` tool `git_status`. May be empty. ' +
-        'Default: the name of the entry where `servers` is a map, else empty.',
+        'Default: the name of the entry if `servers` is a map, else empty.',
     ),
   ...launchShape,
-  description: text().prefault('').describe('What the server is for, in a sentence; shown in lists.'),
+  description: text().prefault('').describe('What the server is for, in one sentence; shown in lists.'),
   enabled: flag().prefault(true).describe('`false` keeps the entry in the file without starting the server.'),
   required: flag().prefault(false).describe('`true` makes `/ready` wait until this server is up.'),
   start: choice(['eager', 'lazy'])
@@ -87,32 +87,30 @@ export const serverShape = {
     .describe('`eager` starts the server with Toolgate, `lazy` when it is first needed.'),
   idle_stop: duration(1)
     .optional()
-    .describe('Stop the server after this long without a call. Default: never; `10m` for a lazy server.'),
+    .describe('Stops the server after this long without a call. Default: never; `10m` for a lazy server.'),
   share: choice(['project', 'session'])
     .prefault('project')
-    .describe(
-      '`project`: all clients share the server. `session`: each has a process or connection of its own for its calls.',
-    ),
+    .describe('`project`: all clients share the server. `session`: each client has its own process or connection.'),
   timeout: duration(1)
     .optional()
     .describe(
-      'How long one call may go without a sign of life: progress starts the clock anew, and a question to a person stops it. ' +
-        'Default: `5m`, or `folders.timeout` beside `folder`.',
+      'How long one call may go without a sign of life: progress restarts the clock, and a question to a person stops it. ' +
+        'Default: `5m`, or `folders.timeout` for a `folder`.',
     ),
   total_timeout: duration(1)
     .optional()
-    .describe('How long one call may take in all. Default: `1h`, or `timeout` where that is longer.'),
+    .describe('How long one call may take in all. Default: `1h`, or `timeout` if that is longer.'),
   start_timeout: duration(1)
     .optional()
     .describe(
-      'How long starting the server and listing its tools may take. Default: `30s`, or `folders.start_timeout` beside `folder`.',
+      'How long starting the server and listing its tools may take. Default: `30s`, or `folders.start_timeout` for a `folder`.',
     ),
   health_interval: duration(0).optional().describe('For this server, instead of the setting of the same name.'),
   ...folderShape,
   ...serverLimitShape,
   tools: limitsByTool(toolLimitsSchema)
     .optional()
-    .describe('Limits of single tools, by the name that the server gives them or a pattern over it.'),
+    .describe("Limits of individual tools, by the server's own name for them or a pattern."),
 };
 
 /** The keys of which a server has exactly one: a program, an address or a folder. */
@@ -125,7 +123,7 @@ const transportsOf: Readonly<Record<ReachedBy, readonly string[]>> = {
   folder: [],
 };
 
-/** The keys that mean something only beside some of those. */
+/** Keys that only some kinds of server have. */
 const keysOf = {
   args: ['command'],
   env: ['command', 'folder'],
@@ -135,10 +133,10 @@ const keysOf = {
   isolation: ['folder'],
 } as const satisfies Readonly<Record<string, readonly ReachedBy[]>>;
 
-/** The keys that mean nothing beside this one. */
+/** The keys that servers of this kind do not have. */
 export function keysWithout(reachedBy: ReachedBy): string[] {
-  return Object.entries(keysOf).flatMap(([key, beside]) =>
-    (beside as readonly ReachedBy[]).includes(reachedBy) ? [] : key,
+  return Object.entries(keysOf).flatMap(([key, kinds]) =>
+    (kinds as readonly ReachedBy[]).includes(reachedBy) ? [] : key,
   );
 }
 
@@ -156,7 +154,7 @@ function checkServer(server: z.output<typeof serverMap>, context: z.core.$Refine
     return;
   }
   if (other !== undefined) {
-    add([other], `stands beside "${reachedBy}". Keep one of the two`);
+    add([other], `cannot be combined with "${reachedBy}". Keep one of the two`);
     return;
   }
   const isKnown = Object.values(transportsOf).some((all) => all.includes(transport ?? ''));
@@ -165,9 +163,9 @@ function checkServer(server: z.output<typeof serverMap>, context: z.core.$Refine
     const instead = fitting === undefined ? 'Leave it out' : `Use "${fitting}" or leave it out`;
     add(['transport'], `"${transport}" needs "${transport === 'stdio' ? 'command' : 'url'}". ${instead}`);
   }
-  for (const [key, beside] of Object.entries(keysOf) as [keyof typeof keysOf, readonly ReachedBy[]][]) {
-    if (server[key] === undefined || beside.includes(reachedBy)) continue;
-    add([key], `has no use beside "${reachedBy}": it is for servers with ${quotedList(beside)}`);
+  for (const [key, kinds] of Object.entries(keysOf) as [keyof typeof keysOf, readonly ReachedBy[]][]) {
+    if (server[key] === undefined || kinds.includes(reachedBy)) continue;
+    add([key], `has no effect with "${reachedBy}": it is for servers with ${quotedList(kinds)}`);
   }
 }
 
@@ -207,7 +205,7 @@ export const serversShape = {
     .describe('The MCP servers behind the gateway: a list of entries with `namespace`, or a map by name.'),
   mcpServers: serversByName
     .optional()
-    .describe('The same map as MCP clients write it: `command` is always one executable with `args`.'),
+    .describe('The same map in the form of MCP clients: `command` is always one executable with `args`.'),
 };
 
 /** One server of a file, with its path in it. */

@@ -65,7 +65,7 @@ describe('a line that a shell would act upon', () => {
     },
   );
 
-  it('goes to cmd.exe on Windows, whatever it holds', () => {
+  it('always goes to cmd.exe on Windows', () => {
     expect(parseCommandLine('npx -y x', 'win32')).toEqual({ file: 'cmd.exe', args: ['/d', '/s', '/c', 'npx -y x'] });
   });
 });
@@ -74,15 +74,15 @@ describe('a line that cannot be run', () => {
   it.each<[line: string, message: string]>([
     [
       'a "b',
-      `The quote " at character 3 of the command is never closed. Close it, or write \\" if it is meant as such.`,
+      `The quote " at character 3 of the command is never closed. Close it, or write \\" for the character itself.`,
     ],
     [
       "it's a",
-      `The quote ' at character 3 of the command is never closed. Close it, or write \\' if it is meant as such.`,
+      `The quote ' at character 3 of the command is never closed. Close it, or write \\' for the character itself.`,
     ],
     [
       'a | b "',
-      `The quote " at character 7 of the command is never closed. Close it, or write \\" if it is meant as such.`,
+      `The quote " at character 7 of the command is never closed. Close it, or write \\" for the character itself.`,
     ],
     [' ', 'The command names no program. Name the one to start.'],
     ['"" x', 'The command names no program. Name the one to start.'],

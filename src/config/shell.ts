@@ -1,7 +1,7 @@
 /**
- * A command as typed in a terminal. Where the line is nothing but words, it is split here by the quoting rules of
- * POSIX and started without a shell: one process less, and signals reach the server itself. Anything that a shell
- * would act upon goes to the shell as it stands; in doubt that is the answer, because it is always right.
+ * A command as typed in a terminal. A line that consists of plain words is split here by the quoting rules of POSIX and
+ * started without a shell: one process less, and signals reach the server itself. Anything that a shell would act upon
+ * goes to the shell unchanged; so does any line in doubt, because a shell is always right.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -13,7 +13,7 @@ export interface CommandLine {
 
 /** The program to start for `line`. */
 export function parseCommandLine(line: string, platform: NodeJS.Platform = process.platform): CommandLine {
-  // Programs such as npx are scripts there, which only cmd.exe can start.
+  // On Windows programs such as npx are scripts, which only cmd.exe can start.
   if (platform === 'win32') return { file: 'cmd.exe', args: ['/d', '/s', '/c', line] };
   const { commands, need } = scanCommandLine(line);
   const [file, ...args] = commands[0] ?? [];
@@ -28,23 +28,23 @@ export function parseCommandLine(line: string, platform: NodeJS.Platform = proce
   }
 }
 
-interface Scan {
-  /** The words of each simple command as far as they could be told; exact where nothing is needed. */
+interface CommandScan {
+  /** The words of each simple command, as far as they are known; exact where `need` is `nothing`. */
   readonly commands: readonly (readonly string[])[];
   /**
-   * What it takes to run the line: nothing; a shell that expands words of one simple command and can then become it;
-   * or a shell that stays in charge.
+   * What it takes to run the line: nothing; a shell that expands the words of one simple command and then `exec`s it;
+   * or a shell that keeps running.
    */
   readonly need: 'nothing' | 'expansion' | 'shell';
-  /** The end of the line, from where quotes may mean something else and only a shell knows; mostly empty. */
+  /** The end of the line, where only a shell knows what quotes mean; mostly empty. */
   readonly unread: string;
 }
 
 /** Reads a line as a POSIX shell would, up to the point where only a shell knows. */
-export function scanCommandLine(line: string): Scan {
+export function scanCommandLine(line: string): CommandScan {
   const commands: string[][] = [[]];
   let word: string | null = null;
-  let need: Scan['need'] = 'nothing';
+  let need: CommandScan['need'] = 'nothing';
   let at = 0;
 
   const add = (text: string, length = text.length) => {
@@ -56,17 +56,17 @@ export function scanCommandLine(line: string): Scan {
     word = null;
   };
   const expand = (text: string) => {
-    // What the program itself expands to may be a builtin, which `exec` cannot start.
+    // The program may expand to a builtin, which `exec` cannot start.
     if (commands.at(-1)!.length === 0) need = 'shell';
     else if (need === 'nothing') need = 'expansion';
     add(text);
   };
-  const leaveToShell = (): Scan => {
+  const leaveToShell = (): CommandScan => {
     endWord();
     return { commands, need: 'shell', unread: line.slice(at) };
   };
 
-  /** Takes the variable at `$`; false where more than a plain variable begins. */
+  /** Takes the variable at `$`; false if something other than a plain variable begins there. */
   const takeVariable = (): boolean => {
     VARIABLE.lastIndex = at;
     const [variable] = VARIABLE.exec(line) ?? [];
@@ -114,7 +114,7 @@ export function scanCommandLine(line: string): Scan {
     } else if (char === '`' || (char === '<' && next === '<')) {
       return leaveToShell();
     } else if (char === '#' && word === null) {
-      // A remark up to the end of its line; its quotes are no quotes.
+      // A comment goes to the end of its line, and quotes in it mean nothing.
       need = 'shell';
       const end = line.indexOf('\n', at);
       at = end < 0 ? line.length : end;
@@ -138,7 +138,7 @@ export function scanCommandLine(line: string): Scan {
 function unclosed(quote: string, offset: number): GatewayError {
   return new GatewayError(
     'config_invalid',
-    `The quote ${quote} at character ${offset + 1} of the command is never closed. Close it, or write \\${quote} if it is meant as such.`,
+    `The quote ${quote} at character ${offset + 1} of the command is never closed. Close it, or write \\${quote} for the character itself.`,
   );
 }
 
@@ -146,7 +146,7 @@ const VARIABLE = /\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-[\w./:=@%+,-]*)?\})/y;
 const OPERATOR = /[;&|<>()\n]/;
 const EXPANDED = /[*?[\]~{}!^]/;
 
-/** Words that only a shell understands in front: assignments, its grammar, and builtins that are no programs. */
+/** Whether only a shell understands this first word: an assignment, a part of its grammar, or a builtin that is not a program. */
 function mustBeShell(program: string): boolean {
   return /^(?:-|\w+\+?=)/.test(program) || SHELL_WORDS.has(program);
 }

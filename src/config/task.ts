@@ -1,11 +1,13 @@
-/** A task as somebody names it: in a file, in an address, in a header, or in code. */
+/** A task as it is given: in a file, in a URL, in a header, or in code. */
+
 import { basename, extname, resolve } from 'node:path';
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
 import { didYouMean } from '../base/similar.ts';
+import { quotedList } from '../base/text.ts';
 import { parseConfig, readConfigText } from './parse.ts';
 
-/** What somebody is going to work on; what is not said is empty. */
+/** What an agent is going to work on; parts that are not given are empty. */
 export interface Task {
   /** The service that it is about. */
   readonly service: string;
@@ -17,17 +19,17 @@ export interface Task {
 }
 
 const KEYS = ['service', 'type', 'description', 'profile'] as const;
-const MOST = 100_000;
+const MAX_LENGTH = 100_000;
 
-/** The task in a value; errors say that `where` has the mistake. */
+/** The task in a value; errors name `where` it was given. */
 export function taskFromValue(value: unknown, where = 'The task', code: ErrorCode = 'usage'): Task {
   const fail = (problem: string) => new GatewayError(code, `${where} ${problem}`);
-  if (!isObject(value)) throw fail(`is no map. It has ${KEYS.map((key) => `"${key}"`).join(', ')}, each a text.`);
+  if (!isObject(value)) throw fail(`is not a map. It has ${quotedList(KEYS, 'and')}, each a text.`);
   for (const [key, given] of Object.entries(value)) {
     if (!(KEYS as readonly string[]).includes(key))
       throw fail(`has an unknown key "${key}".${didYouMean(key, KEYS) || ` It may have ${KEYS.join(', ')}.`}`);
-    if (typeof given !== 'string') throw fail(`has a "${key}" that is no text.`);
-    if (given.length > MOST) throw fail(`has a "${key}" of more than ${MOST} characters.`);
+    if (typeof given !== 'string') throw fail(`has a "${key}" that is not a text.`);
+    if (given.length > MAX_LENGTH) throw fail(`has a "${key}" of more than ${MAX_LENGTH} characters.`);
   }
   const text = (key: (typeof KEYS)[number]) => String(value[key] ?? '').trim();
   const task = {
@@ -41,7 +43,7 @@ export function taskFromValue(value: unknown, where = 'The task', code: ErrorCod
   return task;
 }
 
-/** The task in an address or a header: a JSON object, or else a description. */
+/** The task in a URL or a header: a JSON object, or else a description. */
 export function taskFromText(text: string, where: string): Task {
   const trimmed = text.trim();
   if (!trimmed.startsWith('{')) return taskFromValue({ description: trimmed }, where, 'request_invalid');
@@ -49,7 +51,7 @@ export function taskFromText(text: string, where: string): Task {
   try {
     value = JSON.parse(trimmed);
   } catch {
-    throw new GatewayError('request_invalid', `${where} begins like a JSON object and is none.`);
+    throw new GatewayError('request_invalid', `${where} begins like a JSON object and is not one.`);
   }
   return taskFromValue(value, where, 'request_invalid');
 }

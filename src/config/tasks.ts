@@ -57,39 +57,41 @@ const toolLists = () =>
 
 const profileSchema = section(
   {
-    description: text().prefault('').describe('What such tasks are.'),
-    types: textList().prefault([]).describe('Types of tasks that begin with it, beside its own name.'),
+    description: text().prefault('').describe('What kind of tasks these are.'),
+    types: textList().prefault([]).describe('Types of tasks that use this profile, in addition to its own name.'),
     tools: toolLists(),
   },
-  { id: 'TaskProfile', description: 'The tools that a kind of task begins with.' },
+  { id: 'TaskProfile', description: 'The tools that a kind of task starts with.' },
 );
 
 const ruleSchema = section(
   {
-    name: text().min(1, { error: 'must not be empty' }).describe('What the rule is called where its reason is given.'),
+    name: text().min(1, { error: 'must not be empty' }).describe('Name of the rule, shown as the reason.'),
     description: text().prefault('').describe('Why such tasks need this.'),
     services: textList()
       .optional()
-      .describe('Names of services, or patterns over them or over one of their words (`api*`). One has to fit.'),
-    types: textList().optional().describe('Types of tasks, or patterns over them. One has to fit.'),
+      .describe('Names of services, or patterns over them or over one of their words (`api*`). One must match.'),
+    types: textList().optional().describe('Types of tasks, or patterns over them. One must match.'),
     keywords: textList()
       .optional()
-      .describe('Words or phrases of the description, or patterns over words (`deploy*`). One has to be in it.'),
+      .describe('Words or phrases of the description, or patterns over words (`deploy*`). One must occur.'),
     tools: toolLists().optional(),
     profiles: textList().optional().describe('Profiles whose tools are added.'),
   },
-  { id: 'TaskRule', description: 'Tools that tasks of some kind need. One of its conditions has to be met.' },
+  { id: 'TaskRule', description: 'Tools that some tasks need. One of its conditions must match.' },
 );
 
 const ruleShape = {
   task_rules: z
     .array(ruleSchema, { error: 'expected a list of rules' })
     .optional()
-    .describe('Which tools tasks need, beside the rules of `task_rule_files`; one of the same name goes before those.'),
+    .describe(
+      'Which tools tasks need, in addition to the rules of `task_rule_files`; a rule replaces one of the same name there.',
+    ),
   task_profiles: z
     .record(z.string(), profileSchema, { error: 'expected a map of profiles' })
     .optional()
-    .describe('Which tools a kind of task begins with, by name; `default` is for tasks of no other kind.'),
+    .describe('Which tools a kind of task starts with, by name; `default` is for tasks of no other kind.'),
 };
 
 export const taskShape = {

@@ -1,7 +1,7 @@
 /**
- * Values with references in them: `${input.path}` is an argument of the macro, `${steps.first.name}` something of what a
- * step answered, `${texts.first}` its text. A text that is one reference becomes the value itself, whatever that is;
- * inside of other text it is written out. `${input.x:-none}` has something to say where there is nothing; `$${` is `${`.
+ * Values that contain references: `${input.path}` is an argument of the macro, `${steps.first.name}` a part of a step's
+ * answer, `${texts.first}` the text of that answer. A string that consists of one reference becomes the value itself, of
+ * any type; a reference inside other text is written out. `${input.x:-none}` has a default, and `$${` stands for `${`.
  */
 import { isObject } from '../base/objects.ts';
 import type { Path } from './issues.ts';
@@ -11,7 +11,7 @@ export interface Reference {
   readonly text: string;
   readonly root: 'input' | 'steps' | 'texts';
   readonly path: readonly string[];
-  /** What stands for nothing; null where nothing does. */
+  /** The default; null if there is none. */
   readonly otherwise: string | null;
 }
 
@@ -21,7 +21,7 @@ export type Template =
   | { readonly kind: 'list'; readonly items: readonly Template[] }
   | { readonly kind: 'map'; readonly entries: readonly (readonly [string, Template])[] };
 
-/** Reads a value; `wrong` hears of each reference that cannot be one. */
+/** Reads a value; `wrong` is called for each malformed reference. */
 export function readTemplate(value: unknown, path: Path, wrong: (path: Path, message: string) => void): Template {
   if (typeof value === 'string') {
     const parts = readText(value, (message) => wrong(path, message));
@@ -60,14 +60,14 @@ function readText(text: string, wrong: (message: string) => void): (string | Ref
   return [...parts, rest].filter((part) => part !== '');
 }
 
-/** The reference, or what is wrong with it. */
+/** The reference, or a sentence that says what is wrong with it. */
 function readReference(text: string): Reference | string {
   const [, name = '', otherwise = null] = /^(.*?)(?::-(.*))?$/s.exec(text) ?? [];
   const [root, ...path] = name.split('.');
   if (!(ROOTS as readonly string[]).includes(root ?? ''))
     return `"\${${text}}" refers to nothing. It is \${input.NAME}, \${steps.ID} or \${texts.ID}; write "$\${" for the characters themselves`;
   if (path.length === 0 || path.some((step) => step === '' || step === '__proto__'))
-    return `"\${${text}}" does not say of what. Write \${${root}.NAME}`;
+    return `"\${${text}}" does not say which. Write \${${root}.NAME}`;
   if (root === 'texts' && path.length > 1) return `"\${${text}}" goes into a text. Write \${steps.${path.join('.')}}`;
   return { text: name, root: root as Reference['root'], path, otherwise };
 }
@@ -87,10 +87,10 @@ export function referencesIn(template: Template): Reference[] {
   }
 }
 
-/** What a reference stands for; undefined for nothing. */
+/** The value of a reference; undefined if there is none. */
 export type Lookup = (reference: Reference) => unknown;
 
-/** The value with everything put in; undefined where all of it is nothing. Throws where a text lacks a part. */
+/** The value with its references filled in; undefined if it is one reference without a value. Throws if a part of a text is missing. */
 export function fill(template: Template, lookup: Lookup): unknown {
   const find = (reference: Reference) => lookup(reference) ?? reference.otherwise ?? undefined;
   switch (template.kind) {
@@ -99,7 +99,7 @@ export function fill(template: Template, lookup: Lookup): unknown {
     case 'text': {
       const [only, ...more] = template.parts;
       if (more.length === 0 && typeof only === 'object') return find(only);
-      return template.parts.map((part) => (typeof part === 'string' ? part : written(part, find(part)))).join('');
+      return template.parts.map((part) => (typeof part === 'string' ? part : printed(part, find(part)))).join('');
     }
     case 'list':
       return template.items.map((one) => fill(one, lookup)).filter((one) => one !== undefined);
@@ -112,12 +112,12 @@ export function fill(template: Template, lookup: Lookup): unknown {
   }
 }
 
-function written(reference: Reference, value: unknown): string {
+function printed(reference: Reference, value: unknown): string {
   if (value === undefined) throw new Error(`There is nothing for \${${reference.text}}`);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Goes into a value along a path; undefined where it does not lead. */
+/** The part of a value at a path; undefined if there is none. */
 export function follow(value: unknown, path: readonly string[]): unknown {
   let at = value;
   for (const step of path) {

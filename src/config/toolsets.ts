@@ -28,7 +28,7 @@ export const toolsetShape = {
   active_toolsets: toolList()
     .optional()
     .describe(
-      'Patterns over exposed names (`*` any characters, `?` one), or categories of tools, that say which tools and resources are active at start. ' +
+      'Patterns over exposed names (`*` any characters, `?` one), or categories of tools: the tools and resources that are active at the start. ' +
         'Default: none where a control such as `activate` is on, else all.',
     ),
   controls: z
@@ -41,11 +41,11 @@ export const toolsetShape = {
     ),
   selection: choice(['own', 'shared'])
     .prefault('own')
-    .describe('Whether what a client switches or equips is its own, or that of all clients.'),
+    .describe('Whether each client has its own selection, or all clients share one.'),
   toolsets: z
     .record(z.string(), toolsetSchema, { error: 'expected a map of toolsets' })
     .optional()
-    .describe('Toolsets by name, beside those that are saved: named choices of tools to equip.'),
+    .describe('Toolsets by name, in addition to saved ones: named choices of tools to equip.'),
 };
 
 export function resolveToolsets(

@@ -25,10 +25,10 @@ it.each([
   expect(toBytes(written)).toBe(bytes);
 });
 
-it.each(['', '5', 's', '-1s', '1 s', '1d', '1e3s', '1S', '.5s', '1s '])('knows no duration %j', (written) => {
+it.each(['', '5', 's', '-1s', '1 s', '1d', '1e3s', '1S', '.5s', '1s '])('refuses the duration %j', (written) => {
   expect(written).not.toMatch(DURATION);
 });
 
-it.each(['', '5', 'MiB', '-1KB', '1 KB', '1TB', '1kb', '1M'])('knows no size %j', (written) => {
+it.each(['', '5', 'MiB', '-1KB', '1 KB', '1TB', '1kb', '1M'])('refuses the size %j', (written) => {
   expect(written).not.toMatch(SIZE);
 });

@@ -15,7 +15,7 @@ const bytes = {
 export const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
 export const SIZE = /^(\d+(?:\.\d+)?)(B|KB|MB|GB|KiB|MiB|GiB)$/;
 
-/** Timers of Node hold 31 bits; a longer one would fire at once. */
+/** Node keeps the delay of a timer in 31 bits. A longer one would fire at once. */
 export const MAX_DURATION = 2 ** 31 - 1;
 
 /** Milliseconds of a text that matches `DURATION`; a number is taken as milliseconds. */
@@ -26,7 +26,7 @@ export function toMilliseconds(duration: string | number): number {
 const days = { ...milliseconds, d: 86_400_000, w: 604_800_000 } as const;
 const LIFETIME = /^([1-9]\d{0,5})(s|m|h|d|w)$/;
 
-/** Milliseconds of "90s", "12h", "30d" or "4w"; null for anything else. It is for dates, and may be longer than a timer. */
+/** Milliseconds of "90s", "12h", "30d" or "4w"; null for anything else. Meant for dates, so it may exceed the longest timer. */
 export function toLifetime(text: string): number | null {
   return LIFETIME.test(text) ? measure(text, LIFETIME, days) : null;
 }

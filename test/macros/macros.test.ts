@@ -341,7 +341,7 @@ describe('mistakes are found when the configuration is read', () => {
     [{ steps: [{ ...step, arguments: { x: '${steps.q.z}' } }] }, /there is no step "q" before/],
     [{ steps: [{ ...step, arguments: { x: 'a ${HOME}' } }] }, /arguments.x: "\$\{HOME\}" refers to nothing/],
     [{ steps: [{ ...step, arguments: { x: 'a ${input.y' } }] }, /has no end/],
-    [{ steps: [{ ...step, when: 'sometimes' }] }, /steps\[0\].when: is no condition/],
+    [{ steps: [{ ...step, when: 'sometimes' }] }, /steps\[0\].when: is not a condition/],
     [{ steps: [step, step] }, /another step is called "a" already/],
     [{ steps: [{ ...step, tool: 'echo' }] }, /names no tool. Write "server.tool"/],
     [{ steps: [{ ...step, tool: 'macros.n' }] }, /there is no macro "n"/],
@@ -349,7 +349,7 @@ describe('mistakes are found when the configuration is read', () => {
     [{ steps: [{ ...step, tols: 1 }] }, /unknown key. Did you mean "tool"\?/],
     [
       { steps: [step], input_schema: { type: 'object', properties: { a: { type: 'strin' } } } },
-      /input_schema: is no JSON Schema/,
+      /input_schema: is not a JSON Schema/,
     ],
     [{ steps: [step], input_schema: { type: 'string' } }, /its "type" has to be "object"/],
     [{ steps: [step], output: '${steps.none}' }, /output: "\$\{steps.none\}": there is no step "none"/],

@@ -133,9 +133,9 @@ describe('a session with a task', () => {
 
   it.each([
     ['', 'says nothing'],
-    ['{"type":', 'begins like a JSON object and is none'],
+    ['{"type":', 'begins like a JSON object and is not one'],
     ['{"typ":"api"}', 'has an unknown key "typ". Did you mean "type"?'],
-    ['{"type":7}', 'has a "type" that is no text'],
+    ['{"type":7}', 'has a "type" that is not a text'],
     ['{"profile":"reserch"}', 'There is no task profile "reserch". Did you mean "research"?'],
   ])('%s is refused, and it is said why', async (task, why) => {
     const response = await fetch(at(task), {
