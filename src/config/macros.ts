@@ -63,6 +63,7 @@ const stepSchema = strictMap({
     .describe('Run the step only if this holds: `${input.x}`, `!${input.x}`, `${steps.a.b} == text` or `… != text`.'),
 }).meta({ id: 'MacroStep', description: 'One call of a macro.' });
 
+// No section: `output` may be null, which is not the same as absent.
 const macroSchema = strictMap({
   description: text().describe('What the macro does, for the model.'),
   input_schema: z
