@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 
 const soak = process.env.SOAK === '1';
-/** Long ones about what others test too, or that only go through more of the same: for `npm run test:wide`. */
+/** Long tests that cover what others cover too, or more of the same. They run with `npm run test:wide`. */
 const WIDE = [
   'test/conformance/direct.test.ts',
   'test/conformance/crossing.test.ts',
@@ -10,12 +10,12 @@ const WIDE = [
   'test/activation/real-servers.test.ts',
   'test/telemetry/starting.test.ts',
 ];
-/** What they do to clocks would stay with modules that others use after them; what they measure depends on who used those before. */
+/** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [
   'src/calls/limits/breaker.test.ts',
   'src/calls/parked.test.ts',
   'src/base/pattern.test.ts',
-  'src/sources/backoff.test.ts',
+  'src/base/backoff.test.ts',
   'test/http/streams.test.ts',
   'test/policy/seeing.test.ts',
   'test/stateless/streams.test.ts',
@@ -32,7 +32,7 @@ export default defineConfig({
     maxWorkers: 5,
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // It warns of what it is: a test's own.
+    // The provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider '),
     projects: soak
       ? [{ extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'] } }]
@@ -43,7 +43,7 @@ export default defineConfig({
               name: 'shared',
               include: ALL,
               exclude: [...configDefaults.exclude, 'test/soak/**', ...narrow, ...ALONE],
-              // Loading the SDKs and our own code anew for every file took a fifth of the time.
+              // Loading the SDKs and our own code again for every file took a fifth of the time.
               isolate: false,
             },
           },

@@ -1,9 +1,9 @@
-"""Starts the worker. A file of its own, so that nothing of ours is on the path on which tool files look for modules."""
+"""Starts the worker. Not part of the package, so that tool files do not find our modules on their import path."""
 
 import os
 import sys
 
-# A tool that starts processes by multiprocessing has this file imported once more in each of them.
+# A tool that uses multiprocessing makes each new process import this file.
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)

@@ -1,4 +1,4 @@
-// `npm run api`: writes down what the package exports, for reviews, for readers and for the compiler.
+// `npm run api`: writes the API report, the API documentation and the examples from the package's exports.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ensureBuilt, ensureInstalled, root } from './setup.mjs';

@@ -1,4 +1,4 @@
-// `npm run build`: dist/ afresh from src/.
+// `npm run build`: builds dist/, even if it is current.
 import { build, ensureInstalled } from './setup.mjs';
 
 try {

@@ -1,6 +1,5 @@
-// The Python SDK in both its major versions, for tests with its clients and with servers that are made with it, and
-// Schemathesis, which judges REST: a virtual environment each.
-// A machine without Python, or without what Python needs to make one, leaves those tests out and says why.
+// Virtual environments for tests: one for each major version of the Python SDK, and one for Schemathesis, which tests REST.
+// Without Python, or without venv, those tests are skipped with a reason.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,31 +19,31 @@ export async function ensurePython() {
   try {
     await once(
       'python',
-      () => environments.every(isMade),
-      () => step('Installing the Python SDK and Schemathesis', makeAll),
+      () => environments.every(isCurrent),
+      () => step('Installing the Python SDK and Schemathesis', createAll),
     );
     rmSync(reason, { force: true });
   } catch (error) {
     mkdirSync(folder, { recursive: true });
     writeFileSync(reason, error.message);
-    console.error(`Tests with clients in Python are left out: ${error.message}`);
+    console.error(`Tests with Python are skipped: ${error.message}`);
   }
 }
 
-function isMade({ python, stamp, requirements }) {
-  // A link, to a Python that may be gone.
+function isCurrent({ python, stamp, requirements }) {
+  // It is a link to a Python that may have been removed.
   return existsSync(python) && existsSync(stamp) && readFileSync(stamp, 'utf8') === hashOf(requirements);
 }
 
-async function makeAll() {
-  const made = await Promise.allSettled(environments.map(make));
-  const failed = made.find(({ status }) => status === 'rejected');
+async function createAll() {
+  const results = await Promise.allSettled(environments.map(create));
+  const failed = results.find(({ status }) => status === 'rejected');
   if (failed) throw failed.reason;
 }
 
-async function make(environment) {
+async function create(environment) {
   const { path, python, stamp, requirements } = environment;
-  if (isMade(environment)) return;
+  if (isCurrent(environment)) return;
   rmSync(path, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const patience = ['--retries', '1', '--disable-pip-version-check'];
@@ -52,7 +51,7 @@ async function make(environment) {
     await must('uv', ['venv', '--quiet', '--python', 'python3', path]);
     await must('uv', ['pip', 'install', '--quiet', '--python', python, '-r', requirements]);
   } else {
-    if (!(await works('python3', ['--version']))) throw new Error('there is no python3.');
+    if (!(await works('python3', ['--version']))) throw new Error('python3 is not installed.');
     await must('python3', ['-m', 'venv', path]);
     await must(python, ['-m', 'pip', 'install', '--quiet', ...patience, '-r', requirements]);
   }

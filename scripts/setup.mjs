@@ -1,5 +1,5 @@
-// What has to be there before anything can run: installed packages, a current build, the tests' own tools.
-// Plain Node without dependencies, because it runs on a fresh clone. Everything it prints goes to stderr.
+// Everything that other scripts need first: installed packages, a current build, the tools of the tests.
+// Plain Node without dependencies, because it runs on a fresh clone. It prints only to stderr.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -20,17 +20,17 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const lockFor = (what) => join(root, '.toolgate', `${what}.lock`);
 
-/** The installed packages of the project, as package-lock.json has them. */
+/** Installs the packages of the project according to package-lock.json. */
 export function ensureInstalled() {
   return ensurePackages('packages', root, 'Installing packages');
 }
 
-/** The outside programs that tests run. They live apart: a Node binary in the root tree would shadow `node`. */
+/** Installs the programs that tests run. Not in the root folder, where a Node binary would shadow `node`. */
 export function ensureTestTools() {
   return ensurePackages('tools', join(root, 'test', 'tools'), 'Installing test tools');
 }
 
-/** dist/, built from the present state of src/. */
+/** Builds dist/ unless it is current. */
 export function ensureBuilt() {
   return once(
     'build',
@@ -39,7 +39,7 @@ export function ensureBuilt() {
   );
 }
 
-/** Builds beside dist/ and swaps, so that a failed build, or a second run, never meets half of one. */
+/** Builds in another folder and then swaps, so that nobody ever sees half of a build. */
 export async function build() {
   const stamp = sourceHash();
   const dist = join(root, 'dist');
@@ -55,7 +55,7 @@ export async function build() {
     rmSync(types, { recursive: true });
     await bundle(next);
     writeFileSync(join(next, '.stamp'), stamp);
-    // Two renames: whoever starts the old build meanwhile finds one of the two whole.
+    // Two renames: between them dist/ is missing for an instant, but never incomplete.
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(next, dist);
   } finally {
@@ -64,9 +64,7 @@ export async function build() {
   }
 }
 
-/**
- * A few files instead of a hundred, without what is not used: that is most of the time a start takes.
- */
+/** A few files instead of hundreds, without unused code: loading them is most of the start-up time. */
 async function bundle(folder) {
   const { rolldown } = await import('rolldown');
   const { buildDocsPage } = await import('./docs-page.mjs');
@@ -85,9 +83,9 @@ async function bundle(folder) {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // In one chunk: where its parts stood in several, those imported each other in a circle and failed at the start.
-    codeSplitting: { groups: [{ name: 'zod', test: /node_modules[\\/]zod[\\/]/ }] },
-    // Less to read at each start. Names of functions stay, so that a stack still says something.
+    // In one chunk, because several chunks of zod would import each other in a cycle. Not zod 3, which is loaded on demand.
+    codeSplitting: { groups: [{ name: 'zod', test: /node_modules[\\/]zod[\\/](?!v3)/ }] },
+    // Function names are kept for readable stacks.
     minify: { mangle: { keepNames: true } },
   });
   copyLicenses([...output, ...(await bundleWorker(join(folder, 'worker')))], join(folder, 'licenses'));
@@ -108,8 +106,8 @@ function copyLicenses(output, folder) {
 }
 
 /**
- * What runs in the workers of Node, and what their tools may import from us: a folder that is whole without any package, so
- * that nothing else of ours has to be within their reach.
+ * The host program of Node workers, and what their tools can import from Toolgate. It needs no packages, so that isolated
+ * workers need to see nothing else of Toolgate.
  */
 async function bundleWorker(folder) {
   const { rolldown } = await import('rolldown');
@@ -128,7 +126,7 @@ async function bundleWorker(folder) {
   const { output } = await made.write({
     dir: folder,
     format: 'esm',
-    // Modules by their own name, because their package.json may be out of reach.
+    // `.mjs`, because a worker may not see the package.json that says these are modules.
     entryFileNames: '[name].mjs',
     chunkFileNames: 'chunks/[name]-[hash].mjs',
     minify: { mangle: false },
@@ -136,7 +134,7 @@ async function bundleWorker(folder) {
   return output;
 }
 
-/** Runs a program to its end and gives its exit code. A signal to us ends it too, and then us. */
+/** Runs a program to its end and returns its exit code. Signals to this process are passed on to it. */
 export async function run(
   command,
   args,
@@ -167,7 +165,7 @@ function ensurePackages(name, folder, what) {
     () => isInstalled(folder),
     () =>
       step(what, async () => {
-        // --include=dev: NODE_ENV=production must not leave out the compiler.
+        // --include=dev: with NODE_ENV=production npm would skip the compiler.
         const args = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
         const code = await run('npm', args, { cwd: folder, shell: process.platform === 'win32' });
         if (code !== 0)
@@ -177,8 +175,8 @@ function ensurePackages(name, folder, what) {
 }
 
 /**
- * Whether node_modules holds what package-lock.json asks for. npm keeps its own record of what it installed, written last:
- * comparing with that notices an interrupted install and accepts one done by hand.
+ * Whether node_modules contains what package-lock.json asks for. npm writes a record of what it installed at the very end.
+ * Comparing with that record detects interrupted installations and accepts manual ones.
  */
 function isInstalled(folder) {
   const wanted = readPackages(join(folder, 'package-lock.json'));
@@ -187,7 +185,7 @@ function isInstalled(folder) {
   if (!found) return false;
   const same = (path) =>
     found[path]?.version === wanted[path]?.version && found[path]?.integrity === wanted[path]?.integrity;
-  // Optional packages are those for other platforms; npm leaves them out.
+  // Optional packages are for other platforms, and npm skips them.
   const needed = Object.keys(wanted).filter((path) => path !== '' && !wanted[path].optional);
   return (
     needed.every((path) => path in found && same(path)) &&
@@ -200,7 +198,7 @@ function readPackages(file) {
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
 
-/** One hash over everything that the build reads. Contents rather than times: a checkout or a deleted file counts too. */
+/** A hash of everything that the build reads. Of contents and not of times, so that checkouts and deleted files count. */
 function sourceHash() {
   const hash = createHash('sha256');
   const sources = ['src', 'host'].flatMap((folder) =>
@@ -220,7 +218,7 @@ function sourceHash() {
   return hash.digest('hex');
 }
 
-/** Does the work if it is not done yet, in one process at a time. */
+/** Does the work unless it is already done, in one process at a time. */
 export async function once(what, isDone, work) {
   if (isDone()) return;
   const release = await acquireLock(lockFor(what));
@@ -242,7 +240,7 @@ async function acquireLock(lock) {
     }
     if (!waited) console.error('Waiting for another set-up of this folder…');
     await sleep(250);
-    // A holder that is gone left its lock behind; an empty file is one that is just being written.
+    // The holder may have died. An empty file is a lock that is just being written.
     const holder = Number(readText(lock));
     if (holder > 0 && !isAlive(holder)) rmSync(lock, { force: true });
   }

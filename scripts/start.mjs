@@ -1,4 +1,4 @@
-// `npm start`: from a fresh clone to the demo being served. Further arguments go to `toolgate serve`.
+// `npm start`: serves the demo, also on a fresh clone. Arguments go to `toolgate serve`.
 import { join } from 'node:path';
 import { ensureBuilt, ensureInstalled, root } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
@@ -8,7 +8,7 @@ try {
   process.chdir(root);
   await ensureInstalled();
   await ensureBuilt();
-  // In this process, not a child of it: signals arrive once, the exit code is serve's own, and nothing can be left behind.
+  // In this process and not in a child: signals arrive once, the exit code is that of serve, and nothing is left behind.
   process.argv = [
     process.execPath,
     join(root, 'bin', 'toolgate.mjs'),

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * npm starts us through a shell that does not pass signals on, so when npm is stopped nobody tells us: we look whether it is still there.
- * A process whose parent has ended gets another one.
+ * Stops this process when npm is stopped. npm starts scripts in a shell that does not pass signals on, so this polls whether
+ * npm is still running: a process whose parent has ended gets another parent.
  */
 export function stopWithNpm() {
   if (process.env.npm_lifecycle_event === undefined) return;
@@ -15,7 +15,7 @@ export function stopWithNpm() {
   timer.unref();
 }
 
-/** Our parent and, where that is npm's shell, npm. Further up is nothing of ours: a terminal may close behind `nohup npm start`. */
+/** Our parent and, if that is npm's shell, npm. Not further up: with `nohup npm start` the terminal may close. */
 function lineage() {
   const parent = process.ppid;
   try {

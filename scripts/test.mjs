@@ -1,5 +1,5 @@
-// `npm test`: from a fresh clone to every check and test run. Its last line is always `N passed, N failed`.
-// `--soak` runs the long tests instead, `--wide` goes through every combination; further arguments go to vitest.
+// `npm test`: runs every check and test, also on a fresh clone. The last line is always `N passed, N failed`.
+// `--soak` runs the long tests instead, `--wide` runs every combination. Other arguments go to vitest.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -8,8 +8,8 @@ import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setu
 import { stopWithNpm } from './stop-with-npm.mjs';
 
 const TIMEOUT = 60 * 60_000;
-/** More files than these are no accident. */
-const SECOND_LOOK = 5;
+/** If more files than this fail, they are not run again: that is no accident. */
+const MOST_RETRIED = 5;
 const soak = process.argv.includes('--soak');
 const wide = process.argv.includes('--wide');
 const extra = process.argv.slice(2).filter((argument) => argument !== '--soak' && argument !== '--wide');
@@ -18,7 +18,7 @@ const total = { passed: 0, failed: 0, skipped: 0 };
 try {
   stopWithNpm();
   await ensureInstalled();
-  // Each waits for something else most of the time.
+  // At the same time, because each mostly waits for something else.
   await Promise.all([ensureTestTools(), ensurePython(), checkSource()]);
   await runTests();
 } catch (error) {
@@ -53,10 +53,10 @@ async function runTests() {
   try {
     const all = await vitest(join(folder, 'all.json'), extra);
     const failed = all.testResults.filter(({ status }) => status === 'failed');
-    if (soak || failed.length === 0 || failed.length > SECOND_LOOK) return count(all.testResults, all.code);
-    // Whether it was the code or the crowd: these files once more, with the machine to themselves.
+    if (soak || failed.length === 0 || failed.length > MOST_RETRIED) return count(all.testResults, all.code);
+    // Runs the failed files again, alone, to tell real failures from those of a busy machine.
     const names = failed.map(({ name }) => name);
-    console.log(`Once more, alone: ${names.map((name) => relative(root, name)).join(', ')}`);
+    console.log(`Running again, alone: ${names.map((name) => relative(root, name)).join(', ')}`);
     const alone = await vitest(join(folder, 'alone.json'), [...names, '--maxWorkers=1']);
     report(failed, alone.testResults);
     count([...all.testResults.filter(({ name }) => !names.includes(name)), ...alone.testResults], alone.code);
@@ -75,11 +75,11 @@ async function vitest(file, args) {
     return { ...JSON.parse(readFileSync(file, 'utf8')), code };
   } catch (error) {
     if (error.code !== 'ENOENT') throw error;
-    throw new Error('vitest ended without a report: it failed, or a test never came back.');
+    throw new Error('vitest ended without a report: it crashed, or a test never ended.');
   }
 }
 
-/** Says which tests passed only alone: they wait for something that a busy machine does later. */
+/** Names the tests that passed only when run alone. */
 function report(before, after) {
   const stillFailed = new Set(after.flatMap(failures));
   for (const name of before.flatMap(failures)) {
@@ -94,14 +94,13 @@ function failures({ assertionResults }) {
 function count(results, code) {
   const tests = results.flatMap(({ assertionResults }) => assertionResults);
   const of = (...statuses) => tests.filter(({ status }) => statuses.includes(status)).length;
-  // A file that does not load has no tests that could fail.
+  // A file that cannot be loaded has no tests, but counts as a failure.
   const broken = results.filter((file) => file.status === 'failed' && failures(file).length === 0).length;
   const failed = of('failed') + broken;
   total.passed += of('passed');
   total.skipped += of('skipped', 'pending', 'todo', 'disabled');
   total.failed += failed;
   if (total.passed + failed === 0) throw new Error('No test was run.');
-  // Such as an error outside of any test.
   if (code !== 0 && failed === 0) throw new Error('vitest failed outside of any test.');
 }
 
@@ -109,7 +108,7 @@ function node(bin, args, env = {}) {
   return run(process.execPath, [join(root, 'node_modules', bin), ...args], {
     env: { ...process.env, ...env },
     stdio: 'inherit',
-    // A test that blocks its process cannot be stopped by its own time-out.
+    // The watchdog: a test that blocks its process never reaches its own timeout.
     timeout: soak || wide ? undefined : Math.max(1, Math.round(TIMEOUT - performance.now())),
   });
 }

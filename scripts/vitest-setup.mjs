@@ -7,11 +7,11 @@ const bundled = join(root, '.toolgate', `fixtures-${process.pid}`);
 export async function setup() {
   await bundleFixtures();
   try {
-    // Tests that start the gateway run dist/, so it is brought up to date also when vitest is called directly.
+    // Some tests run dist/, so it is brought up to date even if vitest is started directly.
     await ensureBuilt();
   } catch (error) {
-    // Someone else's half-written file must not stop the tests of one that is fine.
-    console.error(`${error.message} Tests that start the gateway use the last good build, if there is one.`);
+    // Tests of other files should run although one file does not compile.
+    console.error(`${error.message} Tests that run dist/ use the last good build, if there is one.`);
   }
 }
 
@@ -19,9 +19,9 @@ export function teardown() {
   rmSync(bundled, { recursive: true, force: true });
 }
 
-/** The fixture servers with their SDK in a file or two each: they are started a thousand times, and loading is most of what that takes. */
+/** Bundles the fixture servers with their SDK. Tests start them a thousand times, and most of that time is loading. */
 async function bundleFixtures() {
-  // Once, however many projects there are.
+  // vitest calls this once per project.
   if (process.env.TOOLGATE_FIXTURES !== undefined) return;
   const { rolldown } = await import('rolldown');
   const folder = join(root, 'test', 'fixtures');

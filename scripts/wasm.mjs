@@ -1,4 +1,4 @@
-// `npm run wasm`: src/protocol/bracket-scan-code.ts from bracket-scan.wat. A test holds the two together.
+// `npm run wasm`: compiles bracket-scan.wat to src/protocol/bracket-scan-code.ts. A test checks that the two match.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import wabt from 'wabt';
 
 const folder = fileURLToPath(new URL('../src/protocol', import.meta.url));
 
-/** The text of bracket-scan-code.ts for the present bracket-scan.wat. */
+/** The text of bracket-scan-code.ts for the current bracket-scan.wat. */
 export async function bracketScanCode() {
   const { parseWat } = await wabt();
   const source = readFileSync(join(folder, 'bracket-scan.wat'), 'utf8');

@@ -1,9 +1,9 @@
-"""The host of tools in Python files: one process for each namespace, asked over a Unix socket.
+"""The host program of Python workers: one process for each namespace, which serves its tools over a Unix socket.
 
-main.py      the process: its lifeline, its output, its end
-discover.py  from a folder to tools, and what is wrong with its files
-prepared.py  a tool made ready: arguments checked, function run, result rendered
-context.py   FastMCP's Context, as far as it makes sense without a session
-call.py      one call under way
-wire.py      the contract: lines of JSON in and out
+main.py      the process: lifeline, output, shutdown
+discover.py  finds the tools in a folder, and reports broken files
+prepared.py  a tool that is ready to run: checks arguments, runs the function, renders the result
+context.py   FastMCP's Context, with what works without a session
+call.py      one running call
+wire.py      the connection with the gateway: lines of JSON in and out
 """

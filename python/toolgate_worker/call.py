@@ -1,4 +1,4 @@
-"""One call under way, and in which words it fails."""
+"""One running call, and the messages of its failures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A call under way. It is answered once, and at once where it is given up, whatever its tool makes of that."""
+    """A running call. It is answered exactly once: if it is given up, at once, whatever its tool does then."""
 
-    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task", "runs", "is_told")
+    __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task", "runs", "is_awaited")
 
     def __init__(
         self, connection: Connection, id: Any, tool: PreparedTool, arguments: dict[str, Any], request: dict[str, Any]
@@ -35,9 +35,9 @@ class Call:
         self.arguments = arguments
         self.wants_progress = request.get("progress") is True
         self.started = time.perf_counter()
-        # Whether a thread is in the tool, and whether the gateway waits for it.
+        # Whether a thread runs the tool, and whether the gateway wants to know when it returns.
         self.runs = False
-        self.is_told = False
+        self.is_awaited = False
         limits = [tool.timeout] if tool.timeout else []
         asked = request.get("timeout_ms")
         if isinstance(asked, (int, float)) and asked > 0:
@@ -68,7 +68,7 @@ class Call:
             self.answer(tool.render(raw))
         except KeyboardInterrupt:
             raise
-        # Also SystemExit, which would end the loop, and what a tool makes of being cancelled.
+        # Includes SystemExit, which would end the loop, and whatever a tool raises when it is cancelled.
         except BaseException as error:
             if self.is_open():
                 self.refuse(*explain_failure(error, tool, worker.folder))
@@ -77,7 +77,7 @@ class Call:
         return self.connection.calls.get(self.id) is self
 
     def end(self) -> bool:
-        """True the first time only."""
+        """Returns True the first time only."""
         if not self.is_open():
             return False
         del self.connection.calls[self.id]
@@ -98,22 +98,21 @@ class Call:
             self.connection.refuse(self.id, code, message, details)
 
     def expire(self) -> None:
-        self.give_up("execution_timeout", f'The tool "{self.tool.name}" did not end within {self.limit:g} s.')
+        self.give_up("execution_timeout", f'The tool "{self.tool.name}" did not finish within {self.limit:g} s.')
 
     def give_up(self, code: str, message: str) -> None:
-        # In this order, because the thread may come back at any moment: it looks for these in the other one.
-        self.is_told = True
+        # In this order, because the thread may return at any moment and reads them in the opposite order.
+        self.is_awaited = True
         busy = self.runs
         if self.end():
             self.connection.refuse(self.id, code, message, busy=busy)
         self.task.cancel()
 
-    def let_go(self) -> None:
-        """The thread has come back."""
+    def thread_returned(self) -> None:
         if self.connection.worker.is_fork:
             os._exit(0)
         self.runs = False
-        if self.is_told:
+        if self.is_awaited:
             self.connection.tell({"op": "free", "id": self.id})
 
     def abandon(self) -> None:
@@ -132,11 +131,11 @@ class Call:
 
 
 def explain_arguments(tool: PreparedTool, error: ValidationError) -> tuple[str, Any]:
-    # Without what was given: it may be long, and secret.
+    # Without the input, which may be long or secret.
     errors = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in errors]
-    more = f"; and {len(told) - 5} more" if len(told) > 5 else ""
-    return f'The arguments do not suit "{tool.name}": {"; ".join(told[:5])}{more}.', {"errors": errors}
+    problems = [f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in errors]
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return f'The arguments do not fit "{tool.name}": {"; ".join(problems[:5])}{more}.', {"errors": errors}
 
 
 def explain_failure(error: BaseException, tool: PreparedTool, folder: str) -> tuple[str, str, Any]:
@@ -145,18 +144,18 @@ def explain_failure(error: BaseException, tool: PreparedTool, folder: str) -> tu
         error = within[0]
     kind = type(error).__name__
     message = text_of(error) or kind
-    file, line = place_of(error, folder)
+    file, line = location_of(error, folder)
     details = {"type": kind, "file": file or tool.file, "line": line}
     if isinstance(error, ToolError):
         return "internal_error", message, details
-    # A tool may have closed it.
+    # A tool may have closed stderr.
     with contextlib.suppress(Exception):
         traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
     if isinstance(error, SystemExit):
-        return "internal_error", f"The tool wanted to end the program (exit {error.code}). A tool returns or raises instead.", details
+        return "internal_error", f"The tool called exit({error.code}). A tool returns or raises instead.", details
     if isinstance(error, ImportError):
         return "dependency_error", message, details
-    # In Python 3.10 the one of asyncio is another.
+    # In Python 3.10 asyncio has its own TimeoutError.
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return "execution_timeout", message, details
     return "internal_error", message, details
@@ -169,8 +168,8 @@ def text_of(error: BaseException) -> str:
         return ""
 
 
-def place_of(error: BaseException, folder: str) -> tuple[str | None, int | None]:
-    """The last place in the folder itself: what broke further in was called from there."""
+def location_of(error: BaseException, folder: str) -> tuple[str | None, int | None]:
+    """The innermost frame in the folder: it called the library code that failed."""
     within = folder + os.sep
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         name = frame.f_code.co_filename

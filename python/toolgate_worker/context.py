@@ -1,4 +1,4 @@
-"""FastMCP's Context in a worker: it logs and reports progress. There is no session to ask a client over."""
+"""FastMCP's Context in a worker: it logs and reports progress. It has no session, so it cannot ask the client."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WorkerContext(Context):
 
     async def set_state(self, key: str, value: Any, *, serializable: bool = True) -> None:
         if serializable:
-            raise no_session("set_state", "set_state(…, serializable=False) keeps a value for the present call")
+            raise no_session("set_state", "set_state(…, serializable=False) keeps a value for the current call")
         self._request_state[key] = value
 
     async def get_state(self, key: str) -> Any:
@@ -47,7 +47,7 @@ class WorkerContext(Context):
     async def delete_state(self, key: str) -> None:
         self._request_state.pop(key, None)
 
-    # debug(), info(), warning() and error() come here.
+    # debug(), info(), warning() and error() call this.
     async def log(
         self,
         message: str,
@@ -73,7 +73,7 @@ def refuse(what: str) -> Any:
     return refused
 
 
-# Which of them there are differs by version.
+# Not every version of FastMCP has all of these.
 for name in ("elicit", "sample", "sample_step", "list_roots", "send_notification", "close_sse_stream"):
     if hasattr(Context, name):
         setattr(WorkerContext, name, refuse(name))

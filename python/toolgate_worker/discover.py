@@ -1,4 +1,4 @@
-"""From a folder to tools. A file that is broken is named with its line and hides nothing but itself."""
+"""Finds the tools in a folder. A broken file is reported with its line and affects no other file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Failure = dict[str, Any]
 
 
 def discover(folder: str) -> tuple[dict[str, PreparedTool], list[Failure]]:
-    # Last: a file called docker.py is not what "import docker" means.
+    # Last, so that "import docker" does not import a tool file called docker.py.
     sys.path.append(folder)
     failed: list[Failure] = []
     modules: dict[str, ModuleType] = {}
@@ -32,15 +32,15 @@ def discover(folder: str) -> tuple[dict[str, PreparedTool], list[Failure]]:
             modules[name] = load(file)
         except KeyboardInterrupt:
             raise
-        # Also SystemExit: a file that ends the program ends only its own import.
+        # Includes SystemExit: a file that exits ends only its own import.
         except BaseException as error:
             traceback.print_exc()
             failed.append({"file": name, "line": line_in(file, error), "message": explain(error, file)})
 
-    homes = {module.__name__: name for name, module in modules.items()}
+    module_names = {module.__name__ for module in modules.values()}
     tools: dict[str, PreparedTool] = {}
     for name, module in modules.items():
-        for marked in marked_in(module, homes):
+        for marked in marked_in(module, module_names):
             collect(marked, name, tools, failed)
     return tools, failed
 
@@ -50,7 +50,7 @@ def tool_files(folder: str) -> list[str]:
         if not name.endswith(".py") or name[0] in "_." or name.endswith(".test.py"):
             return False
         path = os.path.join(folder, name)
-        # What a link leads to outside of the folder is not in it.
+        # Links out of the folder are ignored.
         return os.path.isfile(path) and os.path.realpath(path).startswith(folder + os.sep)
 
     return sorted(name for name in os.listdir(folder) if is_tool_file(name))
@@ -58,7 +58,7 @@ def tool_files(folder: str) -> list[str]:
 
 def load(file: str) -> ModuleType:
     stem = os.path.basename(file)[: -len(".py")]
-    # Under its plain name where others find it by that: imported once, however often it is asked for.
+    # Under its plain name if other files can import it by that, so that it is imported only once.
     if origin_of(stem) == file:
         return importlib.import_module(stem)
     name = "toolgate_tools_" + re.sub(r"\W", "_", stem)
@@ -81,7 +81,8 @@ def origin_of(stem: str) -> str | None:
     return spec.origin if spec else None
 
 
-def marked_in(module: ModuleType, homes: dict[str, str]) -> Iterator[Any]:
+def marked_in(module: ModuleType, module_names: set[str]) -> Iterator[Any]:
+    """The functions with FastMCP's @tool, and the Tool objects."""
     seen: set[int] = set()
     for name, value in list(vars(module).items()):
         if name.startswith("_") or id(value) in seen:
@@ -89,14 +90,14 @@ def marked_in(module: ModuleType, homes: dict[str, str]) -> Iterator[Any]:
         seen.add(id(value))
         if not isinstance(value, Tool) and not isinstance(meta_of(value), ToolMeta):
             continue
-        # One that is imported from another tool file belongs to that one.
-        home = getattr(getattr(value, "fn", value), "__module__", None)
-        if home == module.__name__ or home not in homes:
+        # A tool that is imported from another tool file belongs to that file.
+        owner = getattr(getattr(value, "fn", value), "__module__", None)
+        if owner == module.__name__ or owner not in module_names:
             yield value
 
 
 def meta_of(value: Any) -> Any:
-    # Anything may stand in a module, also things that answer to every name.
+    # A module may contain anything, even objects that have every attribute.
     if not callable(value) or inspect.isclass(value):
         return None
     try:
@@ -115,9 +116,9 @@ def collect(marked: Any, file: str, tools: dict[str, PreparedTool], failed: list
         tool = marked if meta is None else FunctionTool.from_function(marked, metadata=meta)
         if tool.name in tools:
             first = tools[tool.name].file
-            raise ValueError(f"{first} has a tool of that name already. Rename one of them.")
+            raise ValueError(f"{first} already has a tool of that name. Rename one of them.")
         if tool.auth:
-            raise ValueError("auth= needs a server of FastMCP. Say in a policy of Toolgate who may use the tool.")
+            raise ValueError("auth= works only in a FastMCP server. Use a policy of Toolgate to decide who may use the tool.")
         tools[tool.name] = PreparedTool(tool, file)
     except Exception as error:
         failed.append({"file": file, "line": line, "message": f'tool "{name}": {error}'})
@@ -130,7 +131,7 @@ def line_of(marked: Any) -> int | None:
 
 
 def line_in(file: str, error: BaseException) -> int | None:
-    """The line of that file at which it went wrong, whatever it had called by then."""
+    """The last line of the file that ran before the error, even if the error was raised elsewhere."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
@@ -139,7 +140,7 @@ def line_in(file: str, error: BaseException) -> int | None:
 
 def explain(error: BaseException, file: str) -> str:
     if isinstance(error, SystemExit):
-        return f"it ends the program while it is imported (exit {error.code})"
+        return f"it calls exit({error.code}) while it is imported"
     kind = type(error).__name__
     if isinstance(error, SyntaxError):
         where = "" if error.filename in (None, file) else f" ({os.path.basename(error.filename)}, line {error.lineno})"

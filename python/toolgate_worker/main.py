@@ -1,4 +1,4 @@
-"""The process. Only the socket speaks for it: whatever tools and their modules print goes to standard error."""
+"""The worker process. The gateway is served over the socket; everything that tools print goes to standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .wire import Worker
 
 MAX_LINE = 64 * 1024 * 1024
-# Beyond these, calls of tools that are not async wait for one another.
+# More concurrent calls of synchronous tools than this wait for each other.
 THREADS = 64
 GRACE = 2.0
 
@@ -25,13 +25,13 @@ GRACE = 2.0
 def main() -> None:
     options = read_options()
     hold_lifeline()
-    # Also what a child process or a library in C writes.
+    # At the level of file descriptors, so that output of child processes and C libraries is redirected too.
     os.dup2(2, 1)
     listener = listen(options.socket)
 
-    # What is imported stays: looking through it for garbage costs a tenth of the start, and time again and again later.
+    # Imported modules stay for ever. Collecting garbage among them takes a tenth of the start-up, and more time later.
     gc.disable()
-    # Not while a loop runs: a tool file may want one of its own while it is imported.
+    # Before the event loop runs, because a tool file may run its own loop while it is imported.
     from .discover import discover
     from .wire import Worker
 
@@ -47,18 +47,18 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--namespace", required=True)
     parser.add_argument("--socket", required=True)
     parser.add_argument("--folder", required=True)
-    parser.add_argument("--max-line", type=int, default=MAX_LINE, help="bytes of a request, and of an answer")
+    parser.add_argument("--max-line", type=int, default=MAX_LINE, help="the most bytes of a request, and of an answer")
     parser.add_argument("--threads", type=int, default=THREADS)
-    # Others may be meant for hosts of another language.
+    # The gateway may pass options for hosts of other languages.
     options, _ = parser.parse_known_args()
     options.folder = os.path.realpath(options.folder)
-    # They are ours, and no tool's.
+    # Tools must not see our arguments.
     del sys.argv[1:]
     return options
 
 
 def hold_lifeline() -> None:
-    """Ends with whoever holds the other end of standard input, even while a tool blocks. Tools get an empty one."""
+    """Ends the process when the gateway closes our standard input, even while a tool blocks. Tools get an empty one."""
     lifeline = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -75,7 +75,7 @@ def hold_lifeline() -> None:
 
 
 def listen(path: str) -> socket.socket:
-    """Before anything is imported: who connects meanwhile hears of it when it is done."""
+    """Listens before the tools are imported. A client that connects early waits for the ready message."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -96,18 +96,18 @@ async def serve(worker: Worker, listener: socket.socket, threads: int) -> None:
     current_default_thread_limiter().total_tokens = threads
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, worker.stop)
-    # At a terminal it is sent to everybody; when we end is the gateway's decision.
+    # A terminal sends it to all processes, but the gateway decides when a worker ends.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     path = listener.getsockname()
-    place = os.stat(path).st_ino
+    inode = os.stat(path).st_ino
     server = await loop.create_unix_server(worker.connect, sock=listener)
     await worker.stopped()
-    # From here on it ends in the ordinary way, so that what tools have registered for the end is done; but not for long.
+    # Ends normally, so that exit handlers of tools run, but only for a short time.
     end = threading.Timer(GRACE, os._exit, [0])
     end.daemon = True
     end.start()
     server.close()
-    # By now another worker may listen at that place.
+    # Another worker may already listen on this path.
     with contextlib.suppress(OSError):
-        if os.stat(path).st_ino == place:
+        if os.stat(path).st_ino == inode:
             os.unlink(path)

@@ -1,7 +1,7 @@
-"""A tool made ready once, so that a call is nothing but: check the arguments, run the function, render the result.
+"""Prepares a tool once, so that a call only checks the arguments, runs the function and renders the result.
 
-FastMCP makes definitions, validators and results. What its server does around every call is left out: that is most
-of the time a call takes there.
+FastMCP creates definitions, validators and results. What its server does around every call is left out, because it takes
+most of the time of a call.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class PreparedTool:
         self.definition = define(tool, file)
         function = getattr(tool, "fn", None)
         if function is None:
-            raise TypeError("it is not made from a function")
-        # The function without what FastMCP injects: a context, dependencies.
+            raise TypeError("it was not created from a function")
+        # Without the parameters that FastMCP injects: context and dependencies.
         plain = without_injected_parameters(function)
         self.injected = plain is not function
         self._validate = validator_of(plain)
-        # In a thread it goes on when its call is given up.
+        # A thread goes on after its call was given up.
         self.threaded = runs_in_thread(plain, getattr(tool, "run_in_thread", True))
         self.run = runner_of(plain, self.threaded)
-        # A text as the result of a tool that promises one is the commonest, and always rendered alike.
+        # Most tools return a string and say so. Their results are rendered without FastMCP.
         self._text = plain_text(tool)
 
     def check(self, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with. Raises pydantic's ValidationError."""
+        """The arguments to call the function with. Raises pydantic's ValidationError."""
         return self._validate(arguments)
 
     def render(self, raw: Any) -> bytes:
-        """A result as MCP has it, as JSON."""
+        """The MCP result as JSON."""
         if self._text is not None and type(raw) is str:
             text = pydantic_core.to_json(raw)
             before, between, after = self._text
@@ -69,16 +69,16 @@ def to_json(value: Any, fallback: Any = None) -> bytes:
 
 def define(tool: Tool, file: str) -> dict[str, Any]:
     definition = tool.to_mcp_tool().model_dump(mode="json", by_alias=True, exclude_none=True)
-    # Tasks are not run here, whatever the tool could do.
+    # Workers do not support MCP tasks.
     definition.pop("execution", None)
     definition["_meta"] = {**definition.get("_meta", {}), "toolgate/file": file}
     return definition
 
 
 def validator_of(function: Any) -> Any:
-    """The validator that FastMCP would use, but of a stand-in that only says what it was called with.
+    """FastMCP's validator, but for a stand-in that only returns its arguments.
 
-    So a bad argument and an error of the same kind in the body of the tool cannot be taken for each other.
+    So a bad argument cannot be confused with a ValidationError that the tool itself raises.
     """
 
     def called_with(*args: Any, **kwargs: Any) -> Any:
@@ -125,7 +125,7 @@ def runner_of(function: Any, threaded: bool) -> Any:
                 result = function(*args, **kwargs)
                 return list(result) if inspect.isgenerator(result) else result
             finally:
-                owner.let_go()
+                owner.thread_returned()
 
         async def run(args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any) -> Any:
             return await finished(await run_sync(call, args, kwargs, owner, abandon_on_cancel=True))
@@ -149,7 +149,7 @@ async def finished(result: Any) -> Any:
 
 
 def plain_text(tool: Tool) -> tuple[bytes, bytes, bytes] | None:
-    """How a text is rendered around it, asked of FastMCP with one that cannot occur in the rest."""
+    """The JSON around a string result. FastMCP renders a sample string, which is then cut out."""
     if getattr(tool, "return_type", None) is not str:
         return None
     made = tool.convert_result("\N{SNOWMAN}")

@@ -1,4 +1,4 @@
-"""The contract: a JSON object a line, requests in and answers and events out. One connection at a time."""
+"""The connection with the gateway: one JSON object per line, requests in, answers and events out. One at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .prepared import PreparedTool, to_json
 
 Failure = dict[str, Any]
 
-# Where a line is not read as a whole, its id is found by its place.
+# Finds the id in a line that is too long to parse: the id comes first.
 ID = re.compile(rb'\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 HEAD = 256
-# To write what comes at the same time at once, but not to hold much of it.
+# Lines are written together, up to about this many bytes.
 BATCH = 64 * 1024
 
 
 class Worker:
-    """What outlives a connection: the tools, and whether to go on."""
+    """What outlives a connection: the tools, and the decision to stop."""
 
     def __init__(
         self, namespace: str, folder: str, tools: dict[str, PreparedTool], failed: list[Failure], max_line: int
@@ -52,9 +52,9 @@ class Worker:
         await self._end.wait()
 
     def detach(self) -> None:
-        """In a fork, which has our socket too: it would read what is meant for us, and answer it a second time.
+        """Runs in a forked child, which has inherited our socket: it must neither read our requests nor answer them.
 
-        So it ends where a tool comes back in it.
+        The child exits when a tool returns in it.
         """
         self.is_fork = True
         transport = self.connection and self.connection.transport
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
             "shutdown": self.shutdown,
         }
 
-    # The transport.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: Any) -> None:
         if self.worker.connection is not None:
@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
             call.abandon()
 
     def pause_writing(self) -> None:
-        # Who does not read answers gets no further calls done.
+        # Backpressure: as long as the gateway does not read answers, no further calls are read.
         if self.transport is not None:
             self.transport.pause_reading()
 
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         if self.size <= self.worker.max_line:
             self.parts.append(part)
         elif len(self.parts) != 1 or len(self.parts[0]) > HEAD:
-            # Too long: what is still to come is let go by.
+            # Too long: only the beginning is kept, for the id.
             self.parts = [b"".join([*self.parts, part])[:HEAD]]
 
     def send(self, line: bytes) -> None:
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(arguments, dict):
             self.refuse(id, "invalid_arguments", "The arguments of a tool are a JSON object.")
         elif not isinstance(id, (str, int)) or id in self.calls:
-            self.refuse(id, "invalid_arguments", "A call has an id that no other call under way has.")
+            self.refuse(id, "invalid_arguments", "A call needs an id that no other running call has.")
         else:
             self.calls[id] = Call(self, id, tool, arguments, request)
 
@@ -235,7 +235,7 @@ class Connection(asyncio.Protocol):
         self.send(b'{"id":%b,"ok":true,"result":%b,"latency_ms":%.2f}\n' % (to_json(id), result, ms))
 
     def refuse(self, id: Any, code: str, message: str, details: Any = None, busy: bool = False) -> None:
-        """`busy`: a thread is still in the tool; when it has come back, the event `free` says so."""
+        """`busy`: a thread still runs the tool. When it returns, the event `free` is sent."""
         error = {"code": code, "message": message}
         if details is not None:
             error["details"] = details
@@ -243,7 +243,7 @@ class Connection(asyncio.Protocol):
         self.send(to_line({**answer, "busy": True} if busy else answer))
 
     def tell(self, event: dict[str, Any]) -> None:
-        """An event. A tool may report from a loop, in a thread, of its own."""
+        """Sends an event. Safe in any thread, because tools may have threads of their own."""
         line = to_line(event)
         if threading.get_ident() == self.thread:
             self.send(line)
@@ -252,11 +252,11 @@ class Connection(asyncio.Protocol):
 
 
 def to_line(value: dict[str, Any]) -> bytes:
-    """Whatever it is: messages and log entries are not worth failing for."""
+    """Never fails, because an odd value in a message or log entry must not."""
     try:
         return to_json(value, fallback=str) + b"\n"
     except Exception:
-        # Such as half of a surrogate pair, which is no text in UTF-8 but can be escaped.
+        # For example a lone surrogate, which has no UTF-8 but can be escaped.
         return json.dumps(value, default=str, separators=(",", ":")).encode() + b"\n"
 
 

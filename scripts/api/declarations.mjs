@@ -1,18 +1,21 @@
-// What index.ts exports, and all that its types mention, read from the declarations that the compiler wrote. A file of
-// these is regular: everything has its type written out, so no compiler is needed to follow it, only a parser.
+// Reads what index.ts exports, and every type that the exports mention, from the compiler's declaration files. In these files
+// every type is written out, so a parser is enough to follow them.
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
 
 /**
  * @typedef {object} Declaration
- * @property {string} name What it is called in the whole; its own name unless two share it.
+ * @property {string} name Its name in the result: its own, unless two declarations share it.
  * @property {boolean} isPublic
- * @property {string} comment Its TSDoc without the stars; empty where it has none.
- * @property {string} text Its code without `export` and `declare`, with the names of the whole.
+ * @property {string} comment Its TSDoc without the stars, or empty.
+ * @property {string} text Its code without `export` and `declare`, with the names of the result.
  */
 
-/** Everything that `entry` exports and mentions, by name (a function may be there more than once), and what it needs of packages: `from` to names. */
+/**
+ * The declarations that `entry` exports or mentions, sorted by name (an overloaded function has several), and the names that
+ * they import from packages.
+ */
 export function readDeclarations(folder, entry = 'index.d.ts') {
   const modules = new Map();
   const moduleOf = (path) => {
@@ -20,7 +23,7 @@ export function readDeclarations(folder, entry = 'index.d.ts') {
     return modules.get(path);
   };
 
-  /** Where a name of a module is declared: `{ path, name }`, or `{ from, name }` in a package. */
+  /** Where a name that a module uses is declared: `{ path, name }`, or `{ from, name }` in a package. */
   const resolve = (path, name) => {
     const module = moduleOf(path);
     const known = module.own.get(name);
@@ -75,7 +78,7 @@ export function readDeclarations(folder, entry = 'index.d.ts') {
   return { declarations: all, packages };
 }
 
-/** Public names stay; of others that share a name, all but the first get a number. */
+/** Public names stay. Among other declarations with the same name, all but the first get a number. */
 function nameAll(items) {
   const taken = new Set(items.flatMap(({ publicName }) => publicName ?? []));
   const names = new Map();
@@ -90,7 +93,7 @@ function nameAll(items) {
   return names;
 }
 
-/** The code of a declaration, in which every mention has the name that its target has in the whole. */
+/** The code of a declaration, with every reference renamed to the name in the result. */
 function rename({ code: given, start: origin, nameSpan, parameters, links }, name, names) {
   const changes = links
     .filter(({ to }) => to.from === undefined)
@@ -126,7 +129,7 @@ function readModule(text, path) {
   return module;
 }
 
-/** What a statement declares: several names, where it is about variables. */
+/** The names that a statement declares: several for `const a, b`. */
 function readNames(node, text, comment) {
   const variables = node.type === 'VariableDeclaration';
   return (variables ? node.declarations : [node]).map((part) => {
@@ -134,19 +137,19 @@ function readNames(node, text, comment) {
     const declared = /^(declare )?/.exec(text.slice(part.start, part.end))[0].length;
     return {
       name: part.id.name,
-      // The span of a variable goes to the end of its type.
+      // The span of a variable includes its type.
       nameSpan: { start: part.id.start, end: part.id.start + part.id.name.length },
       start: part.start + declared - keyword.length,
       code: keyword + text.slice(part.start + declared, part.end).replace(/;$/, ''),
       comment,
       references: referencesIn(part),
-      parameters: takenApart(part),
+      parameters: destructuredParameters(part),
     };
   });
 }
 
-/** Parameters that a function takes apart at once. That is its own matter, so they are called by the last word of their type. */
-function takenApart({ params = [] }) {
+/** Destructured parameters. That is an implementation detail, so they are named by the last word of their type. */
+function destructuredParameters({ params = [] }) {
   return params
     .filter(({ type }) => type === 'ObjectPattern')
     .map(({ start, optional, typeAnnotation }) => {
@@ -157,7 +160,7 @@ function takenApart({ params = [] }) {
     });
 }
 
-/** Every place where a type or a value is mentioned by a name of the module. */
+/** All references to names of the module, as types or values. */
 function referencesIn(root) {
   const references = [];
   const bound = new Set();
@@ -178,13 +181,13 @@ function referencesIn(root) {
   return references.filter(({ name }) => !bound.has(name));
 }
 
-/** The text of the TSDoc comment that ends where a declaration begins. */
+/** The text of the TSDoc comment right before a declaration. */
 function commentBefore(text, at) {
   const found = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*$/.exec(text.slice(0, at));
   return found === null ? '' : plainComment(found[1]);
 }
 
-/** A text as TSDoc, with the line break behind it. */
+/** A text as a TSDoc comment with a line break at the end. */
 export function toComment(text) {
   if (text === '') return '';
   return text.includes('\n') ? `/**\n${text.replace(/^/gm, ' * ').replace(/ +$/gm, '')}\n */\n` : `/** ${text} */\n`;
@@ -209,7 +212,7 @@ export function withoutComments(code) {
   return code.replace(parts, (part) => (/^\s*\//.test(part) ? '' : part));
 }
 
-/** What stands before a declaration that others can import; interfaces and types need no `declare`. */
+/** `declare ` for everything but interfaces and types, which need none. */
 export function head(declaration) {
   return /^(interface|type) /.test(declaration.text) ? '' : 'declare ';
 }

@@ -1,8 +1,8 @@
-// test/library/examples.ts: the examples of comments as one program, which `npm run check` compiles with everything else.
+// test/library/examples.ts: the examples in comments as one program, which `npm run check` compiles.
 import { commentsIn } from './declarations.mjs';
 import { splitComment } from './page.mjs';
 
-/** What an example may use without saying where it comes from, where it does not make it itself. */
+/** What an example may use without declaring it. */
 const GIVEN = {
   gateway: 'Gateway',
   config: 'Config',
@@ -17,7 +17,7 @@ const GIVEN = {
   Bun: '{ serve(options: { fetch: (request: Request) => Promise<Response> }): void }',
 };
 
-/** What examples take from other packages. */
+/** What examples import from other packages. */
 const OTHERS = {
   createServer: "{ createServer } from 'node:http'",
   Client: "{ Client } from '@modelcontextprotocol/client'",
@@ -34,29 +34,29 @@ export function apiExamples({ declarations }) {
       .map((code, i) => ({ name: `${name}Example${i + 1}`, code })),
   );
   const programs = all.map(({ name, code }) => {
-    const given = Object.entries(GIVEN).filter(([word]) => uses(code, word) && !makes(code).includes(word));
+    const given = Object.entries(GIVEN).filter(([word]) => uses(code, word) && !declaredIn(code).includes(word));
     const parameters = given.map(([word, type]) => `${word}: ${type}`).join(', ');
-    const body = [code.replace(/^export /gm, ''), ...makes(code).map((word) => `void ${word};`)].join('\n');
+    const body = [code.replace(/^export /gm, ''), ...declaredIn(code).map((word) => `void ${word};`)].join('\n');
     return `export async function ${name}(${parameters}): Promise<void> {\n${body.replace(/^(?=.)/gm, '  ')}\n}\n`;
   });
   const text = programs.join('\n');
   const others = Object.entries(OTHERS).flatMap(([word, from]) => (uses(text, word) ? [`import ${from};`] : []));
   const own = [...new Set(names)].filter((name) => uses(text, name));
   const words = own.map((name) => (/^[a-z]|Error$/.test(name) ? name : `type ${name}`));
-  return `// Written by \`npm run api\` from the examples in comments. Nothing runs it: that it compiles is the test.
+  return `// Written by \`npm run api\` from the examples in comments. It only has to compile; nothing runs it.
 ${others.join('\n')}
 import { ${words.join(', ')} } from '../../src/index.ts';
 
 ${text}`;
 }
 
-/** Whether a word stands in the code, other than as a member or in a text. */
+/** Whether the code uses a name, other than as a member or inside a string. */
 function uses(code, word) {
   return new RegExp(`(?<!\\.)\\b${word}\\b(?!:)`).test(code.replace(/'[^']*'/g, ''));
 }
 
 /** The names that an example declares. */
-function makes(code) {
+function declaredIn(code) {
   return [...code.matchAll(/^(?:export )?const (?:(\w+)|\{ (.*?) \})/gm)].flatMap(([, name, names]) =>
     name === undefined ? names.split(', ').map((one) => one.replace(/^\w+: /, '')) : [name],
   );

@@ -1,4 +1,4 @@
-// The files that are made from the public interface, with their contents.
+// The files that are generated from the public interface, with their contents.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readDeclarations } from './declarations.mjs';
@@ -6,7 +6,7 @@ import { apiExamples } from './examples.mjs';
 import { apiPage } from './page.mjs';
 import { apiReport } from './report.mjs';
 
-/** `root` is the project's folder, built. */
+/** `root` is the folder of the project, in which dist/ is current. */
 export function apiFiles(root) {
   const declarations = readDeclarations(join(root, 'dist'));
   const index = readFileSync(join(root, 'src/index.ts'), 'utf8');

@@ -2,12 +2,12 @@
 import { head, toComment, withoutComments } from './declarations.mjs';
 
 /** The headings of index.ts, each with the names below it. */
-export function readHeadings(index) {
+function readHeadings(index) {
   const parts = index.split(/^\/\/ (.+)$/m).slice(1);
   return parts.flatMap((heading, i) => (i % 2 === 0 ? [{ heading, names: namesIn(parts[i + 1]) }] : []));
 }
 
-/** The names that some `export … from` give to others: what one begins with first, types last. */
+/** The exported names: first what readers start with, types last. */
 function namesIn(code) {
   const lists = [...code.matchAll(/export (type )?\{([^}]*)\}/g)];
   const names = lists.flatMap(([, type, list]) =>
@@ -24,7 +24,7 @@ function namesIn(code) {
   return names.sort((a, b) => rank(a) - rank(b)).map(({ name }) => name);
 }
 
-/** A comment in two: what is said, and the code of its examples. */
+/** Splits a comment into its text and the code of its examples. */
 export function splitComment(comment) {
   const [text, ...examples] = comment.split(/^@example\b[ \t]*\n/m);
   return { text: text.trim(), examples: examples.map((example) => example.trim()) };
@@ -37,7 +37,7 @@ export function apiPage({ declarations }, index) {
     ({ name, isPublic }) => isPublic && !headings.some(({ names }) => names.includes(name)),
   );
   if (left.length > 0) throw new Error(`Under no heading of index.ts: ${left.map(({ name }) => name).join(', ')}`);
-  // What has no name outside stands with whatever mentions it first.
+  // A type that is not exported is shown with the first export that mentions it.
   const shown = new Set(declarations.filter(({ isPublic }) => isPublic).map(({ name }) => name));
   const withMentioned = (parts) => {
     const words = parts.flatMap(({ text }) => withoutComments(text).match(/\b[A-Za-z]\w*\b/g) ?? []);
@@ -73,7 +73,7 @@ function entry(declarations) {
   return [`### ${name}\n`, `${text}\n`, ...blocks].join('\n');
 }
 
-/** As GitHub makes it. */
+/** The anchor that GitHub generates. */
 function anchor(heading) {
   return heading.toLowerCase().replaceAll(' ', '-');
 }

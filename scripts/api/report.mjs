@@ -12,7 +12,7 @@ export function apiReport({ declarations, packages }) {
     .map(([from, names]) => `import type { ${[...names].sort().join(', ')} } from '${from}';`);
   return `# The public interface of toolgate
 
-Written by \`npm run api\`; a test holds it against the source. A change here is a change for everybody who uses the package: [CONTRIBUTING.md](../CONTRIBUTING.md) says what that asks for.
+Written by \`npm run api\`; a test compares it with the source. A change here affects everybody who uses the package: see [CONTRIBUTING.md](../CONTRIBUTING.md).
 
 ## Exported
 
@@ -22,7 +22,7 @@ ${code(true)}
 
 ## Mentioned by what is exported
 
-These have no name outside of the package, but their shape is as public.
+These cannot be imported by name, but their shape is public too.
 
 \`\`\`ts
 ${[...imports, '', code(false)].join('\n')}

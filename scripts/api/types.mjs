@@ -1,5 +1,5 @@
-// dist/index.d.ts: one file with all the types of the library and nothing else, so that whoever uses it needs neither
-// the packages that it was made with nor two hundred files.
+// dist/index.d.ts: one file with all types of the library, so that its users need neither the packages that it is built with nor
+// hundreds of declaration files.
 import { head, readDeclarations, toComment } from './declarations.mjs';
 
 export function bundleTypes(folder) {
@@ -12,7 +12,7 @@ export function bundleTypes(folder) {
     const before = `${toComment(declaration.comment)}${declaration.isPublic ? 'export ' : ''}${head(declaration)}`;
     return before + indentByTwo(declaration.text) + (declaration.text.endsWith('}') ? '' : ';');
   });
-  // Without it, everything at the top of a declaration file counts as exported.
+  // Without `export {}`, every declaration in the file would count as exported.
   return [...imports, 'export {};', ...code, ''].join('\n');
 }
 

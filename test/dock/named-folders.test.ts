@@ -121,7 +121,7 @@ describe('on the command line', () => {
       '',
     ]);
     expect((await toolgate(cwd, ['namespaces', 'delete', 'loud', '--yes'])).stderr).toContain(
-      'take its entry "loud" out',
+      'remove its entry "loud"',
     );
     expect((await toolgate(cwd, ['namespaces', 'delete', 'Other', '--yes'])).stdout).toBe('Deleted "Other".\n');
   });

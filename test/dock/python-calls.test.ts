@@ -257,7 +257,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     expect((await host.call('greet', { times: 'many', extra: 'a-secret' })).error).toEqual({
       code: 'invalid_arguments',
       message:
-        'The arguments do not suit "greet": name: Missing required argument; times: Input should be a valid integer, unable to parse string as an integer; extra: Unexpected keyword argument.',
+        'The arguments do not fit "greet": name: Missing required argument; times: Input should be a valid integer, unable to parse string as an integer; extra: Unexpected keyword argument.',
       details: {
         errors: [
           { type: 'missing_argument', loc: ['name'], msg: 'Missing required argument' },
@@ -289,7 +289,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
       'leaves',
       {
         code: 'internal_error',
-        message: 'The tool wanted to end the program (exit 3). A tool returns or raises instead.',
+        message: 'The tool called exit(3). A tool returns or raises instead.',
       },
     ],
     ['lacks', { code: 'dependency_error', message: expect.stringContaining('a_package_that_is_not_there') }],

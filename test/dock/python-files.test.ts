@@ -62,14 +62,15 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
           "ModuleNotFoundError: No module named 'a_package_that_is_not_there'. Add its package to requirements.txt.",
       },
       { file: 'c_raises.py', line: 2, message: 'ValueError: at import' },
-      { file: 'd_exits.py', line: 2, message: 'it ends the program while it is imported (exit 4)' },
+      { file: 'd_exits.py', line: 2, message: 'it calls exit(4) while it is imported' },
       { file: 'e_sibling.py', line: 1, message: 'ValueError: at import' },
       { file: 'i_bytes.py', line: expect.anything(), message: expect.stringMatching(/^SyntaxError: /) },
       { file: 'g_varargs.py', line: expect.any(Number), message: expect.stringMatching(/^tool "bad": .*\*args/) },
       {
         file: 'h_auth.py',
         line: 2,
-        message: 'tool "guarded": auth= needs a server of FastMCP. Say in a policy of Toolgate who may use the tool.',
+        message:
+          'tool "guarded": auth= works only in a FastMCP server. Use a policy of Toolgate to decide who may use the tool.',
       },
     ]);
     expect((await host.call('good')).ok).toBe(true);
@@ -80,7 +81,7 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     expect(names(host)).toEqual(['same', 'more']);
     expect(host.ready.tools[0]?._meta).toMatchObject({ 'toolgate/file': 'a.py' });
     expect(host.ready.failed).toEqual([
-      { file: 'b.py', line: 3, message: 'tool "same": a.py has a tool of that name already. Rename one of them.' },
+      { file: 'b.py', line: 3, message: 'tool "same": a.py already has a tool of that name. Rename one of them.' },
     ]);
   });
 

@@ -141,7 +141,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
   it("keeps to the time of the tool, or to the caller's where that is shorter", async () => {
     const timeout = (name: string) => ({
       code: 'execution_timeout',
-      message: `The tool "${name}" did not end within 0.1 s.`,
+      message: `The tool "${name}" did not finish within 0.1 s.`,
     });
     expect((await host.call('hasty')).error).toEqual(timeout('hasty'));
     expect((await host.call('hasty_in_thread')).error).toEqual(timeout('hasty_in_thread'));

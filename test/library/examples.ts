@@ -1,4 +1,4 @@
-// Written by `npm run api` from the examples in comments. Nothing runs it: that it compiles is the test.
+// Written by `npm run api` from the examples in comments. It only has to compile; nothing runs it.
 import { createServer } from 'node:http';
 import { Client } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
