@@ -97,7 +97,7 @@ export class HostConnection implements RunSink {
   }
 
   private refuseLong(limit: number, head: string): void {
-    // The id comes first, so it is there although the rest of the line is not.
+    // The id comes first, so the beginning of the line is enough.
     const id = /^\s*\{\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+)/.exec(head)?.[1] ?? 'null';
     this.sendFault(JSON.parse(id), fault('too_large', `The request has more than ${limit} bytes.`, { limit }));
   }

@@ -1,6 +1,6 @@
 /**
  * The host program of a Node worker: runs the TypeScript and JavaScript tools of one namespace. The gateway starts it with
- * `--namespace`, `--socket`, `--folder` and `--build`. It is a bundle of its own without any gateway code.
+ * `--namespace`, `--socket`, `--folder` and `--build`. Its bundle contains no gateway code.
  */
 import { chmodSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';

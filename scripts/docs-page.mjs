@@ -12,11 +12,11 @@ export async function buildDocsPage(root) {
   return inline(styled, '<script src="script.ts"></script>', 'script', script);
 }
 
-/** Modern JavaScript without modules, in a scope of its own. */
+/** Modern JavaScript as one function, without modules. */
 async function bundleScript(input) {
   const { rolldown } = await import('rolldown');
-  const made = await rolldown({ input, platform: 'browser', logLevel: 'warn', transform: { target: 'es2022' } });
-  const { output } = await made.generate({ format: 'iife', minify: true });
+  const build = await rolldown({ input, platform: 'browser', logLevel: 'warn', transform: { target: 'es2022' } });
+  const { output } = await build.generate({ format: 'iife', minify: true });
   return output[0].code.trim();
 }
 

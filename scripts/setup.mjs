@@ -71,14 +71,14 @@ async function bundle(folder) {
   const docsPage = await buildDocsPage(root);
   writeFileSync(join(folder, 'docs.html'), docsPage);
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const made = await rolldown({
+  const bundler = await rolldown({
     input: { index: join(root, 'src/index.ts'), 'cli/main': join(root, 'src/cli/main.ts') },
     platform: 'node',
     external: Object.keys(dependencies),
     logLevel: 'warn',
     transform: { define: { DOCS_PAGE: JSON.stringify(docsPage) } },
   });
-  const { output } = await made.write({
+  const { output } = await bundler.write({
     dir: folder,
     format: 'esm',
     entryFileNames: '[name].js',
@@ -112,7 +112,7 @@ function copyLicenses(output, folder) {
 async function bundleWorker(folder) {
   const { rolldown } = await import('rolldown');
   const source = (path) => join(root, 'host', path);
-  const made = await rolldown({
+  const bundler = await rolldown({
     input: {
       host: source('main.ts'),
       lifeline: source('lifeline.ts'),
@@ -123,7 +123,7 @@ async function bundleWorker(folder) {
     platform: 'node',
     logLevel: 'warn',
   });
-  const { output } = await made.write({
+  const { output } = await bundler.write({
     dir: folder,
     format: 'esm',
     // `.mjs`, because a worker may not see the package.json that says these are modules.

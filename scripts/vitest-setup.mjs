@@ -27,12 +27,12 @@ async function bundleFixtures() {
   const folder = join(root, 'test', 'fixtures');
   const names = readdirSync(folder).filter((name) => name.endsWith('.mjs'));
   mkdirSync(bundled, { recursive: true });
-  const made = await rolldown({
+  const build = await rolldown({
     input: names.map((name) => join(folder, name)),
     platform: 'node',
     logLevel: 'silent',
   });
-  await made.write({
+  await build.write({
     dir: bundled,
     format: 'esm',
     entryFileNames: '[name].mjs',

@@ -52,14 +52,14 @@ class PreparedTool:
             return b"".join((before, text, between, text, after) if between else (before, text, after))
         if type(raw).__name__ == "InputRequiredResult":
             raise RuntimeError("the tool asks the client for input, which tools in a folder cannot do")
-        made = self.tool.convert_result(raw)
-        result: dict[str, Any] = {"content": made.content}
-        if made.structured_content is not None:
-            result["structuredContent"] = made.structured_content
-        if made.is_error:
+        converted = self.tool.convert_result(raw)
+        result: dict[str, Any] = {"content": converted.content}
+        if converted.structured_content is not None:
+            result["structuredContent"] = converted.structured_content
+        if converted.is_error:
             result["isError"] = True
-        if made.meta is not None:
-            result["_meta"] = made.meta
+        if converted.meta is not None:
+            result["_meta"] = converted.meta
         return to_json(result)
 
 
@@ -152,12 +152,12 @@ def plain_text(tool: Tool) -> tuple[bytes, bytes, bytes] | None:
     """The JSON around a string result. FastMCP renders a sample string, which is then cut out."""
     if getattr(tool, "return_type", None) is not str:
         return None
-    made = tool.convert_result("\N{SNOWMAN}")
-    result: dict[str, Any] = {"content": made.content}
-    if made.structured_content is not None:
-        result["structuredContent"] = made.structured_content
-    if made.meta is not None:
-        result["_meta"] = made.meta
+    converted = tool.convert_result("\N{SNOWMAN}")
+    result: dict[str, Any] = {"content": converted.content}
+    if converted.structured_content is not None:
+        result["structuredContent"] = converted.structured_content
+    if converted.meta is not None:
+        result["_meta"] = converted.meta
     parts = to_json(result).split('"\N{SNOWMAN}"'.encode())
     if len(parts) == 2:
         return parts[0], b"", parts[1]

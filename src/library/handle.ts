@@ -24,7 +24,7 @@ export interface McpServerHandle<Server = unknown> {
   readonly ended: Promise<void>;
   /** The gateway inside: events, metrics, middleware. */
   readonly gateway: Gateway;
-  /** Admits a client that the program knows, for doors of its own. Pass `principal` and `agent` to `gateway.join`. */
+  /** Admits a client that the program knows. Pass the result on, for example to `connectInMemory`. */
   admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }>;
   /**
    * Adds the toolsets to the tools of an official SDK server, before that is connected. Any number of servers may have them:

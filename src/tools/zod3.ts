@@ -35,7 +35,7 @@ export async function zod3Json(schema: Zod3Schema): Promise<Record<string, unkno
     removeAdditionalStrategy: 'strict',
     allowedAdditionalProperties: undefined,
     override: (_, { currentPath }, seen) => (isAncestor(seen?.path, currentPath) ? {} : ignoreOverride),
-    postProcess: (made, def) => made && corrected(made, def as unknown as Zod3Schema['_def']),
+    postProcess: (json, def) => json && corrected(json, def as unknown as Zod3Schema['_def']),
   });
   // BigInt has no JSON.
   const text = JSON.stringify(json, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value));
@@ -49,37 +49,37 @@ function isAncestor(path: readonly string[] | undefined, current: readonly strin
 }
 
 /** The same meaning in JSON Schema 2020-12, and without what the library says of values that JSON does not have. */
-function corrected(made: JsonObject, def: Zod3Schema['_def']): JsonObject {
+function corrected(json: JsonObject, def: Zod3Schema['_def']): JsonObject {
   switch (def.typeName) {
     case 'ZodTuple': {
       // A list of items has another keyword than in draft 7.
-      const { items, additionalItems = false, maxItems: _, ...rest } = made;
+      const { items, additionalItems = false, maxItems: _, ...rest } = json;
       return { ...rest, prefixItems: items, items: additionalItems };
     }
     case 'ZodString': {
       // JSON Schema has no flags for patterns.
-      const { pattern: _, allOf: __, ...rest } = made;
+      const { pattern: _, allOf: __, ...rest } = json;
       const checks = (def.checks ?? []) as readonly { readonly regex?: RegExp }[];
-      return checks.some(({ regex }) => regex !== undefined && regex.flags !== '') ? rest : made;
+      return checks.some(({ regex }) => regex !== undefined && regex.flags !== '') ? rest : json;
     }
     case 'ZodLiteral': {
-      const { type: _, ...rest } = made;
-      return def.value === null ? { ...rest, const: null } : made;
+      const { type: _, ...rest } = json;
+      return def.value === null ? { ...rest, const: null } : json;
     }
     case 'ZodNullable':
-      return Array.isArray(made.type) ? { ...made, type: [...new Set(made.type)] } : made;
+      return Array.isArray(json.type) ? { ...json, type: [...new Set(json.type)] } : json;
     case 'ZodOptional':
     case 'ZodUnion':
-      return withoutUndefined(made);
+      return withoutUndefined(json);
     default:
-      return made;
+      return json;
   }
 }
 
 /** `undefined` is listed as an alternative that nothing matches: `{ not: {} }`. */
-function withoutUndefined(made: JsonObject): JsonObject {
-  const { anyOf, ...rest } = made;
-  if (!Array.isArray(anyOf)) return made;
+function withoutUndefined(json: JsonObject): JsonObject {
+  const { anyOf, ...rest } = json;
+  if (!Array.isArray(anyOf)) return json;
   const possible = (anyOf as readonly JsonObject[]).filter(({ not }) => not === undefined);
   return possible.length === 1 ? { ...possible[0], ...rest } : { ...rest, anyOf: possible };
 }
