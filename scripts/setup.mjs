@@ -83,12 +83,37 @@ async function bundle(folder) {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // In one chunk, because several chunks of zod would import each other in a cycle. Not zod 3, which is loaded on demand.
-    codeSplitting: { groups: [{ name: 'zod', test: /node_modules[\\/]zod[\\/](?!v3)/ }] },
+    codeSplitting: { groups: chunkGroups() },
     // Function names are kept for readable stacks.
     minify: { mangle: { keepNames: true } },
   });
   copyLicenses([...output, ...(await bundleWorker(join(folder, 'worker')))], join(folder, 'licenses'));
+}
+
+/**
+ * One file for what every command loads, one for what `connect` adds, one for what a gateway adds. By itself the bundler
+ * makes some forty files of these, by who imports what. What programs import without a gateway stands alone, so that they
+ * stay small when they are bundled with us.
+ */
+function chunkGroups() {
+  const starts = { start: 'src/cli/main.ts', remote: 'src/cli/connect.ts', gateway: 'src/cli/session.ts' };
+  const groups = Object.entries(starts).map(([name, path], index) => {
+    const loaded = new Set([join(root, path)]);
+    const isLoaded = (id, modules) => {
+      if (loaded.size === 1)
+        for (const one of loaded)
+          for (const imported of modules.getModuleInfo(one)?.importedIds ?? []) loaded.add(imported);
+      return id !== join(root, path) && loaded.has(id);
+    };
+    return { name: (id, modules) => (isLoaded(id, modules) ? name : null), debugName: name, priority: 3 - index };
+  });
+  return [
+    { name: 'errors', test: /\/src\/base\/(errors|version)\.ts$/, priority: 4 },
+    // In one chunk, because several chunks of zod would import each other in a cycle. Not zod 3, which is loaded on demand.
+    { name: 'zod', test: /node_modules[\\/]zod[\\/](?!v3)/, priority: 4 },
+    { name: 'define-tool', test: /\/src\/tools\/define-tool\.ts$/, priority: 4 },
+    ...groups,
+  ];
 }
 
 /** The licenses of the packages that a bundle contains; all others are installed with the package. */
