@@ -15,7 +15,7 @@ import { createSessions } from './mcp/sessions.ts';
 import { createSseHandlers } from './mcp/sse.ts';
 import { createStateless } from './mcp/stateless.ts';
 import { readBasePath } from './path.ts';
-import { createRest } from './rest/rest.ts';
+import { createRestApi } from './rest/rest.ts';
 import { createRouter, type RouteTable } from './router.ts';
 import { type DoorHandlers, doorRoutes } from './routes.ts';
 import type { Memory } from './sessionless.ts';
@@ -83,7 +83,7 @@ export async function makeDoor(
   );
   const sessions = createSessions(gateway);
   const stateless = createStateless(gateway, backpressure, options.forget);
-  const rest = createRest(gateway, {
+  const rest = createRestApi(gateway, {
     backpressure,
     fail,
     base: () => gateway.config.http.publicUrl?.replace(/\/mcp\/?$|\/$/, '') ?? base,
@@ -102,7 +102,7 @@ export async function makeDoor(
       base,
       mcp: createMcpHandler(gateway, sessions, stateless, backpressure, fail),
       sse: createSseHandlers(gateway, sessions, backpressure, base, fail),
-      rest,
+      rest: rest.handlers,
       isDraining: () => front.isDraining,
       resource,
     }),

@@ -28,7 +28,7 @@ export interface DoorHandlers {
 }
 
 /** A route without its path. */
-type At<R extends Route> = Omit<R, 'path'>;
+type Anywhere<R extends Route> = Omit<R, 'path'>;
 
 const READ = ['GET', 'HEAD'];
 const CLIENT = { access: 'agent', errors: 'rpc', scope: FULL_SCOPE } as const;
@@ -44,19 +44,19 @@ const PAGE_HEADERS: readonly string[] = [
   ...['x-toolset', 'x-namespace', 'x-task', 'x-agent-id', 'x-request-id', 'if-none-match', 'traceparent', 'tracestate'],
 ];
 
-export function mcpRoute(handle: AgentHandler): At<AgentRoute> {
+export function mcpRoute(handle: AgentHandler): Anywhere<AgentRoute> {
   return { methods: ['POST', 'GET', 'DELETE'], modernMethods: ['POST'], ...CLIENT, handle };
 }
 
-function sseRoute(method: string, handle: AgentHandler): At<AgentRoute> {
+function sseRoute(method: string, handle: AgentHandler): Anywhere<AgentRoute> {
   return { methods: [method], ...CLIENT, isEnabled: ({ sse }) => sse, handle };
 }
 
-function restRoute(methods: readonly string[], handle: AgentHandler): At<AgentRoute> {
+function restRoute(methods: readonly string[], handle: AgentHandler): Anywhere<AgentRoute> {
   return { methods, access: 'agent', errors: 'rest', scope: REST_SCOPE, handle };
 }
 
-function probe(handle: OpenHandler): At<OpenRoute> {
+function probe(handle: OpenHandler): Anywhere<OpenRoute> {
   return { methods: READ, access: 'open', anyHost: true, errors: 'rpc', handle };
 }
 
@@ -67,11 +67,13 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
   const stream = sseRoute('GET', sse.open);
   const messages = sseRoute('POST', sse.post);
   const list = restRoute(READ, rest.list);
-  const tool = restRoute([...READ, 'POST'], rest.tool);
+  const tool = restRoute([...READ, 'POST'], (request, response, headers, identity, scope) =>
+    (request.method === 'POST' ? rest.call : rest.definition)(request, response, headers, identity, scope),
+  );
   const schema = restRoute(READ, rest.schema);
   const openApi = restRoute(READ, rest.openApi);
   // The page has no tools in it: it asks for the document with its reader's credential.
-  const docs: At<OpenRoute> = { methods: READ, access: 'open', errors: 'rest', handle: sendDocsPage };
+  const docs: Anywhere<OpenRoute> = { methods: READ, access: 'open', errors: 'rest', handle: sendDocsPage };
   const mcpo = { errors: 'mcpo', isEnabled: (config: HttpConfig) => config.mcpo } as const;
 
   const health = probe((_, response) => sendJson(response, 200, { status: 'ok' }));
@@ -79,7 +81,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
     const status = isDraining() ? 'draining' : gateway.isReady() ? 'ready' : 'starting';
     sendJson(response, status === 'ready' ? 200 : 503, { status });
   });
-  const metadata: At<OpenRoute> = {
+  const metadata: Anywhere<OpenRoute> = {
     methods: READ,
     access: 'open',
     errors: 'rpc',

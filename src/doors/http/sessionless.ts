@@ -1,12 +1,12 @@
-/** Who comes without a session: known again by who it is, and by the toolset, namespace or task that its address names. */
+/** Clients without a session. They are recognized by their identity and by the scope that their requests name. */
 import type { Toolset } from '../../access/toolset.ts';
 import type { Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
 import { taskKey } from '../../plans/narrow-to-task.ts';
 
-/** What is kept for such a client. */
+/** What is kept for a client. */
 export interface SessionlessClient {
-  /** Whether nothing would be lost but what it has switched on. */
+  /** Whether only its selection would be lost with it. */
   readonly isIdle: boolean;
   close(): void;
 }
@@ -15,20 +15,20 @@ export interface SessionlessClients<R extends SessionlessClient> {
   of(identity: Identity, scope: Scope): R;
   readonly all: Iterable<R>;
   readonly size: number;
-  /** Forgets those that are idle and have not come for longer than they are remembered. */
+  /** Forgets idle clients whose last request is older than `ttl`. */
   sweep(now: number): void;
 }
 
-/** How many are remembered, and for how many milliseconds; for ever where that is not said. */
+/** How many clients are remembered, and for how many milliseconds. Default: for ever. */
 export interface Memory {
   readonly most?: number;
   readonly ttl?: number;
 }
 
-interface Known<R> {
+interface RememberedClient<R> {
   readonly client: R;
   readonly toolset: Toolset | null;
-  /** Whether it came again since the last time that room was made. */
+  /** Whether it sent another request since room was last made. */
   wasUsed: boolean;
   lastUse: number;
 }
@@ -37,17 +37,20 @@ function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Sco
   return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task)]);
 }
 
-/** Tokens name any number of principals; beyond this many, those who have not come for longest are forgotten. */
+/** Tokens can name any number of principals. Beyond this many, clients that have been away longest are forgotten. */
 const MOST = 4_096;
 
-/** Lists may differ by agent and by nothing else, so what an agent has switched on is its own, whatever it comes through. */
+/** Without sessions, lists may differ by agent and by nothing else: so the agent owns the selection. */
 export function createSessionlessClients<R extends SessionlessClient>(
   create: (identity: Identity, scope: Scope) => R,
   { most = MOST, ttl = Number.POSITIVE_INFINITY }: Memory = {},
 ): SessionlessClients<R> {
-  const sessionless = new Map<string, Known<R>>();
+  const sessionless = new Map<string, RememberedClient<R>>();
 
-  /** Forgets some that are idle: first those that came once, or not since the last time, then any. Not just one, which takes as long. */
+  /**
+   * Forgets a quarter of the clients, because forgetting one takes as long. Idle ones that sent no further request go first,
+   * then all idle ones.
+   */
   function makeRoom(): void {
     for (const isLast of [false, true]) {
       for (const [key, known] of sessionless) {
@@ -58,12 +61,12 @@ export function createSessionlessClients<R extends SessionlessClient>(
     }
   }
 
-  /** Nobody looks at it where all are remembered, and then nobody asks for the time. */
+  /** Asking for the time costs something, and without a `ttl` nothing depends on it. */
   function lastUse(): number {
     return ttl === Number.POSITIVE_INFINITY ? 0 : Date.now();
   }
 
-  function forget(key: string, { client }: Known<R>): void {
+  function forget(key: string, { client }: RememberedClient<R>): void {
     sessionless.delete(key);
     client.close();
   }
@@ -79,7 +82,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
     of(identity, scope) {
       const { principal, agent } = identity;
       const { toolset, namespace, task } = scope;
-      // A principal comes as another agent when the configuration says so.
+      // The agent of a principal changes with the configuration, so both are part of the key.
       const isPlain = toolset === null && namespace === null && task === null && principal === agent;
       const key = isPlain ? agent : keyOf(identity, scope);
       const known = sessionless.get(key);
@@ -87,7 +90,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
       known.wasUsed = true;
       known.lastUse = lastUse();
       if (toolset === null || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known.client;
-      // One that was changed since makes another of them.
+      // The toolset was changed since.
       forget(key, known);
       return join(key, identity, scope);
     },

@@ -1,6 +1,6 @@
 /**
- * The reply to one POST: plain JSON when the answer is all there is, an event stream from the moment something comes
- * before it. The choice is made late, because plain JSON is the cheaper and by far the commoner case.
+ * The reply to one POST. It is plain JSON if nothing comes before the answer, and an event stream as soon as something does.
+ * The choice is made late, because plain JSON is cheaper and by far the more common case.
  */
 import type { ServerResponse } from 'node:http';
 import type { Credential } from '../../../calls/identity.ts';
@@ -12,17 +12,17 @@ import { sendReply } from '../wire/reply.ts';
 import { EventStream, type StreamLog, startStream } from './stream.ts';
 
 export class HttpExchange implements Exchange {
-  // Plain fields: this object is made for every call, and private ones cost time.
+  // Plain fields: there is one of these for every call, and private fields cost time.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
   readonly backpressure: Backpressure;
-  /** Where its stream is kept for a client that comes back; null where clients cannot. */
+  /** Keeps the events of its stream for a client that reconnects; null where clients cannot. */
   readonly log: StreamLog | null;
-  /** What its request was let in by, where no session knows that. */
+  /** The credential of the request; null in a session, which knows it. */
   readonly pass: Credential | null;
   stream: EventStream | null = null;
   expected: number;
-  /** Whether it was under way at the last tick already. */
+  /** Whether it was under way at the last tick, too. */
   waited = false;
 
   /** `expected` is the number of answers: more than one for a batch, which is always a stream. */
@@ -68,7 +68,7 @@ export class HttpExchange implements Exchange {
     }
   }
 
-  /** A reply that takes long becomes a stream and is kept warm, before clients and proxies lose patience. */
+  /** A reply that takes long becomes a stream with a sign of life now and then: clients and proxies would give up otherwise. */
   keepAlive(): void {
     if (this.waited) this.startStreaming().keepAlive();
     this.waited = true;
@@ -97,8 +97,8 @@ export class HttpExchange implements Exchange {
 }
 
 /**
- * The reply to a client that reads plain JSON only, as 2025-03-26 allows: one answer, or all answers of a batch in an array.
- * What comes before the answer goes to the stream that the client may have open in its session.
+ * The reply to a client that reads plain JSON only, as 2025-03-26 allows: one answer, or an array with all answers of a
+ * batch. Notifications go to the stream that the client may have open in its session.
  */
 export function createPlainExchange(
   response: ServerResponse,

@@ -1,17 +1,24 @@
 /** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { isRequest, type Message, parseParams } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
-import { allowsBatch, LATEST_REVISION, negotiate, readsEmptyEvents } from '../../../protocol/revisions.ts';
+import {
+  allowsBatch,
+  isRevision,
+  LATEST_REVISION,
+  negotiate,
+  type Revision,
+  readsEmptyEvents,
+} from '../../../protocol/revisions.ts';
 import { deliver } from '../../peer.ts';
 import type { AgentHandler } from '../router.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { createBodyReader, Post, readOverHttp } from '../wire/body.ts';
-import { mayStream, requireJson, requireStreamReader, requireVersion } from '../wire/content-types.ts';
+import { mayStream, requireJson, requireStreamReader } from '../wire/content-types.ts';
 import type { Fail } from '../wire/reply.ts';
 import { createPlainExchange, HttpExchange } from './exchange.ts';
 import type { Sessions } from './sessions.ts';
@@ -19,7 +26,7 @@ import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 
-/** Answers POST, GET and DELETE. Throws what is wrong with the HTTP exchange itself. */
+/** Answers POST, GET and DELETE. Throws where something is wrong with the HTTP exchange itself. */
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,
@@ -30,34 +37,29 @@ export function createMcpHandler(
   const budget: Budget = { used: 0 };
   const readBody = createBodyReader(() => gateway.config.limits.body, receive, fail);
 
-  function receive({ request, response, headers, identity, scope }: Post, body: Buffer): void {
+  function receive(post: Post, body: Buffer): void {
+    const { request, identity, scope } = post;
     const { depth } = gateway.config.limits;
     const batch = readBatch(body);
     if (batch !== null) {
       if (isModernHeader(request.headers)) throw batchRefused();
       const session = findSession(request, identity, scope);
-      const messages = batch.map((part) => readOverHttp(part, depth, request.headers));
-      receiveBatch(session, messages, request, response, headers);
+      receiveBatch(
+        session,
+        batch.map((part) => readOverHttp(part, depth, request.headers)),
+        post,
+      );
       return;
     }
     const message = readOverHttp(body, depth, request.headers);
     if (isStateless(message, request.headers)) {
       mayStream(request.headers, LATEST_REVISION);
-      stateless.receive(message, request, response, headers, identity, scope);
-    } else if (message.method === 'initialize') {
-      initialize(message, request, response, headers, identity, scope);
-    } else {
-      receiveOne(findSession(request, identity, scope), message, request, response, headers);
-    }
+      stateless.receive(message, post);
+    } else if (message.method === 'initialize') initialize(message, post);
+    else receiveOne(findSession(request, identity, scope), message, post);
   }
 
-  function receiveOne(
-    session: StreamableSession,
-    message: Message,
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: readonly string[],
-  ): void {
+  function receiveOne(session: StreamableSession, message: Message, { request, response, headers }: Post): void {
     const streams = mayStream(request.headers, session.peer.revision!);
     if (!isRequest(message)) {
       session.peer.accept(message);
@@ -77,37 +79,25 @@ export function createMcpHandler(
     );
   }
 
-  function initialize(
-    message: Message,
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: readonly string[],
-    identity: Identity,
-    scope: Scope,
-  ): void {
+  function initialize(message: Message, { request, response, headers, identity, scope }: Post): void {
     if (!isRequest(message)) throw new GatewayError('request_invalid', '"initialize" is a request and needs an id.');
     const { revisions } = gateway.config;
     requireVersion(request.headers, null, revisions);
     mayStream(request.headers, negotiate(parseParams(message).protocolVersion, revisions) ?? LATEST_REVISION);
     const session = sessions.open(scope, () => new StreamableSession(gateway, identity, scope, backpressure, budget));
-    // The answer is there at once: it is never a stream.
+    // Answered at once, so it never becomes a stream.
     session.peer.request(
       message,
       new HttpExchange(response, ['mcp-session-id', session.id, ...headers], backpressure, null),
     );
     const { revision } = session.peer;
-    // Refused: nobody will come back for it.
+    // The peer refused it: the client will not use the session.
     if (revision === null) sessions.end(session);
     else session.log.primes = readsEmptyEvents(revision);
   }
 
-  function receiveBatch(
-    session: StreamableSession,
-    messages: readonly Message[],
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: readonly string[],
-  ): void {
+  function receiveBatch(session: StreamableSession, messages: readonly Message[], post: Post): void {
+    const { request, response, headers } = post;
     const { peer, log } = session;
     if (!allowsBatch(peer.revision!)) throw batchRefused();
     const streams = mayStream(request.headers, peer.revision!);
@@ -117,15 +107,15 @@ export function createMcpHandler(
       response.writeHead(202, [...headers, 'content-length', '0']).end();
       return;
     }
-    const goOn = () => {
+    const proceed = () => {
       const exchange = streams
         ? new HttpExchange(response, headers, backpressure, log, null, expected)
         : createPlainExchange(response, headers, backpressure, session, expected);
       for (const message of messages) deliver(peer, message, () => exchange);
     };
     const first = messages.find((message) => isRequest(message) && message.method !== 'ping');
-    if (first === undefined || messages.some(({ method }) => method === 'notifications/initialized')) goOn();
-    else session.whenInitialized(goOn, () => fail(response, uninitialized(first.method), headers));
+    if (first === undefined || messages.some(({ method }) => method === 'notifications/initialized')) proceed();
+    else session.whenInitialized(proceed, () => fail(response, uninitialized(first.method), headers));
   }
 
   function findSession({ headers }: IncomingMessage, identity: Identity, scope: Scope): StreamableSession {
@@ -160,6 +150,27 @@ export function createMcpHandler(
         response.writeHead(204, [...headers]).end();
     }
   };
+}
+
+/** Without the header a request has the revision of its session. Any other revision than that is refused. */
+function requireVersion(
+  { 'mcp-protocol-version': version }: IncomingHttpHeaders,
+  agreed: Revision | null,
+  spoken: readonly string[],
+): void {
+  if (version === undefined || version === agreed) return;
+  if (!isRevision(version) || !spoken.includes(version)) {
+    throw new GatewayError(
+      'version_unsupported',
+      `This MCP-Protocol-Version is not supported; Toolgate speaks ${spoken.join(', ')}.`,
+    );
+  }
+  if (agreed !== null) {
+    throw new GatewayError(
+      'version_unsupported',
+      `The session has agreed on revision ${agreed}: send that in MCP-Protocol-Version, or open a new session.`,
+    );
+  }
 }
 
 function batchRefused(): GatewayError {

@@ -1,8 +1,5 @@
-/** Requests of the revision without sessions over HTTP: what the headers and the envelope say is checked before anything else. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+/** Requests of the revision without sessions. Headers and envelope are checked before anything else. */
 import { GatewayError } from '../../../base/errors.ts';
-import type { Scope } from '../../../calls/caller.ts';
-import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/types.ts';
 import { modernErrorObject } from '../../../protocol/bridge.ts';
 import {
@@ -20,19 +17,13 @@ import { ModernPeer } from '../../modern.ts';
 import { requireNamespace } from '../scope.ts';
 import { createSessionlessClients, type Memory, type SessionlessClients } from '../sessionless.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
+import type { Post } from '../wire/body.ts';
 import { cancelOnClose } from '../wire/cancel-on-close.ts';
 import { sendReply } from '../wire/reply.ts';
 import { HttpExchange } from './exchange.ts';
 
 export interface Stateless {
-  receive(
-    message: Message,
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: readonly string[],
-    identity: Identity,
-    scope: Scope,
-  ): void;
+  receive(message: Message, post: Post): void;
   /** Requests whose clients wait for the answers. */
   readonly awaited: number;
   keepAlive(now: number): void;
@@ -47,13 +38,13 @@ export function isModernHeader(headers: Headers): boolean {
   return version === MODERN_REVISION || (typeof version === 'string' && isModern(version));
 }
 
-/** Whether a message belongs here. Its body decides; the header only for what has no envelope. */
+/** Whether a message is one of these. Its envelope decides; without an envelope the header does. */
 export function isStateless(message: Message, headers: Headers): boolean {
   if (!claimsRevision(message)) return isModernHeader(headers);
   return message.method !== 'initialize' || isModernHeader(headers);
 }
 
-/** The clients of this revision, one for each principal and each toolset, namespace or task that an address names. */
+/** The clients of this revision: one for each principal and scope. */
 export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
   return createSessionlessClients(
     (identity, scope) => new ModernPeer(gateway, { identity, scope, door: 'http', alone: false }),
@@ -70,18 +61,18 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
       for (const peer of peers.all) sum += peer.awaited;
       return sum;
     },
-    receive(message, request, response, headers, identity, scope) {
-      let audience: ClientAbilities | null;
+    receive(message, { request, response, headers, identity, scope }) {
+      let abilities: ClientAbilities | null;
       try {
-        audience = check(message, request.headers, gateway.config.revisions);
-        if (audience !== null) requireNamespace(gateway, scope);
+        abilities = check(message, request.headers, gateway.config.revisions);
+        if (abilities !== null) requireNamespace(gateway, scope);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
         const id = isRequest(message) ? idText(message) : null;
         sendReply(response, error.httpStatus, errorReply(id, modernErrorObject(error)), headers);
         return;
       }
-      if (audience === null) {
+      if (abilities === null) {
         response.writeHead(202, [...headers, 'content-length', '0']).end();
         return;
       }
@@ -89,13 +80,12 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
         .of(identity, scope)
         .request(
           message,
-          audience,
+          abilities,
           new HttpExchange(response, headers, backpressure, null, identity.credential),
           request.headers,
         );
-      // Over already: nothing to cancel.
-      if (answer.place < 0) return;
-      cancelOnClose(response, answer);
+      // An answer that is over has nothing to cancel.
+      if (answer.place >= 0) cancelOnClose(response, answer);
     },
     keepAlive(now) {
       peers.sweep(now);
@@ -111,8 +101,8 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
 }
 
 /**
- * Throws at the first thing that is wrong, in the order that the specification's own tests expect. Null for a notification,
- * which says nothing that would have to be done.
+ * Throws at the first thing that is wrong, in the order that the tests of the specification expect. Null for a notification:
+ * none of them needs anything to be done.
  */
 function check(message: Message, headers: Headers, spoken: readonly string[]): ClientAbilities | null {
   if (isResponse(message))
@@ -122,7 +112,7 @@ function check(message: Message, headers: Headers, spoken: readonly string[]): C
     return null;
   }
   if (!claimsRevision(message)) requireEnvelope(message);
-  const audience = readAbilities(message);
+  const abilities = readAbilities(message);
   const version = headers['mcp-protocol-version'];
   const claimed = claimedRevision(message);
   if (version !== undefined && version !== claimed)
@@ -145,5 +135,5 @@ function check(message: Message, headers: Headers, spoken: readonly string[]): C
       break;
     default:
   }
-  return audience;
+  return abilities;
 }

@@ -1,37 +1,30 @@
-/** What is printed of a view for REST: made at the first question, the same bytes ever after. */
-import { createHash } from 'node:crypto';
+/** The documents of a view for REST. Each is printed when it is first asked for, and stays the same bytes. */
 import type { View } from '../../../access/view.ts';
+import { getOrMake, memo } from '../../../base/memo.ts';
+import type { JsonObject } from '../../../base/objects.ts';
+import { sha256 } from '../../../base/sha256.ts';
 import type { Entry } from '../../../catalog/entry.ts';
 import { findMember, toBytes } from '../../../protocol/json.ts';
 import { type OpenApiOptions, openApi } from './openapi.ts';
-import type { Json } from './schema.ts';
 import { restDefinition } from './unwrap-output.ts';
 
-export interface Document {
+export interface RestDocument {
   readonly bytes: Buffer;
   readonly etag: string;
 }
 
 export interface RestDocuments {
-  /** All definitions, as a list. */
+  /** All definitions, as an array. */
   readonly list: Buffer;
   definition(name: string): Buffer;
-  openApi(options: OpenApiOptions): Document;
+  openApi(options: OpenApiOptions): RestDocument;
 }
 
-const made = new WeakMap<View, RestDocuments>();
+export const documentsOf = memo((view: View): RestDocuments => createDocuments(view.entries.tool));
 
-export function documentsOf(view: View): RestDocuments {
-  const known = made.get(view);
-  if (known !== undefined) return known;
-  const documents = print(view.entries.tool);
-  made.set(view, documents);
-  return documents;
-}
-
-function print(tools: ReadonlyMap<string, Entry>): RestDocuments {
+function createDocuments(tools: ReadonlyMap<string, Entry>): RestDocuments {
   let list: Buffer | null = null;
-  const documents = new Map<string, Document>();
+  const documents = new Map<string, RestDocument>();
   const definition = (name: string) => restDefinition(name, tools.get(name)!.item);
   return {
     get list() {
@@ -43,24 +36,21 @@ function print(tools: ReadonlyMap<string, Entry>): RestDocuments {
     },
     definition,
     openApi(options) {
-      const key = JSON.stringify(options);
-      const known = documents.get(key);
-      if (known !== undefined) return known;
-      const all = [...tools].map(([name, entry]) => ({
-        name,
-        id: entry.name,
-        namespace: entry.namespace,
-        definition: JSON.parse(definition(name).toString()) as Json,
-      }));
-      const bytes = toBytes(openApi(all, options));
-      const document = { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 27)}"` };
-      documents.set(key, document);
-      return document;
+      return getOrMake(documents, JSON.stringify(options), () => {
+        const all = [...tools].map(([name, entry]) => ({
+          name,
+          id: entry.name,
+          namespace: entry.namespace,
+          definition: JSON.parse(definition(name).toString()) as JsonObject,
+        }));
+        const bytes = toBytes(openApi(all, options));
+        return { bytes, etag: `"${sha256(bytes, 'base64url').slice(0, 27)}"` };
+      });
     },
   };
 }
 
-/** The schema of its arguments, as its server wrote it. */
+/** The schema of a tool's arguments, as its server wrote it. */
 export function inputSchemaOf(definition: Buffer): Buffer {
   const { start, end } = findMember(definition, 'inputSchema')!;
   return definition.subarray(start, end);

@@ -1,15 +1,14 @@
-/** What went wrong, over REST: a status, and one object as the body, the same that models read. */
+/** Failures over REST: a status, and as the body the same error object that models read. */
 import type { ServerResponse } from 'node:http';
 import { GatewayError, statusOfCode } from '../../../base/errors.ts';
-import { toBytes } from '../../../protocol/json.ts';
-import type { Parts } from '../../../protocol/parts.ts';
-import { join } from '../../../protocol/parts.ts';
-import { sendReply } from '../wire/reply.ts';
+import { toObject } from '../../../base/objects.ts';
+import { join, type Parts } from '../../../protocol/parts.ts';
+import { sendJson } from '../wire/reply.ts';
 
-export interface Failure {
+export interface RestFailure {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>> & { readonly code: string; readonly message: string };
-  /** Seconds; null where nobody knows. */
+  /** Seconds; null if unknown. */
   readonly retryAfter: number | null;
 }
 
@@ -27,17 +26,17 @@ function statusOf(code: string): number {
   return WORKER_STATUSES.get(code) ?? statusOfCode(code) ?? 500;
 }
 
-/** Codes of JSON-RPC: what was asked for was wrong, not what was done. */
+/** Codes of JSON-RPC that mean that the request was wrong. */
 const RPC_STATUSES: ReadonlyMap<unknown, number> = new Map([
   [-32_601, 404],
   [-32_602, 422],
 ]);
 
-/** How the official SDK says in a result that arguments do not fit. */
+/** How a result of the official SDK begins if the arguments do not fit. */
 const SDK_INVALID = 'MCP error -32602';
 
-/** An error of Toolgate's own. */
-export function ownFailure(error: GatewayError): Failure {
+/** An error of Toolgate itself. */
+export function ownFailure(error: GatewayError): RestFailure {
   const { retryAfter } = error.details;
   return {
     status: error.httpStatus,
@@ -46,22 +45,23 @@ export function ownFailure(error: GatewayError): Failure {
   };
 }
 
-/** A tool says that it failed: `value` is what it says, as JSON. */
-export function toolFailure(value: Parts): Failure {
-  const said: unknown = JSON.parse(join(value).toString());
-  if (isOurs(said)) return { status: statusOf(said.code), body: said, retryAfter: null };
-  const message = typeof said === 'string' ? said : JSON.stringify(said);
+/** A tool answered with `isError`; `value` is the content of its result, as JSON. */
+export function toolFailure(value: Parts): RestFailure {
+  const content: unknown = JSON.parse(join(value).toString());
+  if (isErrorObject(content)) return { status: statusOf(content.code), body: content, retryAfter: null };
+  const message = typeof content === 'string' ? content : JSON.stringify(content);
   const status = message.startsWith(SDK_INVALID) ? 422 : 500;
   return { status, body: { success: false, result: null, code: 'tool_error', message }, retryAfter: null };
 }
 
-function isOurs(said: unknown): said is Failure['body'] {
-  const { success, code, message } = Object(said) as Record<string, unknown>;
+/** Whether it has the form of the error objects of workers and of Toolgate. */
+function isErrorObject(value: unknown): value is RestFailure['body'] {
+  const { success, code, message } = toObject(value);
   return success === false && typeof code === 'string' && typeof message === 'string';
 }
 
 /** The error object that a server answered with. */
-export function serverFailure(error: Buffer): Failure {
+export function serverFailure(error: Buffer): RestFailure {
   const { code, message, data } = parse(error);
   return {
     status: RPC_STATUSES.get(code) ?? 500,
@@ -76,28 +76,27 @@ export function serverFailure(error: Buffer): Failure {
   };
 }
 
-/** Servers send what JSON.parse does not take, too. */
+/** Some servers send what JSON.parse refuses. */
 function parse(error: Buffer): Record<string, unknown> {
   try {
-    return JSON.parse(error.toString()) as Record<string, unknown>;
+    return toObject(JSON.parse(error.toString()));
   } catch {
     return {};
   }
 }
 
-export const ASKED_BACK = new GatewayError(
+export const QUESTION_REFUSED = new GatewayError(
   'question_unanswered',
-  'The tool asks its caller something, and over REST nobody can be asked. Use MCP for it.',
+  'The tool asks its caller a question, and over REST it cannot be asked. Call the tool over MCP.',
 );
 
-/** `detailed` adds what clients of mcpo read. */
+/** `isMcpo` adds the member that clients of mcpo read. */
 export function sendFailure(
   response: ServerResponse,
-  { status, body, retryAfter }: Failure,
+  { status, body, retryAfter }: RestFailure,
   headers: readonly string[],
-  detailed: boolean,
+  isMcpo: boolean,
 ): void {
   const all = retryAfter === null ? headers : [...headers, 'retry-after', String(retryAfter)];
-  const whole = detailed ? { ...body, detail: { message: body.message } } : body;
-  sendReply(response, status, { head: '', body: toBytes(whole), tail: '' }, all);
+  sendJson(response, status, isMcpo ? { ...body, detail: { message: body.message } } : body, all);
 }

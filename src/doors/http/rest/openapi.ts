@@ -1,34 +1,38 @@
-/** The tools of a view as a document in OpenAPI 3.1: one operation each, and nothing else, because whoever reads it makes a tool of every operation. */
-import { createHash } from 'node:crypto';
+/**
+ * The tools of a view as an OpenAPI 3.1 document. It has one operation for each tool and no others, because clients make a
+ * tool of every operation.
+ */
+import { type JsonObject, toObject } from '../../../base/objects.ts';
+import { sha256 } from '../../../base/sha256.ts';
 import { VERSION } from '../../../base/version.ts';
-import { type Json, settleSchema } from './schema.ts';
+import { toOpenApiSchema } from './openapi-schema.ts';
 
 export interface OpenApiOptions {
   readonly title: string;
   readonly description: string;
-  /** Where its paths begin. */
+  /** The address that its paths begin with. */
   readonly server: string;
-  /** What stands before the name of a tool in its path. */
+  /** The path before the name of a tool. */
   readonly prefix: string;
   /** Whether calls need a bearer token. */
   readonly needsToken: boolean;
-  /** What the address names, so that calls have to name it too; null for none. */
+  /** The toolset that the document is for: calls have to name it, too. Null for none. */
   readonly toolset: string | null;
 }
 
-export interface Tool {
-  /** As it stands in the path. */
+export interface DocumentedTool {
+  /** As in its path. */
   readonly name: string;
-  /** The same in every document of the gateway, and never that of another tool. */
+  /** The same in every document of the gateway, and unique there. */
   readonly id: string;
   readonly namespace: string;
-  readonly definition: Json;
+  readonly definition: JsonObject;
 }
 
-/** Clients make functions of them, and models take few characters in the names of these. */
-const MOST_ID = 64;
+/** Clients make functions of operations, and models allow no longer names for functions. */
+const LONGEST_ID = 64;
 
-export function openApi(tools: readonly Tool[], options: OpenApiOptions): Json {
+export function openApi(tools: readonly DocumentedTool[], options: OpenApiOptions): JsonObject {
   const { title, description, server, prefix, needsToken, toolset } = options;
   const schemas: Record<string, unknown> = { Error: ERROR };
   const taken = new Set<string>();
@@ -45,7 +49,7 @@ export function openApi(tools: readonly Tool[], options: OpenApiOptions): Json {
     paths,
     components: {
       schemas,
-      responses: { Error: RESPONSE },
+      responses: { Error: ERROR_RESPONSE },
       ...(toolset !== null && { parameters: { toolset: toolsetParameter(toolset) } }),
       ...(needsToken && { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }),
     },
@@ -64,28 +68,33 @@ const ERROR = {
   required: ['success', 'result', 'code', 'message'],
 };
 
-const RESPONSE = {
+const ERROR_RESPONSE = {
   description: 'The call failed, or was refused.',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 };
 
-const FAILED = { $ref: '#/components/responses/Error' };
+const ERROR_REFERENCE = { $ref: '#/components/responses/Error' };
 
-function toolsetParameter(name: string): Json {
+function toolsetParameter(name: string): JsonObject {
   const schema = { type: 'string', enum: [name], default: name };
   return { name: 'toolset', in: 'query', required: true, description: 'The toolset that is used.', schema };
 }
 
-function operationOf(tool: Tool, taken: Set<string>, schemas: Record<string, unknown>, hasToolset: boolean): Json {
+function operationOf(
+  tool: DocumentedTool,
+  taken: Set<string>,
+  schemas: Record<string, unknown>,
+  hasToolset: boolean,
+): JsonObject {
   const { definition, namespace } = tool;
   const operationId = uniqueId(tool.id, taken);
-  const settle = (schema: unknown, prefix: string): unknown => {
-    const { schema: settled, hoisted } = settleSchema(schema, prefix);
-    for (const [name, one] of hoisted) schemas[name] = one;
-    return settled;
+  const convert = (schema: unknown, prefix: string): unknown => {
+    const { schema: converted, components } = toOpenApiSchema(schema, prefix);
+    for (const [name, one] of components) schemas[name] = one;
+    return converted;
   };
   const { title, description, inputSchema, outputSchema, annotations } = definition;
-  const { required } = Object(inputSchema) as { required?: unknown };
+  const { required } = toObject(inputSchema);
   return {
     operationId,
     summary: summaryOf(title, annotations, tool.name),
@@ -94,17 +103,17 @@ function operationOf(tool: Tool, taken: Set<string>, schemas: Record<string, unk
     ...(hasToolset && { parameters: [{ $ref: '#/components/parameters/toolset' }] }),
     requestBody: {
       required: Array.isArray(required) && required.length > 0,
-      content: { 'application/json': { schema: settle(inputSchema, `${operationId}_in`) } },
+      content: { 'application/json': { schema: convert(inputSchema, `${operationId}_in`) } },
     },
     responses: {
       200: {
         description: 'What the tool returns.',
         content: {
-          'application/json': { schema: outputSchema === undefined ? {} : settle(outputSchema, `${operationId}_out`) },
+          'application/json': { schema: outputSchema === undefined ? {} : convert(outputSchema, `${operationId}_out`) },
         },
       },
-      '4XX': FAILED,
-      '5XX': FAILED,
+      '4XX': ERROR_REFERENCE,
+      '5XX': ERROR_REFERENCE,
     },
     ...(typeof annotations === 'object' && annotations !== null && { 'x-mcp-annotations': annotations }),
   };
@@ -112,17 +121,16 @@ function operationOf(tool: Tool, taken: Set<string>, schemas: Record<string, unk
 
 function uniqueId(name: string, taken: Set<string>): string {
   const plain = name.replace(/[^\w-]/g, '_');
-  const isFree = plain.length <= MOST_ID && !taken.has(plain);
-  const hash = createHash('sha256').update(name).digest('hex').slice(0, 8);
-  const id = isFree ? plain : `${plain.slice(0, MOST_ID - 9)}_${hash}`;
+  const isFree = plain.length <= LONGEST_ID && !taken.has(plain);
+  const hash = sha256(name).slice(0, 8);
+  const id = isFree ? plain : `${plain.slice(0, LONGEST_ID - 9)}_${hash}`;
   taken.add(id);
   return id;
 }
 
 function summaryOf(title: unknown, annotations: unknown, name: string): string {
-  const { title: hinted } = Object(annotations) as { title?: unknown };
-  const own = [title, hinted].find((text) => typeof text === 'string' && text !== '');
-  return (own as string | undefined) ?? titled(name);
+  const given = [title, toObject(annotations).title].find((text) => typeof text === 'string' && text !== '');
+  return (given as string | undefined) ?? titled(name);
 }
 
 /** `list_issues` is "List Issues". */

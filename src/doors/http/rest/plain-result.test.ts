@@ -45,14 +45,14 @@ describe('what a tool returned', () => {
     expect(bare(result)).toEqual(ok(value));
   });
 
-  it('is taken out of what stands around it, where that is so', () => {
+  it('is unwrapped where it is wrapped', () => {
     expect(bare({ content: [], structuredContent: { result: [1] } }, true)).toEqual(ok('[1]'));
     expect(bare({ content: [], structuredContent: { other: 1 } }, true)).toEqual(ok('{"other":1}'));
     expect(bare({ content: [], structuredContent: 7 }, true)).toEqual(ok('7'));
     expect(bare({ content: [], structuredContent: { result: [1] } })).toEqual(ok('{"result":[1]}'));
   });
 
-  it('is the text where it says that it failed', () => {
+  it('is the text of a result that is an error', () => {
     expect(bare({ content: [text('no')], isError: true, structuredContent: { a: 1 } })).toEqual({
       isError: true,
       text: '"no"',
@@ -60,7 +60,7 @@ describe('what a tool returned', () => {
     expect(bare({ content: [text('yes')], isError: false })).toEqual(ok('"yes"'));
   });
 
-  it('is none where the server asks first', () => {
+  it('is not there where the server asks a question first', () => {
     expect(bare({ resultType: 'input_required', inputRequests: {} })).toBe(ASKS);
     expect(bare({ resultType: 'complete', content: [text('a')] })).toEqual(ok('"a"'));
   });
@@ -71,7 +71,7 @@ describe('what a tool returned', () => {
     );
   });
 
-  it('is a string where half a character would be lost otherwise', () => {
+  it('stays a string where half a character would be lost otherwise', () => {
     expect(bare('{"content":[{"type":"text","text":"\\"\\ud800\\""}]}')).toEqual(ok('"\\"\\ud800\\""'));
   });
 });
@@ -80,26 +80,26 @@ describe('a long text', () => {
   const said = 'He said: "no", and "never".\n'.repeat(2_000);
   const whole = Buffer.from(JSON.stringify({ content: [text(said)] }));
 
-  it('is the same whole and in parts', () => {
+  it('is the same in one part and in several', () => {
     expect(bareOf(whole)).toEqual(ok(JSON.stringify(said)));
     expect(bareOf([whole.subarray(0, 100), whole.subarray(100, 20_000), whole.subarray(20_000)])).toEqual(
       ok(JSON.stringify(said)),
     );
   });
 
-  it('is the same beside other members', () => {
+  it('is the same next to other members', () => {
     const more = Buffer.from(JSON.stringify({ content: [text(said)], isError: false }));
     expect(bareOf(more)).toEqual(ok(JSON.stringify(said)));
     expect(bareOf([more.subarray(0, 100), more.subarray(100)])).toEqual(ok(JSON.stringify(said)));
   });
 
-  it('that is JSON is that JSON, in parts too', () => {
+  it('that is JSON becomes that JSON, also in several parts', () => {
     const json = JSON.stringify({ list: Array.from({ length: 3_000 }, (_, n) => `item ${n}`) });
     const result = Buffer.from(JSON.stringify({ content: [text(json)] }));
     expect(bareOf([result.subarray(0, 100), result.subarray(100)])).toEqual(ok(json));
   });
 
-  it('never takes in what stands behind it', () => {
+  it('ends where its string ends', () => {
     const long = 'x'.repeat(20_000);
     const smuggled = `{"content":[{"type":"text","text":"${long}","more":"${long}"}]}`;
     expect(bareOf(Buffer.from(smuggled))).toEqual(ok(`"${long}"`));

@@ -1,8 +1,7 @@
 /**
- * The result of a tool as a program wants it: what the tool returned, and nothing around it. What a server says as structured
- * content is that; otherwise it is what stands in its blocks, where a text that is JSON counts as that JSON.
+ * The result of a tool as plain JSON, without what MCP puts around it: its structured content, or else the content of its
+ * blocks. A text that is JSON counts as that JSON.
  */
-
 import { isOneString } from '../../../protocol/bracket-scan.ts';
 import { ASKS, longValueEnd } from '../../../protocol/bridge.ts';
 import {
@@ -28,12 +27,12 @@ const QUOTE = 0x22;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Bytes with which JSON can begin, and a backslash, because the first one may be escaped. */
+/** The bytes that JSON can begin with, and the backslash, because the first byte may be escaped. */
 const BEGINS = new Uint8Array(256);
 for (const byte of Buffer.from('{["-0123456789tfn\\')) BEGINS[byte] = 1;
 
-/** `unwraps` says that what it returned stands in a member of its own. Throws a JsonError for what is none. */
-export function bareResult(result: Parts, unwraps: boolean): BareResult | typeof ASKS {
+/** `isWrapped` says that structured content is wrapped in an object. Throws a JsonError where the result is no JSON. */
+export function bareResult(result: Parts, isWrapped: boolean): BareResult | typeof ASKS {
   const long = Buffer.isBuffer(result) ? null : longText(result);
   if (long !== null) return { isError: false, value: long };
   const bytes = join(result);
@@ -42,9 +41,9 @@ export function bareResult(result: Parts, unwraps: boolean): BareResult | typeof
   readParts(bytes);
   if (parts.asks) return ASKS;
   const { structured, content, isError } = parts;
-  // What tools say of their errors stands in the text: structured content is for results.
+  // Tools describe their errors in the text: structured content is for results.
   if (structured.start >= 0 && !isError)
-    return { isError, value: unwraps ? inner(bytes, structured) : slice(bytes, structured) };
+    return { isError, value: isWrapped ? inner(bytes, structured) : slice(bytes, structured) };
   return { isError, value: content.start < 0 ? NULL : ofBlocks(bytes, content) };
 }
 
@@ -52,15 +51,15 @@ const TEXT_HEAD = '{"content":[{"type":"text","text":"';
 const TEXT_TAIL = '}]}';
 const BLOCK_HEAD = '[{"type":"text","text":"';
 const BLOCK_TAIL = '}]';
-/** Beyond this strings are not read but stepped over. */
+/** Longer strings are scanned for their end, and not read byte by byte. */
 const LONG = 16_384;
 
-/** Where the text ends of a result that is nothing but one text, as nearly every server writes it; -1 for any other. */
+/** Where the text ends in a result that is one text and nothing else, as nearly every server writes it; -1 for any other result. */
 function usualText(bytes: Buffer): number {
   return textEnd(bytes, 0, bytes.length, TEXT_HEAD, TEXT_TAIL);
 }
 
-/** The same of one that came in several parts, without joining them; null for any other, and for a text that may be JSON. */
+/** The text of a result that came in several parts, without joining them. Null for any other result, and for a text that may be JSON. */
 function longText(parts: readonly Buffer[]): readonly Buffer[] | null {
   const [first, ...more] = parts;
   const last = more.pop();
@@ -72,7 +71,7 @@ function longText(parts: readonly Buffer[]): readonly Buffer[] | null {
   return isOneString(text) ? text : null;
 }
 
-/** Where the string ends that is all between a head, which has its first quote, and a tail; -1 where it is not all. */
+/** Where the string ends that fills the space between a head, which includes its first quote, and a tail; -1 if it does not fill it. */
 function textEnd(bytes: Buffer, start: number, end: number, head: string, tail: string): number {
   const last = end - tail.length;
   const first = start + head.length - 1;
@@ -86,7 +85,7 @@ function stands(bytes: Buffer, at: number, text: string): boolean {
   return true;
 }
 
-/** What `readParts` found. One object for all results: each is dealt with before the next is read. */
+/** What `readParts` found. One object serves all results, because each is used up before the next is read. */
 const parts = {
   structured: { start: -1, end: -1 },
   content: { start: -1, end: -1 },
@@ -131,7 +130,7 @@ function place(part: { start: number; end: number }, start: number, end: number)
   part.end = end;
 }
 
-/** The member that structured content without a shape of its own stands under. */
+/** The member that holds wrapped output. */
 const WRAPPER = 'result';
 
 function inner(bytes: Buffer, structured: Span): Buffer {
@@ -139,7 +138,7 @@ function inner(bytes: Buffer, structured: Span): Buffer {
   return slice(bytes, member ?? structured);
 }
 
-/** None is null, one is itself, several are a list. */
+/** No block is null, one is its content, several are an array. */
 function ofBlocks(bytes: Buffer, { start, end }: Span): Parts {
   const text = textEnd(bytes, start, end, BLOCK_HEAD, BLOCK_TAIL);
   if (text > 0) return ofText(bytes, start + BLOCK_HEAD.length - 1, text);
@@ -166,8 +165,8 @@ function ofBlock(block: Buffer): Parts {
   const type = text('type');
   switch (type === null ? '' : block.toString('latin1', type.start + 1, type.end - 1)) {
     case 'text': {
-      const said = text('text');
-      return said === null ? block : ofText(block, said.start, said.end);
+      const content = text('text');
+      return content === null ? block : ofText(block, content.start, content.end);
     }
     case 'image':
     case 'audio': {
@@ -190,12 +189,12 @@ function dataUrl(block: Buffer, mime: Span, data: Span): Parts {
 function ofText(bytes: Buffer, start: number, end: number): Buffer {
   const first = bytes[skipSpace(bytes, start + 1, end)]!;
   if (BEGINS[first] === 0) return bytes.subarray(start, end);
-  const said = decodeString(bytes, start, end);
-  return isJson(said) ? Buffer.from(said) : bytes.subarray(start, end);
+  const text = decodeString(bytes, start, end);
+  return isJson(text) ? Buffer.from(text) : bytes.subarray(start, end);
 }
 
 function isJson(text: string): boolean {
-  // Half of a character, which no bytes can hold, would be changed.
+  // Half a character has no form in UTF-8, and would be changed.
   if (/\p{Surrogate}/u.test(text)) return false;
   try {
     JSON.parse(text);

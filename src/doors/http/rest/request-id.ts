@@ -1,20 +1,20 @@
 /**
- * What a call over REST is called, in its reply and in the audit: by the client's own word, or else by a number. Whoever
- * gave none is told the number only of what failed: a header for every reply is felt.
+ * The id of a call over REST, in its reply and in the audit: the one that the client sends, or else a number. A number is
+ * sent back only with failures, because one more header on every reply costs measurable time.
  */
 import { randomInt } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 const USUAL = /^[\w.:+/=@-]{1,64}$/;
 
-// Nine digits, which the audit prints fastest, from a place that hardly comes again at the next start.
-const LAST = 1_000_000_000;
+// Nine digits, which the audit prints fastest. They start at random, so that two runs hardly have the same ones.
+const END = 1_000_000_000;
 let serial = randomInt(100_000_000, 900_000_000);
 
-/** As JSON. */
+/** As JSON: a string for the client's own id. */
 export function requestId({ 'x-request-id': given }: IncomingHttpHeaders): string {
   if (typeof given === 'string' && USUAL.test(given)) return `"${given}"`;
-  serial = serial + 1 >= LAST ? 100_000_000 : serial + 1;
+  serial = serial + 1 >= END ? 100_000_000 : serial + 1;
   return String(serial);
 }
 
@@ -24,12 +24,12 @@ export function isOwnId(id: string): boolean {
   return id[0] === '"';
 }
 
-/** For any reply. */
+/** Adds the client's own id to the headers of a reply. */
 export function withOwnId(headers: readonly string[], id: string): readonly string[] {
   return isOwnId(id) ? [...headers, HEADER, id.slice(1, -1)] : headers;
 }
 
-/** For one that has `withOwnId`. */
+/** Adds the number, where the client sent no id. */
 export function withNumber(headers: readonly string[], id: string): readonly string[] {
   return isOwnId(id) ? headers : [...headers, HEADER, id];
 }

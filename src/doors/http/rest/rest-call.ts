@@ -1,5 +1,4 @@
-/** One call over REST under way: its answer is the reply. */
-
+/** One call over REST that is under way. Its answer becomes the reply. */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Call } from '../../../calls/call.ts';
@@ -14,23 +13,23 @@ import type { Message } from '../../../protocol/message.ts';
 import type { Parts } from '../../../protocol/parts.ts';
 import { type Question, unanswerable } from '../../../protocol/question.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
-import type { UnderWay } from '../wire/cancel-on-close.ts';
+import type { Cancellable } from '../wire/cancel-on-close.ts';
 import { sendReply } from '../wire/reply.ts';
-import { ASKED_BACK, type Failure, ownFailure, sendFailure, serverFailure, toolFailure } from './failure.ts';
+import { ownFailure, QUESTION_REFUSED, type RestFailure, sendFailure, serverFailure, toolFailure } from './failure.ts';
 import { bareResult } from './plain-result.ts';
 import { withNumber } from './request-id.ts';
-import { unwraps } from './unwrap-output.ts';
+import { isWrapped } from './unwrap-output.ts';
 
-export class RestCall implements Sink, UnderWay {
-  // Plain fields: this object is made for every call, and private ones cost time.
+export class RestCall implements Sink, Cancellable {
+  // Plain fields: there is one of these for every call, and private fields cost time.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
   /** As JSON. */
   readonly id: string;
   readonly backpressure: Backpressure;
-  readonly pass: Credential;
-  /** Whether errors are as mcpo writes them. */
-  readonly detailed: boolean;
+  readonly credential: Credential;
+  /** Whether errors are written as mcpo does it. */
+  readonly isMcpo: boolean;
   /** The calls of the same caller, in an array for the reason that slots.ts gives. */
   readonly running: RestCall[];
   place: number;
@@ -41,21 +40,21 @@ export class RestCall implements Sink, UnderWay {
     headers: readonly string[],
     id: string,
     backpressure: Backpressure,
-    pass: Credential,
-    detailed: boolean,
+    credential: Credential,
+    isMcpo: boolean,
     running: RestCall[],
   ) {
     this.response = response;
     this.headers = headers;
     this.id = id;
     this.backpressure = backpressure;
-    this.pass = pass;
-    this.detailed = detailed;
+    this.credential = credential;
+    this.isMcpo = isMcpo;
     this.running = running;
     this.place = running.push(this) - 1;
   }
 
-  // Nobody can be asked anything, or told anything before the answer.
+  // The client cannot be asked anything, or told anything before the answer.
 
   get owner(): object {
     return this;
@@ -103,12 +102,12 @@ export class RestCall implements Sink, UnderWay {
   result(result: Parts): void {
     if (!this.end()) return;
     try {
-      const bare = bareResult(result, this.call !== null && unwraps(this.call.entry.item));
-      if (bare === ASKS) this.#send(ownFailure(ASKED_BACK));
+      const bare = bareResult(result, this.call !== null && isWrapped(this.call.entry.item));
+      if (bare === ASKS) this.#send(ownFailure(QUESTION_REFUSED));
       else if (bare.isError) this.#send(toolFailure(bare.value));
       else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.backpressure);
     } catch (error) {
-      // Long results are not looked into on their way here.
+      // Long results are not parsed before they come here.
       if (!(error instanceof JsonError || error instanceof SyntaxError)) throw error;
       const text = `The server answered with invalid JSON: ${error.message}.`;
       this.#send(ownFailure(new GatewayError('source_broken', text)));
@@ -123,19 +122,19 @@ export class RestCall implements Sink, UnderWay {
     if (this.end()) this.#send(ownFailure(error));
   }
 
-  /** Ends it without an answer. */
+  /** Ends the call without an answer. */
   cancel(reason: string): void {
     if (this.end()) this.call?.cancel(reason);
   }
 
-  /** Ends it where its credential was taken back. The server hears that nobody waits for it. */
-  turnOut(): void {
-    if (!this.pass.revocation.isRevoked) return;
+  /** Ends the call if its credential was revoked, and cancels it at the server. */
+  endIfRevoked(): void {
+    if (!this.credential.revocation.isRevoked) return;
     this.call?.cancel(REVOKED.message);
     this.fail(REVOKED);
   }
 
-  /** False when it was over already. */
+  /** False if it was over before. */
   end(): boolean {
     if (this.place < 0) return false;
     const last = this.running.pop()!;
@@ -147,8 +146,8 @@ export class RestCall implements Sink, UnderWay {
     return true;
   }
 
-  #send(failure: Failure): void {
+  #send(failure: RestFailure): void {
     const challenge = failure.status === 401 ? ['www-authenticate', 'Bearer realm="toolgate"'] : [];
-    sendFailure(this.response, failure, [...withNumber(this.headers, this.id), ...challenge], this.detailed);
+    sendFailure(this.response, failure, [...withNumber(this.headers, this.id), ...challenge], this.isMcpo);
   }
 }

@@ -1,4 +1,4 @@
-/** What clients have been sent and have not read. It stays in memory, so each of them has a limit, and all together too. */
+/** How much clients have been sent and have not read. It stays in memory, so each client has a limit, and so have all together. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { LimitsConfig } from '../../../config/limits.ts';
@@ -7,9 +7,9 @@ export interface Backpressure {
   /** Streams that are open. */
   readonly streams: number;
   opened(response: ServerResponse): void;
-  /** Something was written: looks whether too much waits there now, or everywhere. */
+  /** Call it after each write: it drops the slowest clients while all together have more unread than allowed. */
   written(response: ServerResponse): void;
-  /** Whether a client has so much to read that it gets no further messages. */
+  /** Whether a client has more unread than allowed. Its connection is closed then. */
   isTooMuch(response: ServerResponse): boolean;
   close(): void;
 }
@@ -20,24 +20,25 @@ const TICK = 1_000;
 /** Less than this is not worth counting. */
 const LITTLE = 64 * 1024;
 
-/** A connection with something to read. There are several replies on it where a client does not wait for one after the other. */
-interface Slow {
+/** A connection with something unread. A client that does not wait for replies has several of them on one connection. */
+interface SlowConnection {
   readonly replies: Set<ServerResponse>;
-  /** What waited there when it was last looked at. */
+  /** Unread bytes when it was last measured. */
   size: number;
+  /** Bytes that the client had taken when it was last measured, and when that number last changed. */
   read: number;
   since: number;
 }
 
-/** `limits` is asked each time, because it may be replaced. `cut` is told of each client that was left. */
-export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: number) => void): Backpressure {
-  const slow = new Map<Socket, Slow>();
-  /** Of all sizes. Never too small, because what was read since is not yet taken off. */
+/** `limits` is asked each time, because the configuration may be replaced. `dropped` hears of each client that was cut off. */
+export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: number) => void): Backpressure {
+  const slow = new Map<Socket, SlowConnection>();
+  /** The sum of all sizes. It is never too small: what was read since is taken off at the next measurement. */
   let sum = 0;
   let timer: NodeJS.Timeout | null = null;
   let streams = 0;
 
-  function measure(one: Slow): void {
+  function measure(one: SlowConnection): void {
     let size = 0;
     for (const reply of one.replies) {
       if (reply.destroyed || reply.writableLength === 0) one.replies.delete(reply);
@@ -47,16 +48,16 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
     one.size = size;
   }
 
-  function forget(socket: Socket, one: Slow): void {
+  function forget(socket: Socket, one: SlowConnection): void {
     slow.delete(socket);
     sum -= one.size;
   }
 
-  function leave(socket: Socket, one: Slow): void {
+  function drop(socket: Socket, one: SlowConnection): void {
     forget(socket, one);
-    cut(one.size);
+    dropped(one.size);
     for (const reply of one.replies) reply.destroy();
-    // A reply whose turn has not come has no hold on it.
+    // A reply that waits behind another one does not own the socket yet, so destroying it does not close that.
     socket.destroy();
   }
 
@@ -64,10 +65,10 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
     const now = Date.now();
     for (const [socket, one] of slow) {
       measure(one);
-      const read = readOf(socket);
+      const read = bytesRead(socket);
       if (socket.destroyed || one.size < LITTLE) forget(socket, one);
       else if (read !== one.read) Object.assign(one, { read, since: now });
-      else if (now - one.since > STALLED) leave(socket, one);
+      else if (now - one.since > STALLED) drop(socket, one);
     }
     if (slow.size > 0 || timer === null) return;
     clearInterval(timer);
@@ -83,7 +84,7 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
     }
     while (sum > limit && slow.size > 0) {
       const [socket, worst] = [...slow].reduce((a, b) => (b[1].size > a[1].size ? b : a));
-      leave(socket, worst);
+      drop(socket, worst);
     }
   }
 
@@ -100,10 +101,10 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
       const { socket } = req;
       let one = slow.get(socket);
       if (one === undefined) {
-        // One that waits for its turn may be one of many.
+        // A reply without the socket waits behind others. There may be many of those, so each of them counts.
         const isLittle = writableLength < (response.socket === null ? 1 : LITTLE);
         if (isLittle || socket.destroyed) return;
-        one = { replies: new Set(), size: 0, read: readOf(socket), since: Date.now() };
+        one = { replies: new Set(), size: 0, read: bytesRead(socket), since: Date.now() };
         slow.set(socket, one);
         timer ??= setInterval(tick, TICK).unref();
       }
@@ -116,7 +117,7 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
       const { socket } = response.req;
       const one = slow.get(socket) ?? { replies: new Set([response]), size: 0, read: 0, since: 0 };
       measure(one);
-      leave(socket, one);
+      drop(socket, one);
       return true;
     },
     close() {
@@ -128,10 +129,10 @@ export function createBackpressure(limits: () => LimitsConfig, cut: (bytes: numb
 }
 
 /**
- * Changes when the other side takes something. `bytesWritten` counts what waits here, too, and of a long piece that is on
- * its way only the handle knows how much is left.
+ * What the client has taken from us. Node's `bytesWritten` also counts what still waits here, and how much is left of a long
+ * write that is under way only the handle knows.
  */
-function readOf(socket: Socket): number {
+function bytesRead(socket: Socket): number {
   const { bytesWritten, writableLength, _handle } = socket as Socket & { readonly _handle?: WriteQueue | null };
   return bytesWritten - writableLength - (_handle?.writeQueueSize ?? 0);
 }

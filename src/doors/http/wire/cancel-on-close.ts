@@ -1,26 +1,26 @@
-/** A client without a session cancels what it asked for by closing its end. */
+/** A client without a session cancels its request by closing the connection. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-export interface UnderWay {
-  /** -1 when it is over. */
+export interface Cancellable {
+  /** Its place among the requests under way; -1 when it is over. */
   readonly place: number;
   cancel(reason: string): void;
 }
 
-/** What hangs on a connection, so that one listener serves all the requests that come over it. */
-const ASKED = Symbol('asked');
-type Carrier = (Socket | ServerResponse) & { [ASKED]?: UnderWay };
+/** The last request hangs on its connection, so that one listener serves all requests that come over it. */
+const REQUEST = Symbol('request');
+type WithRequest = (Socket | ServerResponse) & { [REQUEST]?: Cancellable };
 
-function onClose(this: Carrier): void {
-  this[ASKED]?.cancel('the client is gone');
+function onClose(this: WithRequest): void {
+  this[REQUEST]?.cancel('the client is gone');
 }
 
-export function cancelOnClose(response: ServerResponse, asked: UnderWay): void {
-  const socket: Carrier | null = response.socket;
-  // One request follows another on a connection, unless a client does not wait for answers.
-  const carrier: Carrier =
-    socket !== null && !(socket[ASKED] !== undefined && socket[ASKED].place >= 0) ? socket : response;
-  if (carrier[ASKED] === undefined) carrier.on('close', onClose);
-  carrier[ASKED] = asked;
+export function cancelOnClose(response: ServerResponse, request: Cancellable): void {
+  const socket: WithRequest | null = response.socket;
+  // Requests follow each other on a connection, unless a client does not wait for replies: those hang on their response.
+  const isFree = socket !== null && !(socket[REQUEST] !== undefined && socket[REQUEST].place >= 0);
+  const closing: WithRequest = isFree ? socket : response;
+  if (closing[REQUEST] === undefined) closing.on('close', onClose);
+  closing[REQUEST] = request;
 }

@@ -1,4 +1,4 @@
-/** Replies that are not streams: headers and body in one go. */
+/** Replies that are not streams: headers and body at once. */
 import type { ServerResponse } from 'node:http';
 import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
@@ -7,7 +7,7 @@ import type { Backpressure } from './backpressure.ts';
 /** Answers with an error. `headers` are those that the reply has to carry. */
 export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
 
-/** A reply in plain JSON, whole. */
+/** JSON, on the path of a call. */
 export function sendReply(
   response: ServerResponse,
   status: number,
@@ -19,7 +19,7 @@ export function sendReply(
   const length = String(replyLength(reply));
   response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
   const text = replyText(reply);
-  // node joins the headers and a text into one write.
+  // Node joins headers and text into one write.
   if (text !== null) {
     response.end(text, 'latin1');
     return;
@@ -38,7 +38,7 @@ export function sendJson(
   sendReply(response, status, { head: '', body: toBytes(value), tail: '' }, headers);
 }
 
-/** Anything but JSON. */
+/** Any other type. */
 export function sendText(
   response: ServerResponse,
   status: number,

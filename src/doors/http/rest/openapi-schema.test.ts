@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { settleSchema } from './schema.ts';
+import { toOpenApiSchema } from './openapi-schema.ts';
 
-const settle = (schema: unknown) => settleSchema(schema, 't').schema;
+const convert = (schema: unknown) => toOpenApiSchema(schema, 't').schema;
 
 describe('references', () => {
-  it('are replaced by what they lead to', () => {
+  it('are replaced by what they refer to', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: 'x',
@@ -13,7 +13,7 @@ describe('references', () => {
       $defs: { A: { anyOf: [{ $ref: '#/$defs/D' }, { type: 'null' }] }, D: { type: 'string' } },
       definitions: { 'B C': { type: 'number' } },
     };
-    expect(settleSchema(schema, 't')).toEqual({
+    expect(toOpenApiSchema(schema, 't')).toEqual({
       schema: {
         type: 'object',
         properties: {
@@ -21,23 +21,23 @@ describe('references', () => {
           b: { type: 'array', items: { type: 'number' } },
         },
       },
-      hoisted: new Map(),
+      components: new Map(),
     });
   });
 
-  it('keep what is said beside them', () => {
+  it('keep the keywords next to them', () => {
     const $defs = { A: { type: 'string', description: 'general' } };
-    expect(settle({ properties: { a: { $ref: '#/$defs/A', description: 'special' } }, $defs })).toEqual({
+    expect(convert({ properties: { a: { $ref: '#/$defs/A', description: 'special' } }, $defs })).toEqual({
       properties: { a: { type: 'string', description: 'special' } },
     });
-    expect(settle({ properties: { a: { $ref: '#/$defs/A', minLength: 3 } }, $defs })).toEqual({
+    expect(convert({ properties: { a: { $ref: '#/$defs/A', minLength: 3 } }, $defs })).toEqual({
       properties: { a: { minLength: 3, allOf: [{ type: 'string', description: 'general' }] } },
     });
   });
 
-  it('stay, to the components, where they lead back to themselves', () => {
+  it('to a schema that refers to itself become references to components', () => {
     const node = { type: 'object', properties: { next: { $ref: '#/$defs/Node' }, tag: { $ref: '#/$defs/Tag' } } };
-    const { schema, hoisted } = settleSchema(
+    const { schema, components } = toOpenApiSchema(
       {
         type: 'object',
         properties: { first: { $ref: '#/$defs/Node' } },
@@ -47,20 +47,20 @@ describe('references', () => {
     );
     const reference = { $ref: '#/components/schemas/list_in_Node' };
     expect(schema).toEqual({ type: 'object', properties: { first: reference } });
-    expect([...hoisted]).toEqual([
+    expect([...components]).toEqual([
       ['list_in_Node', { type: 'object', properties: { next: reference, tag: { type: 'string' } } }],
     ]);
   });
 
-  it('to the whole, and in circles, end', () => {
-    const whole = settleSchema({ type: 'object', properties: { self: { $ref: '#' } } }, 't');
+  it('to the whole schema, and in circles, come to an end', () => {
+    const whole = toOpenApiSchema({ type: 'object', properties: { self: { $ref: '#' } } }, 't');
     expect(whole.schema).toEqual({ type: 'object', properties: { self: { $ref: '#/components/schemas/t_self' } } });
-    expect(whole.hoisted.get('t_self')).toEqual(whole.schema);
-    const circle = settleSchema(
+    expect(whole.components.get('t_self')).toEqual(whole.schema);
+    const circle = toOpenApiSchema(
       { $ref: '#/$defs/A', $defs: { A: { $ref: '#/$defs/B' }, B: { $ref: '#/$defs/A' } } },
       't',
     );
-    expect([...circle.hoisted.keys()].sort()).toEqual(['t_A', 't_B']);
+    expect([...circle.components.keys()].sort()).toEqual(['t_A', 't_B']);
   });
 
   it.each([
@@ -71,7 +71,7 @@ describe('references', () => {
     '#anchor',
     '#/properties/a/%',
   ])('%s, which leads nowhere, stands for anything', (pointer) => {
-    expect(settle({ properties: { a: { $ref: pointer } } })).toEqual({ properties: { a: {} } });
+    expect(convert({ properties: { a: { $ref: pointer } } })).toEqual({ properties: { a: {} } });
   });
 });
 
@@ -83,29 +83,29 @@ describe('a schema that would be too large', () => {
       $defs[`D${level}`] = { type: 'object', properties: { a: below, b: below } };
     }
     const started = performance.now();
-    const { schema, hoisted } = settleSchema({ properties: { a: { $ref: '#/$defs/D40' } }, $defs }, 't');
+    const { schema, components } = toOpenApiSchema({ properties: { a: { $ref: '#/$defs/D40' } }, $defs }, 't');
     expect(performance.now() - started).toBeLessThan(5_000);
     expect(schema).toEqual({ properties: { a: { $ref: '#/components/schemas/t_D40' } } });
-    expect(hoisted.size).toBe(41);
+    expect(components.size).toBe(41);
   });
 
-  it('by its depth, or by what it has of its own, is cut', () => {
+  it('is cut where it is too deep or has too many parts', () => {
     let deep: Record<string, unknown> = { type: 'string' };
     for (let level = 0; level < 9_000; level++) deep = { type: 'array', items: deep };
-    expect(JSON.stringify(settle(deep)).length).toBeLessThan(3_000);
+    expect(JSON.stringify(convert(deep)).length).toBeLessThan(3_000);
     const wide = {
       properties: Object.fromEntries(Array.from({ length: 9_000 }, (_, n) => [`p${n}`, { type: 'string' }])),
     };
-    expect(settle(wide)).toEqual({});
+    expect(convert(wide)).toEqual({});
     const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`p${n}`, { $ref: `#/$defs/d${n}` }]));
-    expect(settleSchema({ properties: many }, 't').hoisted.size).toBe(0);
+    expect(toOpenApiSchema({ properties: many }, 't').components.size).toBe(0);
   });
 });
 
 describe('words', () => {
-  it('of earlier drafts become those of the present one', () => {
+  it('of earlier drafts become those of the present draft', () => {
     expect(
-      settle({
+      convert({
         id: 'x',
         type: 'object',
         required: true,
@@ -128,9 +128,9 @@ describe('words', () => {
     });
   });
 
-  it('that nobody knows are left out, as are values that cannot be', () => {
+  it('that OpenAPI does not know are left out, and so are wrong values', () => {
     expect(
-      settle({
+      convert({
         type: 'thing',
         title: 7,
         description: 'kept',
@@ -146,15 +146,21 @@ describe('words', () => {
         foo: 'bar',
       }),
     ).toEqual({ description: 'kept', 'x-order': 3 });
-    expect(settle('text')).toEqual({});
-    expect(settle(true)).toBe(true);
+    expect(convert('text')).toEqual({});
+    expect(convert(true)).toBe(true);
   });
 
-  it('as names of properties are names, and as values are values', () => {
+  it('are names where they name properties, and values inside of values', () => {
     const properties = JSON.parse(
       '{"$ref":{"type":"string"},"$id":{"const":{"$ref":"#/x"}},"__proto__":{"type":"number"},"default":{"default":{"$defs":1}}}',
     );
-    expect(JSON.stringify(settle({ properties }))).toBe(JSON.stringify({ properties }));
+    expect(JSON.stringify(convert({ properties }))).toBe(JSON.stringify({ properties }));
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
+});
+
+it('a reference below a property that is called like a keyword is found', () => {
+  const schema = { properties: { default: { $ref: '#' } } };
+  const self = { properties: { default: { $ref: '#/components/schemas/t_self' } } };
+  expect(toOpenApiSchema(schema, 't')).toEqual({ schema: self, components: new Map([['t_self', self]]) });
 });

@@ -1,37 +1,33 @@
 /**
- * JSON Schemas of tools as programs read them that know OpenAPI better than JSON Schema: nothing but what OpenAPI 3.1 knows,
- * and no references but to what leads back to itself, which stands among the components then.
+ * JSON Schemas of tools for programs that know OpenAPI better than JSON Schema. Only keywords of OpenAPI 3.1 remain, and
+ * references are replaced by what they refer to. Only schemas that refer to themselves become components.
  */
+import { isObject, type JsonObject } from '../../../base/objects.ts';
+import { DEFINITIONS, schemaChildren } from '../../../base/schema-children.ts';
 
-export type Json = Readonly<Record<string, unknown>>;
-
-export interface Settled {
+export interface OpenApiSchema {
   readonly schema: unknown;
-  /** What has to stand among the components, by name. */
-  readonly hoisted: ReadonlyMap<string, unknown>;
+  /** The schemas that it refers to, by name. */
+  readonly components: ReadonlyMap<string, unknown>;
 }
 
-/** Beyond this many parts a schema keeps its references: a few lines can stand for billions of parts. */
+/** Beyond this many parts a schema keeps its references: a few lines of references can stand for billions of parts. */
 const MOST_PARTS = 5_000;
 const MOST_REFERENCES = 500;
 const MOST_DEPTH = 64;
 
-/** `prefix` begins the names of what is hoisted. References out of the schema are never followed: they stand for anything. */
-export function settleSchema(schema: unknown, prefix: string): Settled {
+/** `prefix` begins the names of components. References to other documents are not followed: they allow anything. */
+export function toOpenApiSchema(schema: unknown, prefix: string): OpenApiSchema {
   const graph = readReferences(schema);
   if (graph !== null) {
     const recursive = new Set([...graph.keys()].filter((pointer) => reaches(graph, pointer)));
-    const settled = settle(schema, prefix, (pointer) => recursive.has(pointer), MOST_PARTS);
-    if (settled !== null) return settled;
+    const converted = convertAll(schema, prefix, (pointer) => recursive.has(pointer));
+    if (converted !== null) return converted;
   }
-  return settle(schema, prefix, () => true, MOST_PARTS) ?? { schema: {}, hoisted: new Map() };
+  return convertAll(schema, prefix, () => true) ?? { schema: {}, components: new Map() };
 }
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** What a pointer into the schema leads to; undefined where that is nothing. */
+/** What a pointer into the schema refers to; undefined if there is nothing. */
 function follow(root: unknown, pointer: string): unknown {
   if (pointer === '#') return root;
   if (!pointer.startsWith('#/')) return undefined;
@@ -41,7 +37,7 @@ function follow(root: unknown, pointer: string): unknown {
     .reduce<unknown>((value, part) => {
       const key = decodePart(part);
       if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-      return (value as Json)[key];
+      return (value as JsonObject)[key];
     }, root);
 }
 
@@ -50,14 +46,14 @@ function decodePart(part: string): string {
   try {
     text = decodeURIComponent(part);
   } catch {
-    // As it is, then.
+    // Not encoded.
   }
   return text.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 type References = ReadonlyMap<string, readonly string[]>;
 
-/** For each pointer that is used, those that are used below it. Null where there are too many to look at. */
+/** For each pointer in use, the pointers below the schema that it refers to. Null if there are too many. */
 function readReferences(root: unknown): References | null {
   const found = new Map<string, readonly string[]>();
   const waiting = ['#'];
@@ -73,18 +69,12 @@ function readReferences(root: unknown): References | null {
 }
 
 function collect(node: unknown, into: string[], depth: number): void {
-  if (depth > MOST_DEPTH * 2 || typeof node !== 'object' || node === null) return;
-  if (Array.isArray(node)) {
-    for (const one of node) collect(one, into, depth + 1);
-    return;
-  }
-  for (const [key, value] of Object.entries(node)) {
-    if (key === '$ref' && typeof value === 'string') into.push(value);
-    else if (!ASIDE.has(key)) collect(value, into, depth + 1);
-  }
+  if (depth > MOST_DEPTH * 2 || !isObject(node)) return;
+  if (typeof node.$ref === 'string') into.push(node.$ref);
+  for (const child of schemaChildren(node, DEFINITIONS)) collect(child, into, depth + 1);
 }
 
-/** Whether something leads back to where it is. */
+/** Whether a schema refers to itself, directly or through others. */
 function reaches(graph: References, pointer: string): boolean {
   const seen = new Set<string>();
   const waiting = [...(graph.get(pointer) ?? [])];
@@ -97,8 +87,7 @@ function reaches(graph: References, pointer: string): boolean {
   return false;
 }
 
-/** Schemas that are there for references only, and values that are none. */
-const ASIDE = new Set(['$defs', 'definitions', 'const', 'enum', 'default', 'examples', 'example']);
+// Keywords of OpenAPI 3.1 that hold schemas: by name, in an array, or one.
 const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 const LISTS = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems']);
 const SINGLES = new Set([
@@ -107,7 +96,7 @@ const SINGLES = new Set([
 ]);
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
-/** What the values of other keywords are; a keyword that is not here is left out. */
+/** The other keywords of OpenAPI 3.1, and what their values must be. Everything else is left out. */
 const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ...['title', 'description', 'format', 'pattern', 'contentEncoding', 'contentMediaType'].map(
     (key) => [key, isText] as const,
@@ -159,34 +148,34 @@ function isType(value: unknown): boolean {
 
 class TooMany extends Error {}
 
-/** Null where it gets too large. */
-function settle(root: unknown, prefix: string, isHoisted: (pointer: string) => boolean, most: number): Settled | null {
-  const hoisted = new Map<string, unknown>();
+/** Null if the result gets too large. `isComponent` says which references remain. */
+function convertAll(root: unknown, prefix: string, isComponent: (pointer: string) => boolean): OpenApiSchema | null {
+  const components = new Map<string, unknown>();
   const names = new Map<string, string>();
   let parts = 0;
 
   function convert(node: unknown, depth: number): unknown {
     if (typeof node === 'boolean') return node;
     if (!isObject(node) || depth > MOST_DEPTH) return {};
-    if (++parts > most) throw new TooMany();
+    if (++parts > MOST_PARTS) throw new TooMany();
     const { $ref, ...rest } = node;
     if (typeof $ref !== 'string') return convertOwn(node, depth);
     const target = refer($ref, depth);
     const own = convertOwn(rest, depth);
     if (Object.keys(own).length === 0) return target;
-    // What is said beside a reference holds as well.
-    const isSaid = Object.keys(own).every((key) => key === 'description' || key === 'title' || key === 'default');
-    return isSaid && isObject(target) && !('$ref' in target) ? { ...target, ...own } : { ...own, allOf: [target] };
+    // Keywords next to a reference hold as well.
+    const isNote = Object.keys(own).every((key) => key === 'description' || key === 'title' || key === 'default');
+    return isNote && isObject(target) && !('$ref' in target) ? { ...target, ...own } : { ...own, allOf: [target] };
   }
 
   function refer(pointer: string, depth: number): unknown {
     const target = follow(root, pointer);
     if (target === undefined) return {};
-    if (!isHoisted(pointer)) return convert(target, depth + 1);
+    if (!isComponent(pointer)) return convert(target, depth + 1);
     const name = names.get(pointer) ?? nameOf(pointer);
     if (!names.has(pointer)) {
       names.set(pointer, name);
-      hoisted.set(name, convert(target, 0));
+      components.set(name, convert(target, 0));
     }
     return { $ref: `#/components/schemas/${name}` };
   }
@@ -197,7 +186,7 @@ function settle(root: unknown, prefix: string, isHoisted: (pointer: string) => b
     return [...names.values()].includes(plain) ? `${plain}_${names.size + 1}` : plain;
   }
 
-  function convertOwn(node: Json, depth: number): Record<string, unknown> {
+  function convertOwn(node: JsonObject, depth: number): Record<string, unknown> {
     const made: Record<string, unknown> = {};
     const put = (key: string, value: unknown) => {
       made[key] = value;
@@ -222,20 +211,20 @@ function settle(root: unknown, prefix: string, isHoisted: (pointer: string) => b
 
   try {
     const schema = convert(root, 0);
-    return { schema, hoisted };
+    return { schema, components };
   } catch (error) {
     if (error instanceof TooMany || error instanceof RangeError) return null;
     throw error;
   }
 }
 
-/** Names may be `__proto__`. */
+/** Safe where a name is `__proto__`. */
 function fromEntries(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   return Object.fromEntries(entries);
 }
 
-/** Words of earlier drafts as the present one has them. */
-function modernized(node: Json): Json {
+/** Keywords of earlier drafts, as the present one has them. */
+function modernized(node: JsonObject): JsonObject {
   const { items, additionalItems, dependencies, exclusiveMinimum, exclusiveMaximum, nullable, ...rest } = node;
   const made: Record<string, unknown> = rest;
   if (Array.isArray(items)) {

@@ -1,0 +1,146 @@
+/** What can be read about tools over REST: lists, definitions, schemas, namespaces, OpenAPI documents. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { findTool } from '../../../access/find.ts';
+import { includesTool, type Toolset } from '../../../access/toolset.ts';
+import type { View } from '../../../access/view.ts';
+import type { Caller, Scope } from '../../../calls/caller.ts';
+import type { Identity } from '../../../calls/identity.ts';
+import { nameIn } from '../../../catalog/catalog.ts';
+import { KINDS } from '../../../catalog/item.ts';
+import type { Gateway } from '../../../gateway/types.ts';
+import { decodePart, pathOf } from '../path.ts';
+import type { AgentHandler } from '../router.ts';
+import { requireNamespace } from '../scope.ts';
+import { requireJsonReader } from '../wire/content-types.ts';
+import { sendJson, sendReply } from '../wire/reply.ts';
+import { documentsOf, inputSchemaOf } from './documents.ts';
+
+export interface ReadHandlers {
+  /** `GET /tools` */
+  readonly list: AgentHandler;
+  /** `GET /tools/{name}` */
+  readonly definition: AgentHandler;
+  /** `GET /tools/{name}/schema` */
+  readonly schema: AgentHandler;
+  readonly namespaces: AgentHandler;
+  readonly openApi: AgentHandler;
+  /** The same for the addresses of mcpo. */
+  readonly mcpoOpenApi: AgentHandler;
+}
+
+export interface RestReadOptions {
+  callerOf(identity: Identity, scope: Scope): Caller;
+  /** The address that OpenAPI documents begin with; empty for the one that a document is read from. */
+  base(): string;
+  /** Whether calls need a token. */
+  needsToken(): boolean;
+}
+
+type Respond = (
+  caller: Caller,
+  request: IncomingMessage,
+  response: ServerResponse,
+  headers: readonly string[],
+  scope: Scope,
+) => void | Promise<void>;
+
+export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToken }: RestReadOptions): ReadHandlers {
+  /** Answers when all servers have been tried. */
+  function reading(respond: Respond): AgentHandler {
+    return async (request, response, headers, identity, scope) => {
+      requireJsonReader(request.headers);
+      requireNamespace(gateway, scope);
+      const caller = callerOf(identity, scope);
+      await gateway.opening;
+      // Some servers do not announce changes: they are listed again now and then, when a client looks.
+      caller.list('tool', 'modern');
+      await respond(caller, request, response, headers, scope);
+    };
+  }
+
+  function documenting(isMcpo: boolean): AgentHandler {
+    return reading((caller, request, response, headers, { namespace, toolset }) => {
+      const path = namespace === null ? '' : `${isMcpo ? '' : '/ns'}/${encodeURIComponent(namespace)}`;
+      const { bytes, etag } = documentsOf(caller.view()).openApi({
+        title: namespace === null ? 'Toolgate' : `Toolgate: ${namespace}`,
+        description: caller.introduction(),
+        server: `${base()}${path}` || '/',
+        prefix: isMcpo ? '' : '/tools',
+        needsToken: needsToken(),
+        toolset: toolset?.name ?? null,
+      });
+      const cached = ['etag', etag, 'cache-control', 'no-cache', 'vary', 'authorization, x-namespace, x-toolset'];
+      if (isSame(request.headers['if-none-match'], etag)) response.writeHead(304, [...headers, ...cached]).end();
+      else send(response, bytes, [...headers, ...cached]);
+    });
+  }
+
+  return {
+    list: reading(async (caller, _, response, headers, { namespace }) => {
+      const tools = documentsOf(caller.view()).list;
+      if (namespace !== null) return send(response, tools, headers);
+      const { toolsets } = await gateway.toolsets.list();
+      const tail = `,"toolsets":${JSON.stringify(visibleToolsets(caller.view(), toolsets))}}`;
+      return send(response, Buffer.concat([TOOLS, tools, Buffer.from(tail)]), headers);
+    }),
+    definition: reading((caller, { url = '' }, response, headers) =>
+      send(response, definitionAt(caller, url, -1), headers),
+    ),
+    schema: reading((caller, { url = '' }, response, headers) =>
+      send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
+    ),
+    // The same for every namespace, so the request need not name one.
+    async namespaces(request, response, headers, identity, scope) {
+      requireJsonReader(request.headers);
+      const caller = callerOf(identity, { ...scope, toolset: null, namespace: null });
+      await gateway.opening;
+      sendJson(response, 200, countNamespaces(gateway, caller.view()), headers);
+    },
+    openApi: documenting(false),
+    mcpoOpenApi: documenting(true),
+  };
+}
+
+const TOOLS = Buffer.from('{"tools":');
+
+function send(response: ServerResponse, body: Buffer, headers: readonly string[]): void {
+  sendReply(response, 200, { head: '', body, tail: '' }, headers);
+}
+
+/** `part` says which part of the path is the tool's name, counted from the end. */
+function definitionAt(caller: Caller, url: string, part: number): Buffer {
+  const view = caller.view();
+  const entry = findTool(view, decodePart(pathOf(url).split('/').at(part)!, 'tool'));
+  return documentsOf(view).definition(nameIn(view.catalog, entry));
+}
+
+/** Toolsets with at least one tool that the caller sees. */
+function visibleToolsets({ entries }: View, toolsets: readonly Toolset[]) {
+  return toolsets
+    .map((toolset) => ({
+      name: toolset.name,
+      description: toolset.description,
+      tools: [...entries.tool].filter(([, entry]) => includesTool(toolset, entry)).map(([name]) => name),
+    }))
+    .filter(({ tools }) => tools.length > 0);
+}
+
+/**
+ * The namespaces that a caller may know of, in the order of the configuration. An empty one is named only to callers that no
+ * policy limits.
+ */
+function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
+  const counts = new Map<string, number>();
+  if (permission === null) for (const { namespace } of gateway.statuses()) counts.set(namespace, 0);
+  for (const kind of KINDS)
+    for (const entry of catalog.claims[kind].values())
+      if (entry !== null && !counts.has(entry.namespace)) counts.set(entry.namespace, 0);
+  for (const { namespace } of catalog.entries.tool.values()) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  counts.delete('');
+  return [...counts].map(([name, tools]) => ({ name, tool_count: tools }));
+}
+
+function isSame(asked: string | undefined, etag: string): boolean {
+  if (asked === undefined) return false;
+  return asked.trim() === '*' || asked.split(',').some((one) => one.trim().replace(/^W\//, '') === etag);
+}
