@@ -299,7 +299,7 @@ describe('a running gateway', () => {
 
   it.each([
     ['token = "short"', 'is shorter than 16 characters'],
-    ['token_sha256 = "abc"', 'is no SHA-256 hash'],
+    ['token_sha256 = "abc"', 'is not a SHA-256 hash'],
     ['token = "${NOT_SET_ANYWHERE}"', 'NOT_SET_ANYWHERE is not set'],
     ['tokens = "x"', 'Did you mean "token"'],
   ])('does not start with an agent that has %s', async (line, why) => {

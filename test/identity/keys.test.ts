@@ -141,14 +141,14 @@ describe('the configuration of JWTs', () => {
   });
 
   it.each([
-    ['issuer = "login"', 'is no address'],
+    ['issuer = "login"', 'is not an address'],
     ['issuer = "http://login.example.com"', 'must begin with https'],
     ['issuer = "https://a.example"\njwks_uri = "http://a.example/keys"', 'must begin with https'],
     ['issuer = "https://a.example"\nalgorithms = ["HS256"]', 'expected one of RS256'],
     ['issuer = "https://a.example"\nalgorithms = ["none"]', 'expected one of RS256'],
     ['issuer = "https://a.example"\nclock_skew = "2m"', 'must be at most "60s"'],
     ['issuer = "https://a.example"\nrequired_scopes = ["a b"]', 'is not a scope'],
-    ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'an agent is named by'],
+    ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'the name of an agent has'],
     ['audience = "x"', 'http.jwt.issuer: expected a string, found nothing'],
     ['issuer = "https://a.example"\nclaim = "x"', 'unknown key'],
   ])('is refused where it says %j', async (lines, why) => {
