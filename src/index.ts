@@ -6,11 +6,9 @@
 // A gateway
 
 export { VERSION } from './base/version.ts';
-export { openGateway } from './gateway/folders.ts';
-export { createGateway } from './gateway/gateway.ts';
-export type { Gateway, GatewayOptions } from './gateway/types.ts';
-export { type Following, followConfig } from './gateway/watch-config.ts';
-export { type FollowingSecrets, followSecrets } from './gateway/watch-secrets.ts';
+export { createGateway, type Gateway, openGateway } from './gateway/gateway.ts';
+export type { GatewayOptions } from './gateway/root.ts';
+export { type Following, type FollowingSecrets, followConfig, followSecrets } from './gateway/watch.ts';
 
 // Configuration
 

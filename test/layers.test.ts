@@ -59,6 +59,28 @@ it('declares the name of a type in one room only', () => {
   expect(findShared(sources).filter((line) => !shared.has(line.split(' ', 1)[0]!))).toEqual([]);
 });
 
+/** The files that may listen to events, and what for. */
+const observers = new Map([
+  ['observe/audit.ts', 'writes what admins and clients do to the audit'],
+  ['observe/metrics.ts', 'counts'],
+  ['library/logger.ts', 'writes a log'],
+  ['cli/log.ts', 'writes a log'],
+  ['cli/session.ts', 'a command waits for the catalog that it needs'],
+]);
+/** The files that have to do with both sides of events: those that define, create and hand them on, and observers. */
+const portHolders = ['base/events.ts', 'gateway/gateway.ts', 'gateway/root.ts', 'index.ts', ...observers.keys()];
+
+describe('events', () => {
+  it('are heard by observers only', () => {
+    expect(findListeners(sources).filter((path) => !observers.has(path))).toEqual([]);
+    expect([...observers.keys()].filter((path) => !findListeners(sources).includes(path))).toEqual([]);
+  });
+
+  it('are a sink that can only emit for everybody else', () => {
+    expect(findPorts(sources).filter((path) => !portHolders.includes(path))).toEqual([]);
+  });
+});
+
 it('makes nobody wait for packages and parts that few need', () => {
   const reached = new Set(['index.ts']);
   const packages = new Set<string>();
@@ -154,6 +176,30 @@ describe('the check itself', () => {
     expect(findShared(twice)).toEqual(['Place is declared in catalog/a.ts, calls/b.ts']);
   });
 
+  it('finds those who listen to events, however that is written', () => {
+    const lines = [
+      `gateway.events.listen((name) => act(name));`,
+      `events.on('source', act);`,
+      `this.#events\n  .on('source', act);`,
+      `const { listen } = gateway.events;`,
+      `const { on: hear } = this.events;`,
+    ];
+    for (const line of lines) expect(findListeners(new Map([['doors/a.ts', line]]))).toEqual(['doors/a.ts']);
+    const harmless = `// events.on('x')\nevents.emit('x', {});\nsocket.on('data', act);\nserver.listen(80);`;
+    expect(findListeners(new Map([['doors/a.ts', harmless]]))).toEqual([]);
+  });
+
+  it('finds those who are given the listening side of events', () => {
+    const lines = [
+      `import type { Events } from '../base/events.ts';`,
+      `import { createEvents, type EventSink } from '../base/events.ts';`,
+      `import {\n  type EventMap,\n  type Listener,\n} from '../../base/events.ts';`,
+    ];
+    for (const line of lines) expect(findPorts(new Map([['doors/a.ts', line]]))).toEqual(['doors/a.ts']);
+    const sink = `import { type EventSink, redacted } from '../base/events.ts';`;
+    expect(findPorts(new Map([['doors/a.ts', sink]]))).toEqual([]);
+  });
+
   it('finds a cycle and names its files', () => {
     const cycle: Sources = new Map([
       ['catalog/a.ts', `import './b.ts';`],
@@ -211,6 +257,25 @@ function findCycles(tree: Sources): string[] {
   return cycles;
 }
 
+function findListeners(tree: Sources): string[] {
+  const call = /events\s*\.\s*(?:on|listen)\b/i;
+  const taken = /\{[^}]*\b(?:on|listen)\b[^}]*\}\s*=\s*[\w.#]*events\b/i;
+  return pathsWith(tree, (code) => call.test(code) || taken.test(code));
+}
+
+function findPorts(tree: Sources): string[] {
+  const imported = /\{[^{}]*\b(?:Events|Listener|createEvents)\b[^{}]*\}\s*from\s*'[^']*base\/events\.ts'/;
+  return pathsWith(tree, (code) => imported.test(code));
+}
+
+function pathsWith(tree: Sources, fits: (code: string) => boolean): string[] {
+  return [...tree].filter(([, text]) => fits(withoutComments(text))).map(([path]) => path);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+}
+
 function roomOf(path: string): number {
   return rooms.findIndex((room) => room.some((name) => (name.endsWith('/') ? path.startsWith(name) : path === name)));
 }
@@ -219,7 +284,7 @@ function roomOf(path: string): number {
 function importsOf(path: string, text: string): string[] {
   const statement = /^\s*(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm;
   const expression = /\bimport\(\s*['"]([^'"]+)['"]/g;
-  const code = text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+  const code = withoutComments(text);
   const specifiers = [...code.matchAll(statement), ...code.matchAll(expression)].map((match) => match[1]!);
   return specifiers.map((name) => (name.startsWith('.') ? posix.join(posix.dirname(path), name) : name));
 }

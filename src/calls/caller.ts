@@ -15,6 +15,7 @@ import {
 import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
 import type { Views } from '../access/views.ts';
+import type { EventSink } from '../base/events.ts';
 import { introduce } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
@@ -87,6 +88,7 @@ export interface CallerHost {
 }
 
 export interface CallersOptions {
+  readonly events: EventSink;
   /** The configuration in force. */
   config(): Config;
   readonly views: Pick<Views, 'of' | 'sees'>;
@@ -133,12 +135,24 @@ export class Callers {
 
   /** Something that callers see may have changed: for all of them, or for those of one agent. */
   look(agent: string | null = null): void {
-    for (const caller of this.all) if (agent === null || caller.agent === agent) caller.look();
+    this.#lookIf((caller) => agent === null || caller.agent === agent);
   }
 
   /** The default selection has changed. */
   lookAtDefault(): void {
-    for (const caller of this.all) if (caller.selection === null) caller.look();
+    this.#lookIf(({ selection }) => selection === null);
+  }
+
+  #lookIf(isConcerned: (caller: Caller) => boolean): void {
+    for (const caller of this.all) {
+      if (!isConcerned(caller)) continue;
+      try {
+        caller.look();
+      } catch (error) {
+        // The others are told all the same.
+        this.options.events.emit('failure', { where: 'telling a caller about its lists', error });
+      }
+    }
   }
 
   /** A new configuration is in force. */

@@ -5,7 +5,7 @@ import type { LocalDoor } from '../calls/local.ts';
 import { RelayedError } from '../calls/relayed-error.ts';
 import type { Entry } from '../catalog/entry.ts';
 import { openLocalDoor } from '../doors/local.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { Options } from './options.ts';
 import { withGateway } from './session.ts';
 import { paint, plain, print } from './terminal.ts';

@@ -5,7 +5,7 @@ import { categoryOf } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 import { openLocalDoor } from '../doors/local.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { ServerStatus } from '../sources/fleet.ts';
 import { agents } from './agents.ts';
 import { namespaces } from './namespaces.ts';

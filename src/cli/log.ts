@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../base/errors.ts';
 import type { EventMap, EventName } from '../base/events.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 

@@ -1,7 +1,7 @@
 /** `toolgate macros`: tools that are made of other tools. */
 import { GatewayError } from '../base/errors.ts';
 import { categoryOf } from '../catalog/category.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { withVerbs } from './arguments.ts';
 import { call } from './call.ts';
 import type { Options } from './options.ts';

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { loadTask, type Task, taskFromValue } from '../config/task.ts';
 import { openLocalDoor } from '../doors/local.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { type Plan, planTask, requireProfile } from '../plans/plan.ts';
 import { type PlanConfig, planConfig } from '../plans/plan-config.ts';
 import { CONFIG_MAP_NAME, configMapName, planConfigMap, planJson, planToml } from '../plans/plan-text.ts';

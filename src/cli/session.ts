@@ -1,8 +1,7 @@
 /** A gateway for the duration of one command. */
 import { type LoadOptions, loadConfig } from '../config/load.ts';
 import { loadTask } from '../config/task.ts';
-import { openGateway } from '../gateway/folders.ts';
-import type { Gateway } from '../gateway/types.ts';
+import { type Gateway, openGateway } from '../gateway/gateway.ts';
 import { requireProfile } from '../plans/plan.ts';
 import { findKey, INSECURE_TEXT } from '../store/secret-key.ts';
 import { readVerbosity, startLog } from './log.ts';

@@ -9,7 +9,7 @@ import type { Entry } from '../catalog/entry.ts';
 import { canonicalName } from '../catalog/entry.ts';
 import { refIdOf } from '../controls/equip.ts';
 import { tokensOf } from '../controls/toolset-report.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
 import { withVerbs } from './arguments.ts';

@@ -1,7 +1,7 @@
 /** One client on a channel of its own, of which everything that comes and goes is part: a pipe, or two programs in one process. */
 import { toGatewayError } from '../base/errors.ts';
 import type { ClientOptions } from '../calls/caller.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { modernErrorObject } from '../protocol/bridge.ts';
 import { claimedRevision, readAbilities, requireModern } from '../protocol/envelope.ts';
 import { claimsRevision, idText, isRequest, type Message } from '../protocol/message.ts';

@@ -1,6 +1,6 @@
 /** The way in for the program around a gateway. */
 import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 
 /**
  * Uses a gateway in this process, as one caller with a selection: its own, the one that all share, or everything. With an

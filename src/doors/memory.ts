@@ -2,7 +2,7 @@
 import { GatewayError } from '../base/errors.ts';
 import { FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { toBytes } from '../protocol/json.ts';
 import { join } from '../protocol/parts.ts';
 import type { Reply } from '../protocol/rpc.ts';

@@ -9,7 +9,7 @@ import type { Caller, ClientOptions } from '../calls/caller.ts';
 import { isInvalid } from '../calls/identity.ts';
 import { asFirst } from '../calls/parked.ts';
 import type { TaskSubscription } from '../calls/tasks/tasks.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { silentChannel } from '../protocol/contract.ts';
 import type { ClientAbilities } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Caller, ClientOptions } from '../calls/caller.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Kind } from '../catalog/item.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { type ClientAbilities, NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
 import { isLogLevel, LOG_LEVELS } from '../protocol/levels.ts';

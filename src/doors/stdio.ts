@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { GatewayError } from '../base/errors.ts';
 import { FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { oneLine } from '../protocol/json.ts';
 import { createLineReader } from '../protocol/lines.ts';
 import { join, partsOnOneLine } from '../protocol/parts.ts';

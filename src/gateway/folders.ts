@@ -1,8 +1,6 @@
-/**
- * A gateway with the folders of tools there are: those in its data folder, and those that its configuration names. One that
- * is dropped, edited or deleted is served anew.
- */
-import { createHash } from 'node:crypto';
+/** Folders of tools as servers: those in the data folder, and those that the configuration names. */
+import { sha256 } from '../base/sha256.ts';
+import type { Problem } from '../catalog/catalog.ts';
 import { UNLIMITED } from '../config/call-limits.ts';
 import type { Config } from '../config/config.ts';
 import { launchHash } from '../config/launch.ts';
@@ -12,51 +10,54 @@ import { type NamedFolder, type NamespaceScan, scanNamespaces } from '../workers
 import type { Namespace } from '../workers/scan-folder.ts';
 import { nameProblem } from '../workers/tool-files.ts';
 import { watchNamespaces } from '../workers/watch-folders.ts';
-import { createGateway } from './gateway.ts';
-import type { Beside, Gateway, GatewayOptions } from './types.ts';
 
 const TOTAL_TIMEOUT = 3_600_000;
 const HEALTH_INTERVAL = 30_000;
 
-/**
- * A gateway that also serves the folders of tools there are, in its data folder and in the configuration. Resolves when they
- * have been looked at, which is before their dependencies are there.
- */
-export async function openGateway(config: Config, options: Omit<GatewayOptions, 'beside'> = {}): Promise<Gateway> {
-  let gateway: Gateway | null = null;
-  let told = new Set<string>();
+/** The folders of tools of a gateway, as they were found by the last scan. */
+export interface ToolFolders {
+  /** Scans the folders that this configuration names, and those in the data folder. Never rejects. */
+  scan(config: Config): Promise<void>;
+  /** Whether the last scan was about the folders that this configuration names. */
+  isScanned(config: Config): boolean;
+  /** The workers that serve them under this configuration: one for each language in a folder. */
+  serversOf(config: Config): ServerConfig[];
+  /** Their namespaces, also of those without a tool. */
+  namespacesOf(config: Config): string[];
+  problemsOf(config: Config): Problem[];
+  /** Calls `changed` after a scan that found something new. */
+  watch(changed: () => void): void;
+  close(): void;
+}
 
-  function tell({ problems }: NamespaceScan, { folders }: Config): void {
-    const keys = new Map(folders.named.map((folder) => [idOf(folder), folder.key]));
-    const texts = problems.map(({ source, message }) => ({ source: keys.get(source) ?? source, message }));
-    for (const { source, message } of texts)
-      if (!told.has(`${source} ${message}`)) gateway?.events.emit('note', { source, message });
-    told = new Set(texts.map(({ source, message }) => `${source} ${message}`));
-  }
-
-  function serve(scan: NamespaceScan): void {
-    if (gateway === null) return;
-    tell(scan, gateway.config);
-    gateway.serve(servedOf(scan, gateway.config));
-  }
-
+/** Resolves when the folders have been scanned, which is before their dependencies are installed. */
+export async function openToolFolders(initial: Config): Promise<ToolFolders> {
+  let places = placesOf(initial);
+  let changed = () => {};
   const watching = await watchNamespaces({
-    dataDir: config.dataDir,
-    folders: foldersOf(config),
-    enabled: config.folders.watch,
-    debounce: config.folders.debounce,
-    changed: serve,
+    dataDir: initial.dataDir,
+    folders: places,
+    enabled: initial.folders.watch,
+    debounce: initial.folders.debounce,
+    changed: () => changed(),
   });
-  const { scan } = watching;
-  gateway = createGateway(config, { ...options, beside: { ...servedOf(scan, config), close: watching.close } });
-  tell(scan, config);
-  gateway.events.listen((name, event) => {
-    if (name !== 'config' || !(event as { ok: boolean }).ok || gateway === null) return;
-    // What is in the folders may be as before, but not how it is to be served.
-    void watching.setFolders(foldersOf(gateway.config)).then(() => serve(watching.scan));
-  });
-  gateway.reloading.add(() => watching.check());
-  return gateway;
+  return {
+    scan(config) {
+      places = placesOf(config);
+      return watching.setFolders(places);
+    },
+    isScanned: (config) => JSON.stringify(placesOf(config)) === JSON.stringify(places),
+    serversOf: (config) => serversOf(watching.scan, config),
+    namespacesOf: (config) => servedFolders(watching.scan, config).map(({ folder }) => folder.namespace),
+    problemsOf({ folders }) {
+      const keys = new Map(folders.named.map((folder) => [idOf(folder), folder.key]));
+      return watching.scan.problems.map(({ source, message }) => ({ source: keys.get(source) ?? source, message }));
+    },
+    watch(then) {
+      changed = then;
+    },
+    close: watching.close,
+  };
 }
 
 /** A folder of tools under the key that it is served by. */
@@ -71,53 +72,51 @@ export interface FoundFolders {
   readonly problems: NamespaceScan['problems'];
 }
 
-/** What is in all folders of tools that a gateway with this configuration would serve. Nothing is started for it. */
+/** What is in all folders of tools that a gateway with this configuration would serve. Starts nothing. */
 export async function scanFolders(config: Config): Promise<FoundFolders> {
-  const scan = await scanNamespaces(config.dataDir, foldersOf(config));
+  const scan = await scanNamespaces(config.dataDir, placesOf(config));
   const folders = servedFolders(scan, config).map(({ namespace, folder }) => ({ ...namespace, key: folder.key }));
-  return { folders, servers: servedOf(scan, config).servers, problems: scan.problems };
+  return { folders, servers: serversOf(scan, config), problems: scan.problems };
 }
 
 /** The folders that a configuration names and wants served. */
-function foldersOf({ folders }: Config): NamedFolder[] {
+function placesOf({ folders }: Config): NamedFolder[] {
   return folders.named.filter(({ enabled }) => enabled).map((named) => ({ name: idOf(named), folder: named.folder }));
 }
 
-/** Names what is kept of a folder: another than that of a folder in the data folder, whatever the configuration calls it. */
+/** Names what is kept of a folder. No folder in the data folder can have such a name. */
 function idOf({ namespace, folder }: FolderConfig): string {
-  const hash = createHash('sha256').update(folder).digest('hex').slice(0, 8);
-  return `${nameProblem(namespace) === null ? namespace : 'folder'}.${hash}`;
+  return `${nameProblem(namespace) === null ? namespace : 'folder'}.${sha256(folder).slice(0, 8)}`;
 }
 
-function servedOf(scan: NamespaceScan, config: Config): Omit<Beside, 'close'> {
-  const served = servedFolders(scan, config);
-  const taken = new Set([...config.servers, ...served.map(({ folder }) => folder)].map(({ key }) => key));
-  return {
-    servers: served.flatMap(({ namespace, folder }) => toServers(namespace, folder, config.dataDir, taken)),
-    namespaces: served.map(({ folder }) => folder.namespace),
-  };
+interface ServedFolder {
+  readonly namespace: Namespace;
+  readonly folder: FolderConfig;
 }
 
-function servedFolders(
-  { namespaces }: NamespaceScan,
-  config: Config,
-): { readonly namespace: Namespace; readonly folder: FolderConfig }[] {
+function servedFolders({ namespaces }: NamespaceScan, config: Config): ServedFolder[] {
   const { named } = config.folders;
   const byId = new Map(named.map((folder) => [idOf(folder), folder]));
-  const own = new Set(named.map(({ folder }) => folder));
+  const configured = new Set(named.map(({ folder }) => folder));
   const taken = new Set([...config.servers, ...named].map(({ key }) => key));
   return namespaces.flatMap((namespace) => {
     const folder = byId.get(namespace.name);
     if (folder !== undefined) return { namespace, folder };
-    // A folder in the data folder that the configuration names too is served as that says, or not at all.
-    return own.has(namespace.folder) ? [] : { namespace, folder: dropped(namespace, config, taken) };
+    // A folder in the data folder that the configuration names too is served as the configuration says, or not at all.
+    return configured.has(namespace.folder) ? [] : { namespace, folder: withDefaults(namespace, config, taken) };
   });
 }
 
-/** How a folder is served that nobody said anything about. */
-function dropped({ name, folder }: Namespace, { folders }: Config, taken: Set<string>): FolderConfig {
+function serversOf(scan: NamespaceScan, config: Config): ServerConfig[] {
+  const served = servedFolders(scan, config);
+  const taken = new Set([...config.servers, ...served.map(({ folder }) => folder)].map(({ key }) => key));
+  return served.flatMap(({ namespace, folder }) => toServers(namespace, folder, config.dataDir, taken));
+}
+
+/** How a folder is served that the configuration does not name. */
+function withDefaults({ name, folder }: Namespace, { folders }: Config, taken: Set<string>): FolderConfig {
   return {
-    key: free(name, taken),
+    key: freeKey(name, taken),
     namespace: name,
     description: '',
     enabled: true,
@@ -138,7 +137,7 @@ function dropped({ name, folder }: Namespace, { folders }: Config, taken: Set<st
   };
 }
 
-/** One for each language: each has a worker of its own. */
+/** One server for each language: each has its own worker. */
 function toServers(
   { name, metadata, parts }: Namespace,
   { folder, env, memory, isolation, ...common }: FolderConfig,
@@ -161,7 +160,7 @@ function toServers(
     } as const;
     return {
       ...common,
-      key: i === 0 ? common.key : free(`${common.key}-${language}`, taken),
+      key: i === 0 ? common.key : freeKey(`${common.key}-${language}`, taken),
       description: common.description || metadata.description,
       launch,
       launchHash: launchHash(common.share === 'session' ? { ...launch, share: common.share } : launch),
@@ -169,7 +168,7 @@ function toServers(
   });
 }
 
-function free(wanted: string, taken: Set<string>): string {
+function freeKey(wanted: string, taken: Set<string>): string {
   let key = wanted;
   for (let i = 1; taken.has(key); i++) key = `${wanted}-folder${i === 1 ? '' : i}`;
   taken.add(key);

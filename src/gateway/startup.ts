@@ -1,16 +1,16 @@
-/** The time at the start in which servers are still being tried: lists wait for its end, and calls of what is not there yet. */
+/** The start of a gateway, while servers are tried for the first time: lists wait for its end, and so do calls of unknown items. */
 
 export interface StartupWindow {
   /** Resolves at its end; null from then on. */
   readonly current: Promise<void> | null;
-  /** The same, but for a moment only. */
+  /** The same, but resolves after a second at the latest. */
   readonly brief: Promise<void> | null;
 }
 
-/** What servers say of themselves is worth this wait, at the first start only: later it is known from before. */
+/** What servers say about themselves is worth this wait, but only at the first start: later starts know it from before. */
 const BRIEF = 1_000;
 
-/** Ends when all of `needed` is done and `tried` is, or `most` milliseconds have passed. Then `ended` is called. */
+/** Ends when `needed` is done and either `tried` is or `most` milliseconds have passed. Then `ended` is called. */
 export function createStartupWindow(
   tried: Promise<void>,
   most: number,

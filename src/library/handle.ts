@@ -1,6 +1,6 @@
 /** The handle of a server with toolsets: starts it, mounts it, changes it and closes it. */
 import type { RequestListener } from 'node:http';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { ToolsetClient } from './clients.ts';
 import { wrongOptions } from './errors.ts';
 import type { Listener } from './http.ts';

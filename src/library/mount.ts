@@ -1,7 +1,7 @@
 /** Mounts toolsets in an existing server of the official SDK, of either generation. */
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../base/objects.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { wrongOptions } from './errors.ts';
 import { MountedConnection, type SdkEnds } from './mounted-connection.ts';
 

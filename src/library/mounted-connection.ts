@@ -11,7 +11,7 @@ import { programIdentity } from '../calls/identity.ts';
 import { BUILT_IN } from '../catalog/entry.ts';
 import type { Exchange } from '../doors/answer.ts';
 import { type Channel, openChannel } from '../doors/channel.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { toBytes } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
 import { PROTOCOL_VERSION } from '../protocol/meta.ts';

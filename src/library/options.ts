@@ -1,7 +1,7 @@
 /** The options of both kinds of servers, and what is derived from them. */
 import { isObject, toObject } from '../base/objects.ts';
 import { IDENTITY } from '../base/version.ts';
-import type { ServerIdentity } from '../gateway/types.ts';
+import type { ServerIdentity } from '../gateway/root.ts';
 import type { CustomEndpointDefinition } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import type { Logger } from './logger.ts';

@@ -68,7 +68,7 @@ export class AttemptFailure extends Error {
 
 export const FORGOTTEN = 'has forgotten the session';
 
-type Surroundings = Pick<ServerContext, 'limits' | 'eras' | 'redact' | 'vault' | 'guard'>;
+type Surroundings = Pick<ServerContext, 'limits' | 'eras' | 'redact' | 'vault' | 'guard' | 'dependenciesInstalled'>;
 
 export async function openServer(
   config: ServerConfig,
@@ -162,15 +162,16 @@ async function connect(
   { key, startTimeout }: ServerConfig,
   { launch, clean }: Filled,
   { sse }: Way,
-  { limits, redact, guard }: Surroundings,
+  { limits, redact, guard, dependenciesInstalled }: Surroundings,
   { stderr, client, isClosed }: Keeper,
   events: ConnectionEvents,
 ): Promise<Connection> {
-  const options = { source: key, maxMessage: limits.message, client, redact, clean };
+  const options = { source: key, maxMessage: limits().message, client, redact, clean };
   if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');
-    return openFolder(launch, { ...options, startTimeout, guard, stderr, isClosed }, events);
+    const installed = () => dependenciesInstalled(key);
+    return openFolder(launch, { ...options, startTimeout, guard, stderr, isClosed, installed }, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions are not connected to.');
   // Loaded here, because most gateways have only servers on pipes and should not wait for it at start.

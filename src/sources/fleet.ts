@@ -37,6 +37,11 @@ export interface FleetReport {
   readonly kept: readonly string[];
 }
 
+/** The same, with those among the replaced ones that were given other secrets. */
+export interface FleetChange extends FleetReport {
+  readonly refilled: readonly string[];
+}
+
 export function reportText({ started, replaced, stopped }: FleetReport, notices: readonly string[]): string {
   const parts = Object.entries({ started, restarted: replaced, stopped })
     .filter(([, servers]) => servers.length > 0)
@@ -79,9 +84,9 @@ export function isComplete({ folders }: Config, statuses: readonly ServerStatus[
 }
 
 export interface Fleet {
-  apply(servers: readonly ServerConfig[]): FleetReport;
-  /** Other secrets are in force: starts those anew that are given other values. */
-  refill(): void;
+  apply(servers: readonly ServerConfig[]): FleetChange;
+  /** Replaces the servers whose secrets have other values now; gives their keys. */
+  refill(): readonly string[];
   /** Tries those at once that are in a crash loop. */
   revive(): void;
   contributions(): Contribution[];
@@ -187,14 +192,10 @@ export function createFleet(context: SourceContext): Fleet {
   }
 
   return {
-    refill() {
-      const changed = refill();
-      if (changed.length > 0)
-        context.events.emit('admin', { act: 'secrets_changed', agent: '', detail: `restarted ${changed.join(', ')}` });
-    },
+    refill,
     apply(wanted) {
       // What was still being looked at when all was closed starts nothing any more.
-      if (closed) return { started: [], replaced: [], stopped: [], kept: [] };
+      if (closed) return { started: [], replaced: [], stopped: [], kept: [], refilled: [] };
       const report = {
         started: [] as string[],
         replaced: [] as string[],
@@ -257,6 +258,7 @@ export function createFleet(context: SourceContext): Fleet {
         ...report,
         replaced: [...report.replaced, ...refilled],
         kept: report.kept.filter((key) => !refilled.includes(key)),
+        refilled,
       };
     },
     revive() {

@@ -4,13 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
-import { DEPENDENCIES_READY, EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
+import { EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
 import { TOOLCHAINS } from '../workers/toolchains.ts';
 import type { Connection, ConnectionEvents } from './connection.ts';
 import { openWorker, type WorkerOptions } from './worker.ts';
 
 export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
+
+export interface FolderOptions extends WorkerOptions {
+  /** New dependencies were installed. */
+  installed(): void;
+}
 
 /** Beyond this a path is no name for a socket. */
 const MOST_PATH = 100;
@@ -22,7 +27,7 @@ let serial = 0;
 
 export async function openFolder(
   launch: FolderLaunch,
-  options: WorkerOptions,
+  options: FolderOptions,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { folder, language, namespace, dataDir } = launch;
@@ -55,7 +60,7 @@ export async function openFolder(
 
 async function prepare(
   launch: FolderLaunch,
-  options: WorkerOptions,
+  options: FolderOptions,
   events: ConnectionEvents,
 ): Promise<WorkerEnvironment> {
   const { folder, language, namespace, dataDir } = launch;
@@ -71,7 +76,10 @@ async function prepare(
       events.note(message);
     };
     const environment = await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
-    if (isNew) events.note(DEPENDENCIES_READY);
+    if (isNew) {
+      events.note('its dependencies are installed');
+      options.installed();
+    }
     return environment;
   } catch (error) {
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));

@@ -87,7 +87,7 @@ export function createSourceSets(context: SourceContext, { naming, builtIn }: Se
   let nextId = FIRST_ID;
   let version = 0;
   let logLevel: LogLevel | null = null;
-  const inline = { events: context.events, redact: context.redact, maxResult: () => context.limits.message };
+  const inline = { events: context.events, redact: context.redact, maxResult: () => context.limits().message };
 
   function changed(id: number): void {
     for (const set of slots.get(id)?.sets ?? []) renewSet(set);

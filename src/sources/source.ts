@@ -67,12 +67,15 @@ export interface SourceContext {
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
   readonly eras: EraStore;
-  readonly limits: LimitsConfig;
+  /** Those in force: a new configuration replaces them. */
+  limits(): LimitsConfig;
   readonly vault: Vault;
   /** The offer or the presence changed. */
   changed(): void;
   /** The server with this key came up. */
   started(key: string): void;
+  /** The folder of tools that is served under this key got new dependencies. */
+  dependenciesInstalled(key: string): void;
   /** A resource that was subscribed to changed: for all who did, or for this one alone. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
   /** A server of the revision before tells of a task, or of its progress. */

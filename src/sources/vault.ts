@@ -40,7 +40,7 @@ export interface Vault {
    * @internal
    */
   stampOf(config: ServerConfig): string | null;
-  /** Looks at the store again. Gives what is wrong with it; then the secrets stay as they are. */
+  /** Reads the store again. Resolves to what is wrong with it, or null; if something is, the secrets stay as they are. */
   reload(): Promise<string | null>;
   /** What was wrong with the store the last time. */
   readonly problem: string | null;
@@ -51,27 +51,32 @@ export interface VaultOptions {
   readonly vault: () => VaultConfig;
   /** From here on these must not be told. */
   learn(values: readonly string[]): void;
-  /** Other secrets are in force, or the first are. */
-  changed(): void;
+}
+
+/** The vault as the gateway has it: the gateway decides when servers are given other secrets. */
+export interface OpenVault extends Omit<Vault, 'reload'> {
+  /** Resolves when the store has been read for the first time. */
+  readonly opened: Promise<unknown>;
+  /** Reads the store again, by these settings or those in force. */
+  reload(settings?: VaultConfig): Promise<string | null>;
 }
 
 /** What a server without secrets is filled with. */
 const NOTHING: readonly string[] = [];
 
-export function createVault({ dataDir, vault, learn, changed }: VaultOptions): Vault {
+export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault {
   let secrets: Secrets = NO_SECRETS;
   let problem: string | null = null;
   let isKnown = false;
   // Of this process alone: what is stamped with it cannot be guessed from a stamp.
   const stamping = randomBytes(32);
   let store = openSecretStore(dataDir, vault());
-  let opened = vault();
+  let openedWith = vault();
 
-  async function look(): Promise<string | null> {
-    const settings = vault();
+  async function look(settings: VaultConfig): Promise<string | null> {
     // One store as long as it can be: it remembers its key.
-    if (!isSame(settings, opened)) store = openSecretStore(dataDir, settings);
-    opened = settings;
+    if (!isSame(settings, openedWith)) store = openSecretStore(dataDir, settings);
+    openedWith = settings;
     try {
       const key = await findKey(settings).catch(() => null);
       if (key !== null && !key.isInsecure) learn([key.passphrase]);
@@ -83,12 +88,12 @@ export function createVault({ dataDir, vault, learn, changed }: VaultOptions): V
       problem = messageOf(error);
     }
     isKnown = true;
-    changed();
     return problem;
   }
 
   // One after the other, so that the last look is the one that counts.
-  let last: Promise<string | null> = look();
+  const opened = look(vault());
+  let last: Promise<string | null> = opened;
 
   function namesOf({ launch, namespace }: ServerConfig): readonly string[] {
     if (launch.kind === 'folder') return [...new Set([...secretsIn(launch), ...secretsFor(secrets, namespace).keys()])];
@@ -122,8 +127,9 @@ export function createVault({ dataDir, vault, learn, changed }: VaultOptions): V
         .update(JSON.stringify([vault().redactResults, values]))
         .digest('hex');
     },
-    reload() {
-      last = last.then(look);
+    opened,
+    reload(settings = vault()) {
+      last = last.then(() => look(settings));
       return last;
     },
     get problem() {

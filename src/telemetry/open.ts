@@ -1,5 +1,5 @@
 /** OpenTelemetry, loaded only where one of its variables is set. */
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { Telemetry } from './start.ts';
 
 /** Null where nothing asks for it. Throws a GatewayError where it is asked for and is not installed. */

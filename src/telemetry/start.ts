@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
-import type { Gateway } from '../gateway/types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { OtelApi } from './api.ts';
 import { observe } from './observe.ts';
 import { createOtelTracer } from './tracer.ts';

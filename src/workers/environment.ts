@@ -29,6 +29,3 @@ export class EnvironmentError extends Error {
     this.log = log;
   }
 }
-
-/** What a folder reports after something was installed for it. */
-export const DEPENDENCIES_READY = 'its dependencies are installed';

@@ -4,7 +4,7 @@ import type { Caller } from '../../src/calls/caller.ts';
 import type { LocalDoor } from '../../src/calls/local.ts';
 import { RelayedError } from '../../src/calls/relayed-error.ts';
 import { openLocalDoor } from '../../src/doors/local.ts';
-import type { Gateway } from '../../src/gateway/types.ts';
+import type { Gateway } from '../../src/gateway/gateway.ts';
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';

@@ -86,7 +86,7 @@ describe('takes up a new configuration', () => {
     const gateway = await startStdio({ config: only('a'), args: ['--log-level', 'info'] });
     const pid = await pidOf(gateway.client, 'a');
     process.kill(gateway.pid, 'SIGHUP');
-    await logged(gateway, 'configuration: applied');
+    await logged(gateway, 'configuration: nothing changed');
     expect(await pidOf(gateway.client, 'a')).toBe(pid);
   });
 });

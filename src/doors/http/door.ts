@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
 import type { Identity } from '../../calls/identity.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { gauge } from '../../observe/families.ts';
 import { type Authenticator, type Identify, openAuthenticator, programAuthenticator } from './auth/authenticator.ts';
 import { createFail } from './error-reply.ts';

@@ -1,7 +1,7 @@
 /** Errors that end an HTTP exchange, written as the clients of a route read them. */
 import { toGatewayError } from '../../base/errors.ts';
 import type { HttpConfig } from '../../config/http.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { modernErrorObject } from '../../protocol/bridge.ts';
 import { errorObject, errorReply } from '../../protocol/rpc.ts';
 import { AccessRefused } from './auth/challenge.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Identity } from '../../calls/identity.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { hasOperatorKey } from './admin/operator.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { Guard } from './guard.ts';

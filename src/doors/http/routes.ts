@@ -1,7 +1,7 @@
 /** Everything that can be asked for over HTTP: where, how, by whom. `docs/agents.md` has the same table. */
 import { FULL_SCOPE } from '../../calls/caller.ts';
 import type { HttpConfig } from '../../config/http.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { isParamHeader } from '../../protocol/param-headers.ts';
 import { APPROVALS_PATH, decideApproval, listApprovals } from './admin/approvals.ts';
 import { sendMetrics } from './admin/metrics.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
 import { type Task, taskFromText } from '../../config/task.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { requireProfile } from '../../plans/plan.ts';
 import { decodePart, pathOf } from './path.ts';
 

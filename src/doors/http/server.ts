@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../../base/errors.ts';
 import { isLoopback } from '../../base/loopback.ts';
 import type { HttpConfig } from '../../config/http.ts';
-import type { Gateway } from '../../gateway/types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 
 /** Where to listen, and for whom. */

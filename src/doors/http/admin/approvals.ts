@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import { toObject } from '../../../base/objects.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Verdict } from '../../../store/approval-files.ts';
 import { pathOf } from '../path.ts';
 import { readJson } from '../wire/body.ts';

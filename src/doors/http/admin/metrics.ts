@@ -1,7 +1,7 @@
 /** `/metrics`: how the gateway is doing, in the text format of Prometheus (0.0.4), or as JSON for whoever asks for that. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { VERSION } from '../../../base/version.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Family, Labels } from '../../../observe/families.ts';
 import { toBytes } from '../../../protocol/json.ts';
 import { sendReply } from '../wire/reply.ts';

@@ -1,13 +1,12 @@
-/** `POST /reload`: looks at everything again. For the program that manages the gateway, from where that is, with its own token. */
+/** `POST /reload`: reads everything again. For the program that manages the gateway, from its networks, with its own token. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
-import { GatewayError } from '../../../base/errors.ts';
-import type { EventMap } from '../../../base/events.ts';
+import { GatewayError, messageOf } from '../../../base/errors.ts';
 import type { HttpConfig } from '../../../config/http.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { ChangeReport } from '../../../gateway/change.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { toBytes } from '../../../protocol/json.ts';
-import { DEPENDENCIES_READY } from '../../../workers/environment.ts';
 import { sendReply } from '../wire/reply.ts';
 
 const stamp = randomBytes(32);
@@ -19,28 +18,30 @@ export async function reload(
   headers: readonly string[],
 ): Promise<void> {
   requireManager(gateway.config.http.manager, request);
-  const synced = new Set<string>();
-  const stop = gateway.events.listen((name, event) => {
-    const { source, message } = event as EventMap['note'];
-    if (name === 'note' && message === DEPENDENCIES_READY) synced.add(source);
-  });
-  const before = new Map(gateway.statuses().map(({ key, pid }) => [key, pid]));
-  try {
-    await gateway.reloading.run();
-    await gateway.tried();
-  } finally {
-    stop();
-  }
+  const report = await gateway.change({ config: 'file', folders: true, secrets: true, tokens: true });
+  const { restarted, synced } = await report.settled;
   const folders = gateway.statuses().filter(({ kind }) => kind === 'folder');
-  const namesOf = (some: typeof folders) => [...new Set(some.map(({ namespace }) => namespace))].sort();
+  const namespacesOf = (keys: readonly string[]) =>
+    [...new Set(folders.filter(({ key }) => keys.includes(key)).map(({ namespace }) => namespace))].sort();
+  const problems = problemsOf(report, gateway.redact);
   const body = toBytes({
     reloaded: true,
     namespaces: [...gateway.namespaces()].sort(),
-    workers_restarted: namesOf(folders.filter(({ key, pid }) => pid !== null && before.get(key) !== pid)),
-    deps_synced: namesOf(folders.filter(({ key }) => synced.has(key))),
+    workers_restarted: namespacesOf(restarted),
+    deps_synced: namespacesOf(synced),
+    ...(problems.length > 0 && { problems }),
   });
   gateway.events.emit('admin', { act: 'reload', agent: '', detail: '' });
   sendReply(response, 200, { head: '', body, tail: '' }, headers);
+}
+
+/** What was refused, what could not be read, and what could not take up the change. */
+function problemsOf({ refused, problems, failures }: ChangeReport, redact: (text: string) => string) {
+  return [
+    ...(refused === null ? [] : [{ source: 'configuration', message: refused }]),
+    ...problems,
+    ...failures.map(({ name, error }) => ({ source: name, message: messageOf(error) })),
+  ].map(({ source, message }) => ({ source, message: redact(message) }));
 }
 
 function requireManager({ token, networks }: HttpConfig['manager'], { headers, socket }: IncomingMessage): void {

@@ -7,8 +7,9 @@ import { GatewayError } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
 import { type Credential, type Identity, isInvalid, requireNotRevoked } from '../../../calls/identity.ts';
 import { AGENT_NAME } from '../../../config/agents.ts';
+import type { Config } from '../../../config/config.ts';
 import type { JwtConfig } from '../../../config/http.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { AccessRefused, metadataUrl } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
 import { openTokens } from './tokens.ts';
@@ -49,6 +50,7 @@ export async function openAuthenticator(
   reach: Reach,
   turnOut: () => void,
 ): Promise<Authenticator> {
+  const tokens = await openTokens(gateway, common);
   const known = new Map<string, Identity>();
   let seen = gateway.config;
   let jwt = seen.http.jwt === null ? null : openJwt(seen.http.jwt);
@@ -56,13 +58,12 @@ export async function openAuthenticator(
   let wasJwt = jwt !== null;
   /** Which of those that are known came with BEARER_TOKEN: they may be given a name by the header. */
   const nameless = new WeakSet<Identity>();
-  const tokens = await openTokens(gateway, common);
   let anonymous = makeAnonymous();
 
-  tokens.whenChanged(forget);
-  // A configuration that is applied ends in a new catalog.
-  const stopListening = gateway.events.listen((name) => {
-    if (name === 'catalog' && gateway.config !== seen) refresh();
+  const removeApplier = gateway.addApplier({
+    name: 'credentials',
+    read: ({ tokens: areMeant }) => (areMeant === true ? tokens.read() : Promise.resolve(false)),
+    apply: refresh,
   });
 
   function openJwt(config: JwtConfig) {
@@ -80,8 +81,8 @@ export async function openAuthenticator(
   // Trust may be withdrawn while the gateway runs.
   const isOpen = () => !hasCredentials() && (reach !== 'network' || seen.http.trustAgentHeader);
 
-  function refresh(): void {
-    seen = gateway.config;
+  function refresh(config: Config): void {
+    seen = config;
     const next = seen.http.jwt;
     if (JSON.stringify(next) !== JSON.stringify(jwt?.config ?? null)) {
       if (jwt !== null) jwt.revocation.isRevoked = true;
@@ -122,7 +123,6 @@ export async function openAuthenticator(
   }
 
   function identify(request: IncomingMessage): Identity | Promise<Identity> {
-    if (gateway.config !== seen) refresh();
     const { authorization } = request.headers;
     const identity = authorization === undefined ? undefined : known.get(authorization);
     if (identity !== undefined && (identity.credential.expires === null || !isInvalid(identity.credential, Date.now())))
@@ -214,7 +214,7 @@ export async function openAuthenticator(
       return isOpen();
     },
     close() {
-      stopListening();
+      removeApplier();
       tokens.close();
     },
   };

@@ -3,11 +3,11 @@
  * `toolgate agents`, whose file is watched. They are known by their hashes only.
  */
 
-import { messageOf } from '../../../base/errors.ts';
+import { isSameValue } from '../../../base/same-value.ts';
 import { sha256 } from '../../../base/sha256.ts';
 import type { Credential } from '../../../calls/identity.ts';
 import { watchConfig } from '../../../config/watch.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { type Agent, openAgentStore } from '../../../store/agents.ts';
 
 export interface KnownToken {
@@ -21,9 +21,9 @@ export interface Tokens {
   /** Whether there are any, or were, or a file that may have some: then nobody gets in without. */
   readonly areWanted: boolean;
   find(token: string): KnownToken | undefined;
-  /** Calls it when tokens were added, replaced or taken back. */
-  whenChanged(changed: () => void): void;
-  /** The configuration has been replaced. */
+  /** Reads the file of the agents again. Resolves to whether it differs; rejects where it makes no sense. */
+  read(): Promise<boolean>;
+  /** Takes up the configuration in force and the file as it was read. Tokens that are gone are revoked. */
   rebuild(): void;
   close(): void;
 }
@@ -31,43 +31,23 @@ export interface Tokens {
 /** Rejects where the file of the agents makes no sense. */
 export async function openTokens(gateway: Gateway, common: string | null): Promise<Tokens> {
   const store = openAgentStore(gateway.config.dataDir);
-  let saved: readonly Agent[] | null = null;
-  let last = Promise.resolve();
-  // Watched before it is read, so that nothing is missed in between; one reading after the other.
-  const watcher = watchConfig(
-    store.file,
-    () => {
-      last = last.then(reread);
-    },
-    true,
-  );
-  last = store.read().then((agents) => {
-    saved = agents;
-  });
-  await last.catch((error: unknown) => {
+  // Watched before it is read, so that nothing is missed in between.
+  const watcher = watchConfig(store.file, () => void gateway.change({ tokens: true }), true);
+  let saved = await store.read().catch((error: unknown) => {
     watcher.close();
     throw error;
   });
-  let changed = () => {};
+  /** Those of the last rebuild. */
+  let inForce = saved;
   let known = new Map<string, KnownToken>();
   // What was once closed does not open because the last token is gone: only a new start decides that.
   let areWanted = false;
   rebuild();
 
-  async function reread(): Promise<void> {
+  async function read(): Promise<boolean> {
     const before = saved;
-    try {
-      saved = await store.read();
-    } catch (error) {
-      gateway.events.emit('note', {
-        source: 'agents',
-        message: `${messageOf(error)} Until then nothing of it changes.`,
-      });
-      return;
-    }
-    rebuild();
-    tellOf(before ?? [], saved ?? []);
-    changed();
+    saved = await store.read();
+    return !isSameValue(saved, before);
   }
 
   function rebuild(): void {
@@ -87,6 +67,8 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
     for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
     areWanted ||= known.size > 0 || saved !== null;
+    tellOf(inForce ?? [], saved ?? []);
+    inForce = saved;
   }
 
   function tellOf(before: readonly Agent[], after: readonly Agent[]): void {
@@ -107,9 +89,7 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
       return areWanted;
     },
     find: (token) => known.get(sha256(token)),
-    whenChanged(then) {
-      changed = then;
-    },
+    read,
     rebuild,
     close: () => watcher.close(),
   };

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../../base/errors.ts';
 import type { DoorKind, Scope } from '../../../calls/caller.ts';
 import { type Identity, isInvalid, outlives } from '../../../calls/identity.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { Peer } from '../../peer.ts';
 import { requireNamespace, requireSame } from '../scope.ts';
 

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { claimsRevision, type Message } from '../../../protocol/message.ts';
 import { readBatch } from '../../../protocol/read.ts';
 import { allowsBatch } from '../../../protocol/revisions.ts';

@@ -1,6 +1,6 @@
 /** Requests of the revision without sessions. Headers and envelope are checked before anything else. */
 import { GatewayError } from '../../../base/errors.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { modernErrorObject } from '../../../protocol/bridge.ts';
 import {
   type ClientAbilities,

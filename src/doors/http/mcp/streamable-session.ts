@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 import { Session } from './sessions.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';

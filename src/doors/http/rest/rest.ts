@@ -2,7 +2,7 @@
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type Caller, FULL_SCOPE, type Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import { decodePart, pathOf } from '../path.ts';

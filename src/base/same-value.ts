@@ -1,0 +1,23 @@
+import { isDeepStrictEqual } from 'node:util';
+
+/**
+ * Whether two configurations, or parts of them, say the same. Functions without parameters are called and their results
+ * compared: configurations keep secrets behind them. Functions with parameters are made from values that are compared too.
+ */
+export function isSameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a === 'function' && typeof b === 'function') return a.length > 0 || b.length > 0 || isSameValue(a(), b());
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((one, i) => isSameValue(one, b[i]));
+  if (a instanceof Map && b instanceof Map) return isSameValue([...a], [...b]);
+  if (!isPlain(a) || !isPlain(b)) return isDeepStrictEqual(a, b);
+  const keys = Object.keys(a);
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameValue(a[key], b[key]))
+  );
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,397 @@
+/**
+ * The one mutable root of a gateway: what is in force (configuration, controls, catalog, callers) and the parts that work with
+ * it. A configuration is replaced by `change.ts` and nowhere else; what servers offer reaches the catalog through `refresh`.
+ */
+import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
+import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
+import { createViews, type Views } from '../access/views.ts';
+import { createEvents, type Events } from '../base/events.ts';
+import { isSameValue } from '../base/same-value.ts';
+import { type Approvals, createApprovals } from '../calls/approvals/approvals.ts';
+import { createGrants, type Grants } from '../calls/approvals/grants.ts';
+import type { Callee } from '../calls/call.ts';
+import { type Caller, type CallerHost, Callers } from '../calls/caller.ts';
+import { createLimiters, type Limiters, type WatchedServer } from '../calls/limits/limiters.ts';
+import { createMacroPlace, MACROS_ID, type MacroPlace, withMacros } from '../calls/macros/macros.ts';
+import { createMiddlewareStack, type MiddlewareStack } from '../calls/middleware.ts';
+import { createParkedCalls, type ParkedCalls } from '../calls/parked.ts';
+import { createPipeline, type Pipeline } from '../calls/pipeline.ts';
+import { createCallerSubscriptions } from '../calls/subscriptions.ts';
+import { createMcpTasks, type McpTasks } from '../calls/tasks/tasks.ts';
+import { buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
+import type { Offer } from '../catalog/item.ts';
+import type { Config } from '../config/config.ts';
+import type { MacroConfig } from '../config/macros.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import type { Task } from '../config/task.ts';
+import { type Controls, createControls } from '../controls/controls.ts';
+import { createDefaultSelection, type DefaultSelection } from '../controls/default-selection.ts';
+import type { ProgramControl } from '../controls/program-control.ts';
+import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
+import { type Audit, createAudit } from '../observe/audit.ts';
+import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
+import { createRedactor, type Redactor } from '../secrets/redact.ts';
+import { createFleet, type Fleet, type ServerStatus } from '../sources/fleet.ts';
+import type { Source, SourceContext } from '../sources/source.ts';
+import { createSourceSets, type SourceSets } from '../sources/source-sets.ts';
+import { createVault, type OpenVault } from '../sources/vault.ts';
+import { openEraStore } from '../store/eras.ts';
+import { openOfferStore } from '../store/offers.ts';
+import type { ToolFolders } from './folders.ts';
+import { createStartupWindow, type StartupWindow } from './startup.ts';
+
+/** The name and version that clients are told. */
+export interface ServerIdentity {
+  readonly name: string;
+  readonly version: string;
+  readonly title?: string;
+}
+
+/** A program around the gateway that decides itself what each caller sees. */
+export interface Host extends CallerHost {
+  readonly identity: ServerIdentity;
+  readonly control: ProgramControl | null;
+}
+
+/** What a gateway needs besides its configuration. */
+export interface GatewayOptions {
+  /** @internal */
+  readonly host?: Host;
+  /**
+   * The folders of tools that it serves. It closes them at its end.
+   * @internal
+   */
+  readonly folders?: ToolFolders;
+  /** Whether calls are audited where the configuration does not say; false: never, even if it says so. */
+  readonly audit?: boolean;
+  /** What all callers except the operator work on: they see nothing else. */
+  readonly task?: Task | null;
+}
+
+/** A burst of news from servers makes one new catalog. */
+const REFRESH_PAUSE = 5;
+
+export class Root {
+  readonly host: Host | null;
+  readonly folders: ToolFolders | null;
+  readonly redactor: Redactor;
+  readonly events: Events;
+  readonly metrics: MetricsRegistry;
+  readonly audit: Audit;
+  readonly views: Views;
+  readonly defaults: DefaultSelection;
+  readonly vault: OpenVault;
+  readonly fleet: Fleet;
+  readonly sets: SourceSets | null;
+  readonly limiters: Limiters;
+  readonly grants: Grants;
+  readonly approvals: Approvals;
+  readonly macros: MacroPlace;
+  readonly tasks: McpTasks;
+  readonly parked: ParkedCalls = createParkedCalls();
+  readonly middleware: MiddlewareStack = createMiddlewareStack();
+  readonly controlCalls: ControlCalls;
+  readonly pipeline: Pipeline;
+  readonly callers: Callers;
+
+  config: Config;
+  /** The configured servers and those of folders, as the fleet was last told. */
+  servers: readonly ServerConfig[] = [];
+  controls: Controls;
+  catalog: Catalog = EMPTY_CATALOG;
+  /** All namespaces, whether anything is in them or not. */
+  namespaces: ReadonlySet<string> = new Set();
+  startup: StartupWindow | null = null;
+  isClosed = false;
+  #firstTried: Promise<void> = Promise.resolve();
+  readonly #installed = new Set<(key: string) => void>();
+  #builtFrom: CatalogInputs | null = null;
+  #announced = 0;
+  #refreshTimer: NodeJS.Timeout | undefined;
+  #minuteTimer: NodeJS.Timeout | undefined;
+
+  constructor(config: Config, options: GatewayOptions) {
+    const { dataDir } = config;
+    this.config = config;
+    this.host = options.host ?? null;
+    this.folders = options.folders ?? null;
+    this.redactor = createRedactor(config.secrets());
+    const { redact } = this.redactor;
+    const events = createEvents(redact);
+    this.events = events;
+    this.metrics = createMetrics(events, redact);
+    this.audit = createAudit(config.audit, { events, redact, isOn: options.audit });
+    this.controls = createControls(config.controls, this.host?.control);
+    this.views = createViews({
+      catalog: () => this.catalog,
+      config: () => this.config,
+      controls: () => this.controls,
+      permissionOf: (agent) => this.permissionOf(agent),
+    });
+    this.defaults = createDefaultSelection(
+      () => this.config,
+      () => this.callers.lookAtDefault(),
+    );
+    this.vault = createVault({
+      dataDir,
+      vault: () => this.config.vault,
+      learn: (values) => this.redactor.learn([...this.config.secrets(), ...values]),
+    });
+    const context = this.#sourceContext(dataDir);
+    this.fleet = createFleet(context);
+    this.sets =
+      this.host === null
+        ? null
+        : createSourceSets(context, { naming: this.host.naming, builtIn: () => this.controls.names });
+    this.macros = createMacroPlace(() => this.config.macros, {
+      allowed: (by) => this.views.allowed(by.view().permission),
+      call: (by, entry, args, id, sink) => this.pipeline.callTool(by, entry, args, id, sink),
+    });
+    this.limiters = createLimiters(config, {
+      events,
+      find: (id) => this.calleeOf(id),
+      agent: (name) => agentLimits(this.config.policy, name),
+    });
+    this.grants = createGrants((agent) => this.callers.look(agent));
+    this.approvals = createApprovals({ config: () => this.config, events, redact });
+    this.tasks = createMcpTasks((id) => this.serverOf(id));
+    this.controlCalls = this.#createControlCalls();
+    this.pipeline = createPipeline({
+      events,
+      counters: this.metrics,
+      audit: this.audit,
+      middleware: this.middleware,
+      approvals: this.approvals,
+      limiters: this.limiters,
+      tasks: this.tasks,
+      confirmations: () => this.config.security.confirm,
+      find: (id) => this.calleeOf(id),
+      runControl: this.controlCalls.run,
+      isStarting: () => this.startup?.current != null,
+      mayBeClaimed: ({ name, sourceId }) => this.fleet.mayClaim(name, sourceId, this.config),
+    });
+    this.callers = new Callers({
+      events,
+      config: () => this.config,
+      views: this.views,
+      permissionOf: (agent) => this.permissionOf(agent),
+      defaultSelection: () => this.defaults.selection,
+      fleet: this.fleet,
+      sets: this.sets,
+      subscriptions: createCallerSubscriptions<Caller>((id) => this.serverOf(id)?.source),
+      counters: this.metrics,
+      host: this.host,
+      task: options.task ?? null,
+    });
+  }
+
+  /** What sources use of the gateway. */
+  #sourceContext(dataDir: string): SourceContext {
+    return {
+      vault: this.vault,
+      events: this.events,
+      redact: this.redactor.redact,
+      offers: openOfferStore(dataDir),
+      eras: openEraStore(dataDir),
+      limits: () => this.config.limits,
+      changed: () => {
+        this.#refreshTimer ??= setTimeout(() => this.refresh(), REFRESH_PAUSE);
+      },
+      started: (key) => this.limiters.restarted(key),
+      dependenciesInstalled: (key) => {
+        for (const installed of this.#installed) installed(key);
+      },
+      updated: (source, uri, client) => {
+        const id = this.#idOf(source);
+        if (id !== undefined) this.callers.updated(id, uri, client);
+      },
+      taskChanged: (source, message) => this.tasks.told(this.#idOf(source), message),
+    };
+  }
+
+  #createControlCalls(): ControlCalls {
+    const { events, defaults, approvals, grants } = this;
+    return createControlCalls({
+      events,
+      controls: () => this.controls,
+      defaults,
+      program: this.host?.control ?? null,
+      approving: {
+        approvals,
+        grants,
+        events,
+        security: () => this.config.security,
+        catalog: () => this.catalog,
+        isGrantable: (agent, entry) =>
+          this.config.policy !== null && !isBarred(rulesFor(this.config.policy, agent), entry),
+      },
+      servers: (caller) =>
+        this.statuses().filter((status) => this.views.sees(caller, caller.view().permission, status)),
+    });
+  }
+
+  /** Starts the servers, and the time in which lists and early calls wait for them. */
+  start(): void {
+    this.servers = this.serversOf(this.config);
+    this.fleet.apply(this.servers);
+    this.rebuildCatalog();
+    this.watchClock();
+    this.#firstTried = this.fleet.tried().then(() => {
+      this.callers.areListsComplete = true;
+      this.refresh();
+      // From now on every caller is told of changes, whether it has listed anything or not.
+      this.callers.look();
+    });
+    this.startup = createStartupWindow(
+      this.#firstTried,
+      this.config.startWait,
+      this.defaults.restore(),
+      this.pipeline.retry,
+    );
+  }
+
+  /** Resolves when every server has been tried once and its items are in the catalog. */
+  async tried(): Promise<void> {
+    await Promise.all([this.#firstTried, this.fleet.tried()]);
+    this.refresh();
+  }
+
+  permissionOf(agent: string): Permission | null {
+    return permissionAt(this.config.policy, agent, Date.now(), this.grants.of(agent));
+  }
+
+  serverOf(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined {
+    return id < MACROS_ID ? this.sets?.find(id) : this.fleet.find(id);
+  }
+
+  calleeOf(id: number): { readonly source: Callee; readonly config: ServerConfig } | undefined {
+    return id === MACROS_ID ? this.macros : this.serverOf(id);
+  }
+
+  #idOf(source: Source): number | undefined {
+    return this.fleet.idOf(source) ?? this.sets?.idOf(source);
+  }
+
+  statuses(): ServerStatus[] {
+    return [...this.fleet.statuses(), ...(this.sets?.statuses() ?? [])];
+  }
+
+  watchedStatuses(): WatchedServer[] {
+    return this.statuses().map(this.limiters.watch);
+  }
+
+  /** All servers that a configuration wants: its own, and those of the folders of tools. */
+  serversOf(config: Config): readonly ServerConfig[] {
+    return [...config.servers, ...(this.folders?.serversOf(config) ?? [])];
+  }
+
+  renewControls(): void {
+    this.controls = createControls(this.config.controls, this.host?.control);
+  }
+
+  /** Calls it with the key of each server for which dependencies are installed; returns the function that ends that. */
+  whenInstalled(installed: (key: string) => void): () => void {
+    this.#installed.add(installed);
+    return () => this.#installed.delete(installed);
+  }
+
+  /** Servers have news: a new catalog, if it would differ, and another try for calls that came too early. */
+  refresh(): void {
+    clearTimeout(this.#refreshTimer);
+    this.#refreshTimer = undefined;
+    if (this.isClosed) return;
+    if (this.rebuildCatalog()) {
+      this.callers.look();
+      this.announceCatalog();
+    }
+    this.pipeline.retry();
+  }
+
+  /** Replaces the catalog if the new one would differ; says whether it did. Callers are not told yet. */
+  rebuildCatalog(): boolean {
+    const { config } = this;
+    const contributions = this.fleet.contributions();
+    const names = [...contributions.map(({ namespace }) => namespace), ...(this.folders?.namespacesOf(config) ?? [])];
+    this.namespaces = new Set(names.filter((name) => name !== ''));
+    const { names: style, nameLimit, macros } = config;
+    const inputs: CatalogInputs = { contributions, builtIn: this.controls.names, style, nameLimit, macros };
+    if (this.#builtFrom !== null && isSameCatalog(inputs, this.#builtFrom)) return false;
+    this.#builtFrom = inputs;
+    this.catalog = buildCatalog(this.catalog.version + 1, withMacros(macros, contributions), inputs.builtIn, config);
+    this.views.forget();
+    return true;
+  }
+
+  /** Tells observers of the catalog in force, once. */
+  announceCatalog(): void {
+    const { version, problems } = this.catalog;
+    if (this.#announced === version) return;
+    this.#announced = version;
+    this.events.emit('catalog', { version, problems });
+  }
+
+  /** Policies may depend on the time of day: then lists are compared every full minute. */
+  watchClock(): void {
+    clearTimeout(this.#minuteTimer);
+    const { policy } = this.config;
+    if (policy === null || !hasTimes(policy)) return;
+    const now = Date.now();
+    this.#minuteTimer = setTimeout(() => {
+      this.watchClock();
+      this.callers.look();
+    }, nextMinute(now) - now).unref();
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.folders?.close();
+    clearTimeout(this.#refreshTimer);
+    clearTimeout(this.#minuteTimer);
+    this.parked.close();
+    this.grants.close();
+    await this.approvals.close();
+    await Promise.all([this.fleet.close(), this.sets?.close()]);
+    await this.limiters.close();
+    await this.audit.close();
+  }
+}
+
+/** All that a catalog is built from. */
+interface CatalogInputs {
+  readonly contributions: readonly Contribution[];
+  readonly builtIn: readonly string[];
+  readonly style: Config['names'];
+  readonly nameLimit: number | null;
+  readonly macros: readonly MacroConfig[];
+}
+
+function isSameCatalog(a: CatalogInputs, b: CatalogInputs): boolean {
+  return (
+    a.contributions.length === b.contributions.length &&
+    a.contributions.every((one, i) => isSameContribution(one, b.contributions[i]!)) &&
+    a.style === b.style &&
+    a.nameLimit === b.nameLimit &&
+    isSameValue(a.builtIn, b.builtIn) &&
+    isSameValue(a.macros, b.macros)
+  );
+}
+
+function isSameContribution(a: Contribution, b: Contribution): boolean {
+  return (
+    a.id === b.id &&
+    a.key === b.key &&
+    a.namespace === b.namespace &&
+    a.present === b.present &&
+    isSameOffer(a.offer, b.offer)
+  );
+}
+
+/** Items that did not change are the same objects, so comparing a long list is cheap. */
+function isSameOffer(a: Offer, b: Offer): boolean {
+  if (a === b) return true;
+  return (
+    a.items.length === b.items.length &&
+    a.items.every((item, i) => item === b.items[i]) &&
+    isSameValue(a.problems, b.problems)
+  );
+}

@@ -1,0 +1,88 @@
+/** Keeps a gateway on the files it was made from: each edit asks it for a change. */
+import { join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { type LoadOptions, loadConfig } from '../config/load.ts';
+import { watchConfig } from '../config/watch.ts';
+import type { Gateway } from './gateway.ts';
+
+/** A gateway follows its configuration file until this is closed. */
+export interface Following {
+  close(): void;
+}
+
+/** Applies every edit of the configuration file, and reads it at every SIGHUP. One with mistakes changes nothing; an event says why. */
+export function followConfig(gateway: Gateway, options: LoadOptions): Following {
+  const reload = () => void gateway.change({ config: 'file' });
+  // The file, and those of rules that it names.
+  const files = createFileWatch(reload, false, ({ file, tasks }) => (file === null ? [] : [file, ...tasks.files]));
+  const remove = gateway.addApplier({
+    name: 'watch of the configuration file',
+    load: () => loadConfig(options),
+    apply: files.follow,
+  });
+  files.follow(gateway.config);
+  process.on('SIGHUP', reload);
+  return {
+    close() {
+      remove();
+      files.close();
+      process.off('SIGHUP', reload);
+    },
+  };
+}
+
+/** A gateway follows the store of secrets until this is closed. */
+export interface FollowingSecrets {
+  close(): void;
+}
+
+/** Gives servers other secrets when those in the store change. */
+export function followSecrets(gateway: Gateway): FollowingSecrets {
+  const reload = () => void gateway.change({ secrets: true });
+  const files = createFileWatch(reload, true, ({ dataDir, vault }) => [
+    join(dataDir, 'secrets.enc'),
+    ...(vault.keyFile === null ? [] : [vault.keyFile]),
+  ]);
+  const remove = gateway.addApplier({
+    name: 'watch of the secrets',
+    apply(config) {
+      // What was changed before they were watched.
+      if (files.follow(config)) reload();
+    },
+  });
+  files.follow(gateway.config);
+  reload();
+  return {
+    close() {
+      remove();
+      files.close();
+    },
+  };
+}
+
+interface FileWatch {
+  /** Watches the files of this configuration, and no others. Returns whether there are new ones among them. */
+  follow(config: Config): boolean;
+  close(): void;
+}
+
+function createFileWatch(
+  changed: () => void,
+  tellsMissing: boolean,
+  filesOf: (config: Config) => readonly string[],
+): FileWatch {
+  const watchers = new Map<string, { close(): void }>();
+  return {
+    follow(config) {
+      const files = new Set(filesOf(config));
+      for (const [file, watcher] of watchers) if (!files.has(file) && watchers.delete(file)) watcher.close();
+      const added = [...files].filter((file) => !watchers.has(file));
+      for (const file of added) watchers.set(file, watchConfig(file, changed, tellsMissing));
+      return added.length > 0;
+    },
+    close() {
+      for (const watcher of watchers.values()) watcher.close();
+      watchers.clear();
+    },
+  };
+}
