@@ -85,10 +85,10 @@ const NO_READINGS: Readings = {
   failures: [],
 };
 
-type Step = readonly [name: string, take: (root: Root) => void];
+type ChangeStep = readonly [name: string, take: (root: Root) => void];
 
 /** What takes up a new configuration before servers do. What is secret has to be known before a server can say it. */
-const BEFORE_SERVERS: readonly Step[] = [
+const BEFORE_SERVERS: readonly ChangeStep[] = [
   ['redactor', ({ redactor, config }) => redactor.learn(config.secrets())],
   ['audit', ({ audit, config }) => audit.apply(config.audit)],
   ['controls', (root) => root.renewControls()],
@@ -98,7 +98,7 @@ const BEFORE_SERVERS: readonly Step[] = [
 ];
 
 /** And what does after the new catalog is in force. */
-const AFTER_CATALOG: readonly Step[] = [
+const AFTER_CATALOG: readonly ChangeStep[] = [
   ['views', ({ views }) => views.forget()],
   ['source sets', ({ sets }) => sets?.renew()],
 ];
@@ -215,7 +215,7 @@ export class ChangeQueue {
         failures.push({ name, error });
       }
     };
-    const attemptAll = (steps: readonly Step[]) => {
+    const attemptAll = (steps: readonly ChangeStep[]) => {
       for (const [name, take] of steps) attempt(name, () => take(root));
     };
 

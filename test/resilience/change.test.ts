@@ -240,5 +240,5 @@ it('what is wrong with a folder is told once, to those who listen from the start
   await gateway.change({ folders: true });
   writeFiles(cwd, { '.toolgate/tools/fine/say.ts': tool });
   await gateway.change({ folders: true });
-  expect(notes.filter((message) => message.includes('is left alone'))).toEqual(problems.map(({ message }) => message));
+  expect(notes.filter((message) => message.includes('"not a name"'))).toEqual(problems.map(({ message }) => message));
 });
