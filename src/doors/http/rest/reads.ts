@@ -7,7 +7,7 @@ import type { Caller, Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import { nameIn } from '../../../catalog/catalog.ts';
 import { KINDS } from '../../../catalog/item.ts';
-import type { Gateway } from '../../../gateway/types.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
 import { decodePart, pathOf } from '../path.ts';
 import type { AgentHandler } from '../router.ts';
 import { requireNamespace } from '../scope.ts';
