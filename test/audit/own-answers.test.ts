@@ -85,7 +85,8 @@ describe('in a program', () => {
 
   it('middleware that answers or refuses by itself is written down, and a call that it passes on only once', async () => {
     const cwd = tempFolder();
-    const value = { servers: [{ namespace: 'a', command: items }], audit: { enabled: true } };
+    const servers = [{ namespace: 'a', command: items, tools: { echo: { rate: '1/h' } } }];
+    const value = { servers, audit: { enabled: true } };
     const gateway = createGateway(configFromValue(value, { cwd, env: {} }));
     gateway.use(async ({ name }, next) => {
       if (name === 'a_count') return { content: [] };
@@ -94,11 +95,12 @@ describe('in a program', () => {
     });
     await gateway.tried();
     const door = openLocalDoor(gateway);
-    for (const name of ['a_echo', 'a_count', 'a_raw']) await door.callTool(name, {}).catch(() => {});
+    for (const name of ['a_echo', 'a_echo', 'a_count', 'a_raw']) await door.callTool(name, {}).catch(() => {});
     await gateway.close();
     const lines = readLines(auditOf(cwd)).filter((line: Line) => !isAdmin(line));
     expect(lines.map(({ kind, tool, status, door: way }) => [kind, tool, status, way])).toEqual([
       ['call', 'echo', 'ok', 'local'],
+      ['denial', 'a_echo', 'rate_limited', 'local'],
       ['call', 'count', 'ok', 'local'],
       ['denial', 'a_raw', 'forbidden', 'local'],
     ]);

@@ -1,8 +1,10 @@
 /** How many calls at one time: of a server, of a tool, of an agent; who waits, for how long, and who is refused. */
 import { describe, expect, it } from 'vitest';
+import { configFromValue } from '../../src/index.ts';
 import { open, openPipes } from '../metrics/use.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry, startHttpServer } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
 
 const moment = (ms = 50) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -36,6 +38,30 @@ describe('the places of a server', () => {
     // Nothing leaked: all of it is free again.
     const again = beginMany(door, 5, 's_slow', { ms: 20 });
     expect(await Promise.all(again.map(textOf))).toEqual(Array(5).fill('slow'));
+  });
+
+  it('are for calls that are still allowed when their turn comes', async () => {
+    const servers = { s: hanging({ concurrency: 1 }) };
+    const { gateway } = await open(servers, {
+      agent_policies: { a: { allowed_servers: ['s'], tool_overrides: { s: ['*'] } } },
+    });
+    const door = doorOf(gateway, 'a');
+    const running = begin(door, 's_hang');
+    const [waiting, other] = [begin(door, 's_ok'), begin(door, 's_slow', { ms: 1 })];
+    const { config } = gateway;
+    const policy = configFromValue(
+      { servers, agent_policies: { a: { allowed_servers: ['s'], tool_overrides: { s: ['hang', 'slow'] } } } },
+      { cwd: tempFolder(), env: {} },
+    ).policy;
+    gateway.apply({ ...config, policy });
+    running.cancel();
+    expect(await refusalOf(waiting)).toMatchObject({
+      code: 'item_unknown',
+      message: 'The policy no longer allows "s_ok": it changed while the call waited.',
+    });
+    expect(await textOf(other)).toBe('slow');
+    expect(gateway.metrics.inFlight).toBe(0);
+    expect(gateway.statuses()[0]?.places).toEqual({ running: 0, waiting: 0 });
   });
 
   it('are taken in the order of coming', async () => {

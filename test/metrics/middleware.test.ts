@@ -208,6 +208,24 @@ describe('middleware', () => {
     expect(await call()).toEqual(withText('instead'));
   });
 
+  it('is around limits: what they refuse, and what it refuses itself, is counted once', async () => {
+    const { gateway, url } = await open({ a: { ...basic(), tools: { echo: { rate: '1/h' } } } });
+    const errors: unknown[] = [];
+    gateway.use(async (call, next) => {
+      if (call.upstreamName === 'raw') throw new GatewayError('forbidden', 'Not that one.');
+      return next().catch((error: GatewayError) => {
+        errors.push(error.code);
+        throw error;
+      });
+    });
+    const { client } = await connectHttp(url);
+    for (const name of ['a_echo', 'a_echo', 'a_raw']) await client.callTool({ name, arguments: {} });
+    expect(errors).toEqual(['rate_limited']);
+    expect(Object.fromEntries(gateway.metrics.refusals)).toEqual({ rate_limited: 1, forbidden: 1 });
+    expect(gateway.metrics.refused).toBe(2);
+    expect(outcomesOf(gateway, 'a', 'echo')).toEqual({ ok: 1 });
+  });
+
   it('calls next once', async () => {
     const { gateway, url } = await open({ a: basic() });
     const { client } = await connectHttp(url);
