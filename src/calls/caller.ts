@@ -16,6 +16,7 @@ import type { Toolset } from '../access/toolset.ts';
 import { fingerprint, LIST_KINDS, type ListKind, listOf, pageOf, type View } from '../access/view.ts';
 import type { Views } from '../access/views.ts';
 import type { EventSink } from '../base/events.ts';
+import type { Catalog, Contribution } from '../catalog/catalog.ts';
 import { introduce } from '../catalog/introduction.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { Naming } from '../catalog/names.ts';
@@ -24,7 +25,6 @@ import type { Task } from '../config/task.ts';
 import { type ClientChannel, silentChannel } from '../protocol/contract.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Fleet } from '../sources/fleet.ts';
-import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
 import type { Identity } from './identity.ts';
 import type { AgentCounter, CallCounters, RecordedCaller } from './observers.ts';
 import type { CallerSubscriptions } from './subscriptions.ts';
@@ -76,6 +76,29 @@ export interface CallerOptions extends ClientOptions {
   readonly client?: ClientChannel;
 }
 
+/** A set of sources that some callers have for themselves. */
+export interface SourceSet {
+  readonly ids: readonly number[];
+  /** Built when somebody looks, and again after one of the sources changed. */
+  catalog(): Catalog;
+}
+
+/** A caller, as far as its set of sources is concerned. */
+export interface SourceSetUser {
+  readonly client: ClientChannel;
+  /** Something in the set changed. */
+  look(): void;
+}
+
+/** All such sets. */
+export interface CallerSources {
+  contributions(ids: readonly number[]): Contribution[];
+  take(set: SourceSet, user: SourceSetUser): void;
+  drop(set: SourceSet, user: SourceSetUser): void;
+  freshen(set: SourceSet, kind: Kind): void;
+  tell(set: SourceSet, client: ClientChannel, message: Buffer): void;
+}
+
 /** A program around the gateway that decides what each caller sees. */
 export interface CallerHost {
   /** What models are told about the use of everything; empty for nothing. */
@@ -98,7 +121,7 @@ export interface CallersOptions {
   defaultSelection(): Selection;
   readonly fleet: Pick<Fleet, 'contributions' | 'freshen' | 'tell' | 'leave'>;
   /** The sources that callers have for themselves; null without a host. */
-  readonly sets: SourceSets | null;
+  readonly sets: CallerSources | null;
   readonly subscriptions: CallerSubscriptions<Caller>;
   readonly counters: Pick<CallCounters, 'ofAgent'>;
   readonly host: CallerHost | null;

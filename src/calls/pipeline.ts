@@ -204,7 +204,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   function attendTask(call: Call): boolean {
-    if (call.message.taskStart >= 0 || call.tasks || call.source!.tasks.starts) tasks.attend(call);
+    if (call.message.taskStart >= 0 || call.tasks || call.source!.tasks?.starts) tasks.attend(call);
     return true;
   }
 

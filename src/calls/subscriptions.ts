@@ -28,7 +28,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
   const callers = new Map<T, Map<string, Wanted>>();
 
   function forget({ client }: T, { sourceId, upstreamUri }: Wanted): void {
-    sourceOf(sourceId)?.subscriptions(client).remove(upstreamUri);
+    sourceOf(sourceId)?.subscriptions?.(client).remove(upstreamUri);
   }
 
   return {
@@ -49,7 +49,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
       callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
       try {
-        await source.subscriptions(caller.client).add(upstreamUri);
+        await source.subscriptions!(caller.client).add(upstreamUri);
       } catch (error) {
         own.delete(uri);
         throw error;

@@ -20,12 +20,12 @@ import type { Tracer } from '../observe/span.ts';
 import { createCallTracer } from '../observe/tracing.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { type FleetReport, isComplete } from '../sources/fleet.ts';
-import type { SourceSets } from '../sources/source-sets.ts';
 import type { Vault } from '../sources/vault.ts';
 import type { ToolsetLibrary } from '../store/toolset-library.ts';
 import { type Applier, ChangeQueue, type ChangeReport, type ChangeRequest } from './change.ts';
 import { openToolFolders } from './folders.ts';
 import { type GatewayOptions, Root, type ServerIdentity } from './root.ts';
+import type { SourceSets } from './source-sets.ts';
 
 /**
  * All servers of a configuration behind one set of names, and everybody who uses them. Doors lead to it; `close` ends it.

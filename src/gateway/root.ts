@@ -31,13 +31,13 @@ import { type ControlCalls, createControlCalls } from '../controls/run-control.t
 import { type Audit, createAudit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
-import { createFleet, type Fleet, type ServerStatus } from '../sources/fleet.ts';
+import { Fleet, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
-import { createSourceSets, type SourceSets } from '../sources/source-sets.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
 import { openOfferStore } from '../store/offers.ts';
 import type { ToolFolders } from './folders.ts';
+import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, type StartupWindow } from './startup.ts';
 
 /** The name and version that clients are told. */
@@ -138,11 +138,11 @@ export class Root {
       learn: (values) => this.redactor.learn([...this.config.secrets(), ...values]),
     });
     const context = this.#sourceContext(dataDir);
-    this.fleet = createFleet(context);
+    this.fleet = new Fleet(context);
     this.sets =
       this.host === null
         ? null
-        : createSourceSets(context, { naming: this.host.naming, builtIn: () => this.controls.names });
+        : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.controls.names });
     this.macros = createMacroPlace(() => this.config.macros, {
       allowed: (by) => this.views.allowed(by.view().permission),
       call: (by, entry, args, id, sink) => this.pipeline.callTool(by, entry, args, id, sink),

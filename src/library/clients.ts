@@ -2,8 +2,8 @@
  * The clients of a server with toolsets, and which toolsets each has switched on. All sessions of one client see the same. A
  * client that is not connected for a long time is forgotten.
  */
-import type { Caller } from '../calls/caller.ts';
-import type { SourceSet, SourceSets } from '../sources/source-sets.ts';
+import type { Caller, SourceSet } from '../calls/caller.ts';
+import type { SourceSets } from '../gateway/source-sets.ts';
 import { requireExposed, requireFreeNames } from './exposure.ts';
 import type { LoadedToolset, LoaderContext, Toolsets } from './toolsets.ts';
 import type { ExposurePolicy } from './types.ts';

@@ -1,36 +1,32 @@
-/** Connections that are no longer in charge: each finishes what it has under way, and is then closed. */
+/** Connections that take no more calls: each finishes those under way, and is then closed. */
 import type { Connection } from './connection.ts';
 
-export interface Draining {
+const LOOK = 50;
+
+export class Draining {
+  readonly #connections = new Set<Connection>();
+
   /** Requests under way on all of them. */
-  readonly inFlight: number;
-  add(connection: Connection): void;
-  /** Closes them now. */
-  close(): Promise<void>;
-}
-
-const PAUSE = 50;
-
-export function createDraining(): Draining {
-  const connections = new Set<Connection>();
-
-  async function fade(connection: Connection): Promise<void> {
-    connections.add(connection);
-    // Every request has a time-out, so this has an end.
-    while (connection.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE));
-    await connection.close();
-    connections.delete(connection);
+  get inFlight(): number {
+    let sum = 0;
+    for (const connection of this.#connections) sum += connection.inFlight;
+    return sum;
   }
 
-  return {
-    get inFlight() {
-      let sum = 0;
-      for (const connection of connections) sum += connection.inFlight;
-      return sum;
-    },
-    add: (connection) => void fade(connection),
-    async close() {
-      await Promise.allSettled([...connections].map((connection) => connection.close()));
-    },
-  };
+  add(connection: Connection): void {
+    void this.#drain(connection);
+  }
+
+  async #drain(connection: Connection): Promise<void> {
+    this.#connections.add(connection);
+    // Every request has a timeout, so this ends.
+    while (connection.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, LOOK));
+    await connection.close();
+    this.#connections.delete(connection);
+  }
+
+  /** Closes them now. */
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#connections].map((connection) => connection.close()));
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * All configured servers. A new configuration is compared with the running one: what did not change keeps running, a
- * changed server is started beside the old one and takes over when it has been tried, a removed one finishes its calls.
+ * All configured servers. A new configuration is compared with the running one. What did not change keeps running. A
+ * changed server is started next to the old one and takes over once it was tried. A removed one finishes its calls.
  */
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
@@ -12,22 +12,8 @@ import type { ClientChannel } from '../protocol/contract.ts';
 import { isHeard, type LogLevel } from '../protocol/levels.ts';
 import { type IsolationLevel, levelOf } from '../workers/isolation.ts';
 import { RegressionGuard } from './regression-guard.ts';
-import type { ServerContext, Source, SourceContext, SourceStatus } from './source.ts';
-import { createSource } from './upstream.ts';
-
-/** The place of one server in the configuration; its id stays the same while what runs in it is replaced. */
-interface Slot {
-  readonly id: number;
-  config: ServerConfig;
-  source: Source;
-  /** The launch that `source` was started with. */
-  launchHash: string;
-  /** Which values of secrets it was given; null where those were not known yet. */
-  stamp: string | null;
-  /** Started for a changed configuration or other secrets, not yet in charge. */
-  successor: Source | null;
-  nextStamp: string | null;
-}
+import { createServerSource } from './server-source.ts';
+import type { ServerContext, ServerSource, Source, SourceContext, SourceStatus } from './source.ts';
 
 /** What a new configuration did to the servers, by their keys. */
 export interface FleetReport {
@@ -38,6 +24,11 @@ export interface FleetReport {
 }
 
 /** The same, with those among the replaced ones that were given other secrets. */
+export interface FleetChange extends FleetReport {
+  readonly refilled: readonly string[];
+}
+
+/** The same, with those of the replaced servers that were given other secrets. */
 export interface FleetChange extends FleetReport {
   readonly refilled: readonly string[];
 }
@@ -74,7 +65,7 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
   };
 }
 
-/** Whether everything is there that the configuration requires, folders that have not come yet included. */
+/** Whether everything is present that the configuration requires, including folders that do not exist yet. */
 export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
   const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
   return (
@@ -83,241 +74,269 @@ export function isComplete({ folders }: Config, statuses: readonly ServerStatus[
   );
 }
 
-export interface Fleet {
-  apply(servers: readonly ServerConfig[]): FleetChange;
-  /** Replaces the servers whose secrets have other values now; gives their keys. */
-  refill(): readonly string[];
-  /** Tries those at once that are in a crash loop. */
-  revive(): void;
-  contributions(): Contribution[];
-  find(id: number): { readonly source: Source; readonly config: ServerConfig } | undefined;
-  /** The id of the place that a source has; undefined for one that is not in charge. */
-  idOf(source: Source): number | undefined;
-  /** Whether something is known of every server: what it offers, or last offered. */
-  readonly isKnown: boolean;
-  /** Whether a server that is listed before `id`, and of which nothing is known yet, could turn out to have this name. */
-  mayClaim(name: string, id: number, naming: Naming): boolean;
-  setLogLevel(level: LogLevel): void;
-  /** Somebody looks at the items of this kind. */
-  freshen(kind: Kind): void;
-  /** Passes on a notification of a client to the connections that it has to itself. */
-  tell(client: ClientChannel, message: Buffer): void;
-  /** The client is gone. */
-  leave(client: ClientChannel): void;
-  statuses(): ServerStatus[];
-  /** Resolves when every server that is there now has been tried once. */
-  tried(): Promise<void>;
-  close(): Promise<void>;
+/** One server of the configuration. Its id stays the same while what runs for it is replaced. */
+interface FleetMember {
+  readonly id: number;
+  config: ServerConfig;
+  source: ServerSource;
+  /** The launch that `source` was started with. */
+  launchHash: string;
+  /** Identifies the secrets that it was given; null if they were not known yet. */
+  stamp: string | null;
+  /** Started for a changed configuration or other secrets, and not yet in charge. */
+  successor: ServerSource | null;
+  nextStamp: string | null;
 }
 
-export function createFleet(context: SourceContext): Fleet {
-  const { vault } = context;
-  const servers: ServerContext = { ...context, guard: new RegressionGuard() };
-  let slots: Slot[] = [];
-  let lastId = 0;
-  let closed = false;
-  const byId = new Map<number, Slot>();
-  const leaving = new Set<Source>();
+export class Fleet {
+  readonly #context: ServerContext;
+  readonly #byId = new Map<number, FleetMember>();
+  /** Sources that finish their calls. */
+  readonly #leaving = new Set<ServerSource>();
+  #members: readonly FleetMember[] = [];
+  #lastId = 0;
+  #closed = false;
+  /** The lowest level that anybody asked for. */
+  #logLevel: LogLevel | null = null;
 
-  /** The lowest level that anybody wanted. */
-  let logLevel: LogLevel | null = null;
-
-  const open = (config: ServerConfig) => {
-    const source = createSource(config, servers);
-    if (logLevel !== null) source.setLogLevel(logLevel);
-    return source;
-  };
-
-  /** Also those that are about to come, or to go. */
-  const running = () => [
-    ...slots.flatMap(({ source, successor }) => (successor === null ? [source] : [source, successor])),
-    ...leaving,
-  ];
-
-  function retire(source: Source): void {
-    leaving.add(source);
-    void source.drain().finally(() => leaving.delete(source));
+  constructor(context: SourceContext) {
+    this.#context = { ...context, guard: new RegressionGuard() };
   }
 
-  function replace(slot: Slot, config: ServerConfig): void {
-    slot.config = config;
-    if (slot.successor !== null) void slot.successor.close();
-    slot.successor = null;
-    const stamp = vault.stampOf(config);
-    // Changed back before the successor took over: the old one simply stays.
-    if (slot.launchHash === config.launchHash && slot.stamp === stamp) {
-      slot.source.update(config);
-      return;
-    }
-    const successor = open(config);
-    slot.successor = successor;
-    slot.nextStamp = stamp;
-    void successor.tried.then(() => {
-      if (slot.successor !== successor || closed || !slots.includes(slot)) return;
-      const old = slot.source;
-      // A broken edit of a folder takes nothing away: the last version that was good stays.
-      const isBroken = !successor.present && successor.status().state !== 'locked';
-      if (config.launch.kind === 'folder' && isBroken && old.present) {
-        slot.successor = null;
-        void successor.close();
-        return;
+  /** Starts, replaces and stops servers so that these run. */
+  apply(servers: readonly ServerConfig[]): FleetChange {
+    const report = { started: [] as string[], replaced: [] as string[], stopped: [] as string[], kept: [] as string[] };
+    // A scan that was under way when everything was closed must start nothing.
+    if (this.#closed) return { ...report, refilled: [] };
+    const enabled = servers.filter((server) => server.enabled);
+    const unmatched = new Set(this.#members);
+    const kept = takeKept(enabled, unmatched);
+    this.#members = enabled.map((config, i) => {
+      const member = kept[i];
+      if (member != null) {
+        member.config = config;
+        (member.successor ?? member.source).update(config);
+        report.kept.push(config.key);
+        return member;
       }
-      for (const [client, uris] of old.wanted)
-        for (const uri of uris)
-          void successor
-            .subscriptions(client)
-            .add(uri)
-            .catch(() => {});
-      slot.source = successor;
-      slot.launchHash = config.launchHash;
-      slot.stamp = slot.nextStamp;
-      slot.successor = null;
-      retire(old);
-      context.changed();
+      const changed = take(unmatched, (member) => member.config.key === config.key);
+      if (changed === null) {
+        report.started.push(config.key);
+        return this.#add(config);
+      }
+      this.#replace(changed, config);
+      report.replaced.push(config.key);
+      return changed;
     });
+    for (const member of unmatched) {
+      this.#remove(member);
+      report.stopped.push(member.config.key);
+    }
+    // Under another name a server may be given other secrets.
+    const refilled = this.refill();
+    return {
+      ...report,
+      replaced: [...report.replaced, ...refilled],
+      kept: report.kept.filter((key) => !refilled.includes(key)),
+      refilled,
+    };
   }
 
-  function refill(): string[] {
+  /** Replaces the servers whose secrets have other values now. Returns their keys. */
+  refill(): readonly string[] {
     const changed: string[] = [];
-    for (const slot of slots) {
-      const stamp = vault.stampOf(slot.config);
-      // They have waited for these to be known.
-      slot.stamp ??= stamp;
-      slot.nextStamp ??= stamp;
-      if ((slot.successor === null ? slot.stamp : slot.nextStamp) === stamp) continue;
-      replace(slot, slot.config);
-      changed.push(slot.config.key);
+    for (const member of this.#members) {
+      const stamp = this.#context.vault.stampOf(member.config);
+      // They have waited for the secrets to be known.
+      member.stamp ??= stamp;
+      member.nextStamp ??= stamp;
+      if ((member.successor === null ? member.stamp : member.nextStamp) === stamp) continue;
+      this.#replace(member, member.config);
+      changed.push(member.config.key);
     }
     return changed;
   }
 
-  return {
-    refill,
-    apply(wanted) {
-      // What was still being looked at when all was closed starts nothing any more.
-      if (closed) return { started: [], replaced: [], stopped: [], kept: [], refilled: [] };
-      const report = {
-        started: [] as string[],
-        replaced: [] as string[],
-        stopped: [] as string[],
-        kept: [] as string[],
-      };
-      const free = new Set(slots);
-      const take = (matches: (slot: Slot) => boolean) => {
-        for (const slot of free) {
-          if (!matches(slot)) continue;
-          free.delete(slot);
-          return slot;
-        }
-        return null;
-      };
-      const enabled = wanted.filter((server) => server.enabled);
-      // The same process under the same name first, so that two equal commands keep their places; then renamed ones.
-      const same = enabled.map((config) =>
-        take((slot) => slot.config.launchHash === config.launchHash && slot.config.namespace === config.namespace),
-      );
-      const renamed = enabled.map(
-        (config, i) => same[i] ?? take((slot) => slot.config.launchHash === config.launchHash),
-      );
-      slots = enabled.map((config, i) => {
-        const kept = renamed[i];
-        if (kept != null) {
-          kept.config = config;
-          (kept.successor ?? kept.source).update(config);
-          report.kept.push(config.key);
-          return kept;
-        }
-        const changed = take((slot) => slot.config.key === config.key);
-        if (changed !== null) {
-          replace(changed, config);
-          report.replaced.push(config.key);
-          return changed;
-        }
-        const slot: Slot = {
-          id: ++lastId,
-          config,
-          source: open(config),
-          launchHash: config.launchHash,
-          stamp: vault.stampOf(config),
-          successor: null,
-          nextStamp: null,
-        };
-        byId.set(slot.id, slot);
-        report.started.push(config.key);
-        return slot;
-      });
-      for (const slot of free) {
-        byId.delete(slot.id);
-        report.stopped.push(slot.config.key);
-        retire(slot.source);
-        if (slot.successor !== null) void slot.successor.close();
-      }
-      // Under another name a server may be given other secrets.
-      const refilled = refill();
-      return {
-        ...report,
-        replaced: [...report.replaced, ...refilled],
-        kept: report.kept.filter((key) => !refilled.includes(key)),
-        refilled,
-      };
-    },
-    revive() {
-      for (const { source, successor } of slots) (successor ?? source).revive();
-    },
-    contributions: () =>
-      slots.map(({ id, config, source }) => ({
-        id,
-        key: config.key,
-        namespace: config.namespace,
-        offer: source.offer,
-        present: source.present,
-      })),
-    get isKnown() {
-      return slots.every(({ source }) => source.offer !== EMPTY_OFFER);
-    },
-    find: (id) => byId.get(id),
-    idOf: (source) => slots.find((slot) => slot.source === source)?.id,
-    mayClaim(name, id, naming) {
-      const at = slots.findIndex((slot) => slot.id === id);
-      // What is none of them comes after all.
-      const before = at < 0 ? slots : slots.slice(0, at);
-      return before.some(
-        ({ source, config }) =>
-          source.offer === EMPTY_OFFER &&
-          source.status().state === 'starting' &&
-          mayBeNamed(name, config.namespace, naming),
-      );
-    },
-    setLogLevel(level) {
-      if (logLevel === level || (logLevel !== null && !isHeard(logLevel, level))) return;
-      logLevel = level;
-      for (const { source, successor } of slots) {
-        source.setLogLevel(level);
-        successor?.setLogLevel(level);
-      }
-    },
-    freshen(kind) {
-      for (const { source } of slots) source.freshen(kind);
-    },
-    tell(client, message) {
-      for (const source of running()) source.tell(client, message);
-    },
-    leave(client) {
-      for (const source of running()) source.leave(client);
-    },
-    statuses: () =>
-      slots.map(({ config, source, successor }) => ({
-        ...serverStatus(config, source),
-        ...(successor ?? source).status(),
-      })),
-    async tried() {
-      await Promise.all(slots.map((slot) => (slot.successor ?? slot.source).tried));
-    },
-    async close() {
-      closed = true;
-      const all = running();
-      slots = [];
-      await Promise.allSettled(all.map((source) => source.close()));
-    },
-  };
+  #open(config: ServerConfig): ServerSource {
+    const source = createServerSource(config, this.#context);
+    if (this.#logLevel !== null) source.setLogLevel(this.#logLevel);
+    return source;
+  }
+
+  #add(config: ServerConfig): FleetMember {
+    const member: FleetMember = {
+      id: ++this.#lastId,
+      config,
+      source: this.#open(config),
+      launchHash: config.launchHash,
+      stamp: this.#context.vault.stampOf(config),
+      successor: null,
+      nextStamp: null,
+    };
+    this.#byId.set(member.id, member);
+    return member;
+  }
+
+  #remove({ id, source, successor }: FleetMember): void {
+    this.#byId.delete(id);
+    this.#retire(source);
+    if (successor !== null) void successor.close();
+  }
+
+  #retire(source: ServerSource): void {
+    this.#leaving.add(source);
+    void source.drain().finally(() => this.#leaving.delete(source));
+  }
+
+  #replace(member: FleetMember, config: ServerConfig): void {
+    member.config = config;
+    if (member.successor !== null) void member.successor.close();
+    member.successor = null;
+    const stamp = this.#context.vault.stampOf(config);
+    // Changed back before the successor took over: the old one simply stays.
+    if (member.launchHash === config.launchHash && member.stamp === stamp) {
+      member.source.update(config);
+      return;
+    }
+    const successor = this.#open(config);
+    member.successor = successor;
+    member.nextStamp = stamp;
+    void successor.tried.then(() => {
+      if (member.successor === successor && !this.#closed && this.#members.includes(member))
+        this.#promote(member, successor, config);
+    });
+  }
+
+  #promote(member: FleetMember, successor: ServerSource, config: ServerConfig): void {
+    const old = member.source;
+    member.successor = null;
+    // A broken edit of a folder takes nothing away: the last good version stays.
+    const isBroken = !successor.present && successor.status().state !== 'locked';
+    if (config.launch.kind === 'folder' && isBroken && old.present) {
+      void successor.close();
+      return;
+    }
+    for (const [client, uris] of old.subscribed) {
+      const subscriptions = successor.subscriptions(client);
+      for (const uri of uris) void subscriptions.add(uri).catch(() => {});
+    }
+    member.source = successor;
+    member.launchHash = config.launchHash;
+    member.stamp = member.nextStamp;
+    this.#retire(old);
+    this.#context.changed();
+  }
+
+  /** Starts those at once that are in a crash loop. */
+  revive(): void {
+    for (const { source, successor } of this.#members) (successor ?? source).revive();
+  }
+
+  contributions(): Contribution[] {
+    return this.#members.map(({ id, config, source }) => ({
+      id,
+      key: config.key,
+      namespace: config.namespace,
+      offer: source.offer,
+      present: source.present,
+    }));
+  }
+
+  /** Whether the offer of every server is known, or was known at the last run. */
+  get isKnown(): boolean {
+    return this.#members.every(({ source }) => source.offer !== EMPTY_OFFER);
+  }
+
+  find(id: number): { readonly source: ServerSource; readonly config: ServerConfig } | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** The id of the server that a source runs for; undefined if the source is not in charge. */
+  idOf(source: Source): number | undefined {
+    return this.#members.find((member) => member.source === source)?.id;
+  }
+
+  /** Whether a server that is listed before `id`, and whose offer is not known yet, could turn out to have this name. */
+  mayClaim(name: string, id: number, naming: Naming): boolean {
+    const at = this.#members.findIndex((member) => member.id === id);
+    // An id that is none of them comes after all.
+    const before = at < 0 ? this.#members : this.#members.slice(0, at);
+    return before.some(
+      ({ source, config }) =>
+        source.offer === EMPTY_OFFER &&
+        source.status().state === 'starting' &&
+        mayBeNamed(name, config.namespace, naming),
+    );
+  }
+
+  setLogLevel(level: LogLevel): void {
+    if (this.#logLevel === level || (this.#logLevel !== null && !isHeard(this.#logLevel, level))) return;
+    this.#logLevel = level;
+    for (const { source, successor } of this.#members) {
+      source.setLogLevel(level);
+      successor?.setLogLevel(level);
+    }
+  }
+
+  /** Somebody looks at the items of this kind. */
+  freshen(kind: Kind): void {
+    for (const { source } of this.#members) source.freshen(kind);
+  }
+
+  /** Passes on a notification of a client to the connections that it has to itself. */
+  tell(client: ClientChannel, message: Buffer): void {
+    for (const source of this.#running()) source.tell(client, message);
+  }
+
+  /** The client is gone. */
+  leave(client: ClientChannel): void {
+    for (const source of this.#running()) source.leave(client);
+  }
+
+  statuses(): ServerStatus[] {
+    return this.#members.map(({ config, source, successor }) => ({
+      ...serverStatus(config, source),
+      ...successor?.status(),
+    }));
+  }
+
+  /** Resolves when every present server was tried once. */
+  async tried(): Promise<void> {
+    await Promise.all(this.#members.map(({ source, successor }) => (successor ?? source).tried));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const all = this.#running();
+    this.#members = [];
+    await Promise.allSettled(all.map((source) => source.close()));
+  }
+
+  /** Including those that are about to take over, or to end. */
+  #running(): ServerSource[] {
+    const current = this.#members.flatMap(({ source, successor }) =>
+      successor === null ? source : [source, successor],
+    );
+    return [...current, ...this.#leaving];
+  }
+}
+
+/** The running member for each server whose launch did not change. */
+function takeKept(servers: readonly ServerConfig[], unmatched: Set<FleetMember>): (FleetMember | null)[] {
+  // The same launch under the same name first, so that two equal commands are not exchanged; then renamed servers.
+  const same = servers.map(({ launchHash, namespace }) =>
+    take(unmatched, ({ config }) => config.launchHash === launchHash && config.namespace === namespace),
+  );
+  return servers.map(
+    ({ launchHash }, i) => same[i] ?? take(unmatched, ({ config }) => config.launchHash === launchHash),
+  );
+}
+
+function take(members: Set<FleetMember>, matches: (member: FleetMember) => boolean): FleetMember | null {
+  for (const member of members) {
+    if (!matches(member)) continue;
+    members.delete(member);
+    return member;
+  }
+  return null;
 }

@@ -37,6 +37,12 @@ export interface Handshake {
   readonly tasks: TaskAbilities;
 }
 
+/** A connection whose handshake is done. */
+export interface LiveConnection {
+  readonly connection: Connection;
+  readonly handshake: Handshake;
+}
+
 /** What a server does with tasks. */
 export interface TaskAbilities {
   /** May answer a call with one, as a modern server. */

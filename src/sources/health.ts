@@ -1,142 +1,140 @@
 /**
- * Asks a server that is up and says nothing whether it still answers. One that does not is hung: to its callers that is no
- * better than dead, and only a restart helps.
+ * Asks a server that is up and silent whether it still answers. One that does not is hung. To its callers that is no better
+ * than dead, and only a restart helps.
  */
-
 import { withJitter } from '../base/backoff.ts';
 import { kindWords } from '../catalog/item.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import { MAX_DURATION } from '../config/units.ts';
 import { type OwnRequest, startAsking } from './ask.ts';
 import type { Connection } from './connection.ts';
-import type { Line } from './interests.ts';
+import type { LiveConnection } from './handshake.ts';
 
-export interface Health {
-  /** Looks after the connection in charge from now on; also when the interval has changed. */
-  arm(): void;
-  disarm(): void;
-  /** Whether a question of its own is under way, which is no use of the server. */
-  readonly isAsking: boolean;
-  /** How often it was asked, and did not answer. */
-  readonly checks: Checks;
-}
-
+/** How often a server was asked, and how often it did not answer. */
 export interface Checks {
   readonly asked: number;
   readonly missed: number;
 }
 
 export interface HealthOptions {
-  /** The connection in charge; null while there is none. */
-  line(): Line | null;
+  /** The connection that takes calls; null while there is none. */
+  live(): LiveConnection | null;
   config(): ServerConfig;
   /** Calls under way. */
   calls(): number;
-  /** Whether it may be asking somebody something, while the clock of a call stands still. */
+  /** Whether the server may be asking somebody something, while the clock of a call stands still. */
   asks(): boolean;
-  /** It does not answer. */
+  /** The server does not answer. */
   hung(connection: Connection): void;
 }
 
-/** What a hung server is said to do. */
+/** The reason for the end of a hung server. */
 export const HUNG = 'does not answer';
 /** What its calls are told. */
 export const RESTARTED = 'does not answer and is being restarted';
 
-/** How long an answer may take, where calls may not take less. */
+/** How long an answer may take, unless calls may take less. */
 const ANSWER = 10_000;
-/** When it is asked again that has not answered. */
+/** When a server that did not answer is asked again. */
 const SOON = 2_000;
 
-export function createHealth({ line, config, calls, asks, hung }: HealthOptions): Health {
-  let timer: NodeJS.Timeout | undefined;
-  let open: OwnRequest | null = null;
-  /** What had been heard of it at the last look. */
-  let heard = 0;
-  let misses = 0;
-  const checks = { asked: 0, missed: 0 };
-  /** Since when it has had calls under way without a word. */
-  let busySince: number | null = null;
-  const interval = () => config().healthInterval;
+export class Health {
+  readonly checks = { asked: 0, missed: 0 };
+  readonly #options: HealthOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #question: OwnRequest | null = null;
+  /** How much the server had sent at the last look. */
+  #heard = 0;
+  #misses = 0;
+  /** Since when it has had calls under way without sending anything. */
+  #busySince: number | null = null;
 
-  function arm(): void {
-    disarm();
-    heard = line()?.connection.heard ?? 0;
-    misses = 0;
-    busySince = null;
-    schedule(interval());
+  constructor(options: HealthOptions) {
+    this.#options = options;
   }
 
-  function disarm(): void {
-    clearTimeout(timer);
-    open?.ticket.cancel('no longer of interest');
-    open = null;
+  /** Whether a question of ours is under way, which does not count as use of the server. */
+  get isAsking(): boolean {
+    return this.#question !== null;
   }
 
-  /** Never at the same time as others that started together. */
-  function schedule(pause: number): void {
-    if (interval() === 0 || line() === null) return;
-    timer = setTimeout(look, Math.min(withJitter(pause), MAX_DURATION));
-    timer.unref();
+  /** Watches the present connection from now on; also when the interval has changed. */
+  arm(): void {
+    this.disarm();
+    this.#heard = this.#options.live()?.connection.heard ?? 0;
+    this.#misses = 0;
+    this.#busySince = null;
+    this.#schedule(this.#interval);
   }
 
-  function look(): void {
-    const current = line();
-    if (current === null) return;
-    if (isHeard(current.connection) || isExcused()) schedule(interval());
-    else ask(current);
+  disarm(): void {
+    clearTimeout(this.#timer);
+    this.#question?.ticket.cancel('no longer of interest');
+    this.#question = null;
   }
 
-  function isHeard({ heard: now }: Connection): boolean {
-    if (now === heard) return false;
-    heard = now;
-    misses = 0;
-    busySince = null;
+  get #interval(): number {
+    return this.#options.config().healthInterval;
+  }
+
+  /** With jitter, so that servers that started together are not asked together. */
+  #schedule(delay: number): void {
+    if (this.#interval === 0 || this.#options.live() === null) return;
+    this.#timer = setTimeout(() => this.#look(), Math.min(withJitter(delay), MAX_DURATION));
+    this.#timer.unref();
+  }
+
+  #look(): void {
+    const live = this.#options.live();
+    if (live === null) return;
+    if (this.#hasSpoken(live.connection) || this.#isExcused()) this.#schedule(this.#interval);
+    else this.#ask(live);
+  }
+
+  /** Whether anything arrived since the last look. */
+  #hasSpoken({ heard }: Connection): boolean {
+    if (heard === this.#heard) return false;
+    this.#heard = heard;
+    this.#misses = 0;
+    this.#busySince = null;
     return true;
   }
 
-  /** Many servers do one thing at a time. A call that came after an unanswered question is no excuse for that one. */
-  function isExcused(): boolean {
-    if (misses > 0 || calls() === 0) {
-      busySince = null;
+  /** Many servers do one thing at a time. But a call that came after an unanswered question does not excuse the silence. */
+  #isExcused(): boolean {
+    if (this.#misses > 0 || this.#options.calls() === 0) {
+      this.#busySince = null;
       return false;
     }
-    busySince ??= performance.now();
-    const { timeout, totalTimeout } = config();
-    return performance.now() - busySince < (asks() ? totalTimeout : timeout);
+    this.#busySince ??= performance.now();
+    const { timeout, totalTimeout } = this.#options.config();
+    return performance.now() - this.#busySince < (this.#options.asks() ? totalTimeout : timeout);
   }
 
-  function ask(current: Line): void {
-    const { connection, timeout } = current;
-    const question = startAsking(connection, questionFor(current), {}, Math.min(ANSWER, timeout));
-    open = question;
-    checks.asked++;
-    // Whatever comes of it, all that counts is whether anything was heard.
+  #ask(live: LiveConnection): void {
+    const { connection } = live;
+    const timeout = Math.min(ANSWER, this.#options.config().timeout);
+    const question = startAsking(connection, this.#questionFor(live), {}, timeout);
+    this.#question = question;
+    this.checks.asked++;
+    // Any answer will do, an error included: what counts is whether something arrived.
     const done = () => {
-      if (open !== question) return;
-      open = null;
-      if (isHeard(connection)) schedule(interval());
-      else {
-        checks.missed++;
-        if (++misses > 1) hung(connection);
-        else schedule(Math.min(interval(), SOON));
+      if (this.#question !== question) return;
+      this.#question = null;
+      if (this.#hasSpoken(connection)) {
+        this.#schedule(this.#interval);
+        return;
       }
+      this.checks.missed++;
+      if (++this.#misses > 1) this.#options.hung(connection);
+      else this.#schedule(Math.min(this.#interval, SOON));
     };
     question.answer.then(done, done);
   }
 
-  /** The second time it is something that the server has answered before: a few leave a ping alone. */
-  function questionFor({ handshake: { era, kinds } }: Line): string {
+  /** The second question is one that the server has answered before: a few servers ignore pings. */
+  #questionFor({ handshake: { era, kinds } }: LiveConnection): string {
     if (era === 'modern') return 'server/discover';
-    return misses === 0 || kinds.length === 0 ? 'ping' : kindWords[kinds[0]!].method;
+    return this.#misses === 0 || kinds.length === 0 ? 'ping' : kindWords[kinds[0]!].method;
   }
-
-  return {
-    arm,
-    disarm,
-    checks,
-    get isAsking() {
-      return open !== null;
-    },
-  };
 }

@@ -1,6 +1,4 @@
-/** A source whose tools are functions of this very process: nothing is started, and a call is a call. */
-
-import { GatewayError } from '../base/errors.ts';
+/** A source whose tools are functions of this very process: nothing is started, and a call is a function call. */
 import { type EventSink, redacted } from '../base/events.ts';
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
@@ -15,19 +13,24 @@ import { fault } from '../tools/fault.ts';
 import type { RunnableTool } from '../tools/read-tool.ts';
 import { type RunSink, ToolRun } from '../tools/tool-run.ts';
 import { deliverLog, deliverNotification } from './attribution.ts';
-import { NO_TASKS } from './handshake.ts';
 import { closedError, PendingRequests } from './pending.ts';
-import type { Source } from './source.ts';
+import type { Source, SourceStatus } from './source.ts';
+import { failRequest } from './tickets.ts';
 import { errorResult, printRequest } from './worker-wire.ts';
 
 export interface InlineContext {
   readonly events: EventSink;
   readonly redact: (text: string) => string;
   /** Bytes that one result may have. */
-  readonly maxResult: () => number;
+  maxResult(): number;
 }
 
 const DAY = 86_400_000;
+/** How long calls under way have to finish when the source is drained. */
+const DRAIN = 60_000;
+const DRAIN_LOOK = 20;
+
+const CANCELLED = new Error('The call was cancelled.');
 
 /** How functions are served. */
 export function inlineConfig(key: string, namespace: string, description: string, timeout: number): ServerConfig {
@@ -41,7 +44,7 @@ export function inlineConfig(key: string, namespace: string, description: string
     required: false,
     start: 'eager',
     idleStop: null,
-    // What one call breaks is not broken for others, and nothing is kept.
+    // A call that fails breaks nothing for others, and no state is kept.
     share: 'session',
     timeout,
     totalTimeout: Math.max(timeout, DAY),
@@ -52,128 +55,124 @@ export function inlineConfig(key: string, namespace: string, description: string
   };
 }
 
-/** `namespace` is what the tools are told, whatever stands before their names. */
+/** `namespace` is what the tools are told, regardless of the prefix of their names. */
 export function createInlineSource(
   key: string,
   namespace: string,
   tools: readonly RunnableTool[],
   context: InlineContext,
 ): Source {
-  const { events, redact } = context;
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const { items, problems } = readItems('tool', toBytes({ tools: tools.map(({ definition }) => definition) }));
-  const offer: Offer = { ...EMPTY_OFFER, items, problems };
-  const since = new Date().toISOString();
-  let closed = false;
-  /** Most sources of a client that only looks around are never called. */
-  let pending: PendingRequests | null = null;
+  return new InlineSource(key, namespace, tools, context);
+}
 
-  const waiting = () =>
-    (pending ??= new PendingRequests(key, { abandoned: ({ carrier }) => carrier?.abort(CANCELLED) }));
+class InlineSource implements Source {
+  readonly offer: Offer;
+  readonly tried = Promise.resolve();
+  readonly #key: string;
+  readonly #namespace: string;
+  readonly #tools: ReadonlyMap<string, RunnableTool>;
+  readonly #context: InlineContext;
+  readonly #since = new Date().toISOString();
+  /** Null before the first call: most sources of a client that only looks around are never called. */
+  #pending: PendingRequests | null = null;
+  #sink: RunSink | null = null;
+  #closed = false;
 
-  const line: RunSink = {
-    namespace,
-    folder: process.cwd(),
-    get maxLine() {
-      return context.maxResult();
-    },
-    succeed: ({ id }, json) => waiting().deliver(id as number, Buffer.from(json)),
-    fail: ({ id }, why) => waiting().deliver(id as number, errorResult(redacted(why, redact) as object)),
-    progress({ id }, progress, total, message) {
-      const params = toBytes({ progressToken: id, progress, total, message });
-      deliverNotification(waiting(), readMessage(notificationMessage('notifications/progress', params)), null);
-    },
-    log({ id, tool }, level, data) {
-      const params = logParams(level, `${namespace}.${tool.name}`, data);
-      deliverLog(waiting(), readMessage(notificationMessage('notifications/message', params)), id as number);
-    },
-    threw: ({ tool }, error) => events.emit('failure', { where: `${key}: ${tool.name}`, error }),
-  };
-
-  function call(request: SourceRequest): Ticket {
-    const entry = waiting().add(request);
-    if (closed) {
-      queueMicrotask(() => waiting().fail(entry.id, closedError(key, undefined)));
-      return entry;
-    }
-    const asked = JSON.parse(wireBytes(printRequest(entry.id, request)).toString()) as JsonObject;
-    const tool = byName.get(asked.tool as string);
-    const given = asked.arguments;
-    if (tool === undefined)
-      waiting().deliver(entry.id, errorResult(fault('tool_not_found', `There is no tool "${asked.tool}".`)));
-    else if (given !== undefined && given !== null && !isObject(given))
-      waiting().deliver(
-        entry.id,
-        errorResult(fault('invalid_arguments', 'The arguments of a tool are a JSON object.')),
-      );
-    else {
-      const running = new ToolRun(line, entry.id, tool, request.token !== null, tool.timeoutMs, request.agent ?? null);
-      entry.carrier = running;
-      void running.execute(given);
-    }
-    return entry;
+  constructor(key: string, namespace: string, tools: readonly RunnableTool[], context: InlineContext) {
+    this.#key = key;
+    this.#namespace = namespace;
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+    this.#context = context;
+    const { items, problems } = readItems('tool', toBytes({ tools: tools.map(({ definition }) => definition) }));
+    this.offer = { ...EMPTY_OFFER, items, problems };
   }
 
-  async function close(): Promise<void> {
-    closed = true;
-    for (const entry of pending?.all() ?? []) entry.carrier?.abort(CANCELLED);
-    pending?.failAll(closedError(key, undefined));
+  get present(): boolean {
+    return !this.#closed;
   }
 
-  const source: Source = {
-    offer,
-    get present() {
-      return !closed;
-    },
-    get inFlight() {
-      return pending?.size ?? 0;
-    },
-    tried: Promise.resolve(),
-    status: () => ({
-      state: closed ? 'closed' : 'up',
+  get inFlight(): number {
+    return this.#pending?.size ?? 0;
+  }
+
+  status(): SourceStatus {
+    return {
+      state: this.#closed ? 'closed' : 'up',
       detail: '',
-      since,
+      since: this.#since,
       history: [],
       revision: null,
       pid: process.pid,
       restarts: 0,
       checks: { asked: 0, missed: 0 },
       stderr: '',
-    }),
-    update() {},
-    revive() {},
-    subscribes: false,
-    subscriptions: () => NO_SUBSCRIPTIONS,
-    wanted: [],
-    tell() {},
-    leave() {},
-    completes: false,
-    tasks: NO_TASKS,
-    setLogLevel() {},
-    freshen() {},
-    call,
-    async drain() {
-      const latest = Date.now() + DRAIN;
-      while (!closed && source.inFlight > 0 && Date.now() < latest)
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      await close();
-    },
-    close,
-  };
-  return source;
+    };
+  }
+
+  call(request: SourceRequest): Ticket {
+    if (this.#closed) return failRequest(request, closedError(this.#key, undefined));
+    this.#pending ??= new PendingRequests(this.#key, { abandoned: ({ carrier }) => carrier?.abort(CANCELLED) });
+    this.#sink ??= this.#createSink(this.#pending);
+    const pending = this.#pending.add(request);
+    const message = JSON.parse(wireBytes(printRequest(pending.id, request)).toString()) as JsonObject;
+    const tool = this.#tools.get(message.tool as string);
+    const args = message.arguments;
+    if (tool === undefined)
+      this.#pending.deliver(
+        pending.id,
+        errorResult(fault('tool_not_found', `There is no tool "${String(message.tool)}".`)),
+      );
+    else if (args !== undefined && args !== null && !isObject(args))
+      this.#pending.deliver(
+        pending.id,
+        errorResult(fault('invalid_arguments', 'The arguments of a tool are a JSON object.')),
+      );
+    else {
+      const { token, agent = null } = request;
+      const run = new ToolRun(this.#sink, pending.id, tool, token !== null, tool.timeoutMs, agent);
+      pending.carrier = run;
+      void run.execute(args);
+    }
+    return pending;
+  }
+
+  #createSink(pending: PendingRequests): RunSink {
+    const { events, redact, maxResult } = this.#context;
+    const key = this.#key;
+    const namespace = this.#namespace;
+    return {
+      namespace,
+      folder: process.cwd(),
+      get maxLine() {
+        return maxResult();
+      },
+      succeed: ({ id }, json) => pending.deliver(id as number, Buffer.from(json)),
+      fail: ({ id }, why) => pending.deliver(id as number, errorResult(redacted(why, redact) as object)),
+      progress({ id }, progress, total, message) {
+        const params = toBytes({ progressToken: id, progress, total, message });
+        deliverNotification(pending, readMessage(notificationMessage('notifications/progress', params)), null);
+      },
+      log({ id, tool }, level, data) {
+        const params = logParams(level, `${namespace}.${tool.name}`, data);
+        deliverLog(pending, readMessage(notificationMessage('notifications/message', params)), id as number);
+      },
+      threw: ({ tool }, error) => events.emit('failure', { where: `${key}: ${tool.name}`, error }),
+    };
+  }
+
+  async drain(): Promise<void> {
+    const latest = Date.now() + DRAIN;
+    while (!this.#closed && this.inFlight > 0 && Date.now() < latest)
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK));
+    await this.close();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { carrier } of this.#pending?.all() ?? []) carrier?.abort(CANCELLED);
+    this.#pending?.failAll(closedError(this.#key, undefined));
+  }
 }
-
-/** What calls under way have to finish. */
-const DRAIN = 60_000;
-
-const CANCELLED = new Error('The call was cancelled.');
-
-const NO_SUBSCRIPTIONS = {
-  async add() {
-    throw new GatewayError('method_unknown', 'Functions have no resources to subscribe to.');
-  },
-  remove() {},
-};
 
 function logParams(level: string, logger: string, data: unknown): Buffer {
   try {

@@ -1,108 +1,163 @@
-/** What callers want of a server beside calls: how much it logs, which resources to tell of. A new connection is told again. */
+/**
+ * What callers want from a server besides calls: a log level, and news about resources. Each new connection is told again.
+ */
 import { GatewayError } from '../base/errors.ts';
-import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { ask } from './ask.ts';
-import type { Connection } from './connection.ts';
-import type { Handshake } from './handshake.ts';
+import type { LiveConnection } from './handshake.ts';
 import { listenRequest } from './listening.ts';
-import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-import { deferRequest } from './tickets.ts';
 
-export interface Interests {
-  readonly subscriptions: Subscriptions;
-  setLogLevel(level: LogLevel): void;
-  /** A call while the server is being told how much to log waits for that: over HTTP it could be there first. Null otherwise. */
-  hold(request: SourceRequest, go: (request: SourceRequest) => Ticket): Ticket | null;
-  renew(): void;
-  /** Tells another connection to the same server how much to log; null where there is nothing to say. */
-  brief(line: Line): Promise<unknown> | null;
-}
-
-/** How long a call waits at most. */
+/** Calls wait at most this long until the server has taken the log level. */
 const TELLING = 1_000;
 
-/** The connection in charge, and what its server can do. */
-export interface Line {
-  readonly connection: Connection;
-  readonly handshake: Handshake;
-  readonly timeout: number;
-}
+const ignore = () => {};
 
-export function createInterests(line: () => Line | null): Interests {
-  let logLevel: LogLevel | null = null;
-  let telling: Promise<void> | null = null;
+export class Interests {
+  readonly subscriptions: Subscriptions;
+  /** Resolves when the server has been told the log level; null while there is nothing to wait for. */
+  telling: Promise<void> | null = null;
+  /** The level that the server is told; null if nobody has asked for one. */
+  logLevel: LogLevel | null = null;
+  readonly #keeper: { readonly live: LiveConnection | null };
+  readonly #timeout: () => number;
+  /** Settles the listen request that was sent last, with the outcome of its successor. */
+  #supersede: (successor: Promise<ReadonlySet<string>>) => void = ignore;
 
-  function tell(method: string, params: object): Promise<unknown> | null {
-    const current = line();
-    return current === null ? null : ask(current.connection, method, params, current.timeout);
-  }
-
-  /** For servers that take it once for all callers. Everybody hears from `info` on who has not said otherwise. */
-  function tellLevel(): void {
-    const current = line();
-    const asked = current === null ? null : brief(current);
-    if (asked === null) return;
-    const told: Promise<void> = asked.then(() => {
-      if (telling === told) telling = null;
+  constructor(keeper: { readonly live: LiveConnection | null }, timeout: () => number) {
+    this.#keeper = keeper;
+    this.#timeout = timeout;
+    this.subscriptions = new Subscriptions({
+      // Earlier servers are told about each resource, modern ones about all at once.
+      tell: (method, uri) => (this.#era === 'legacy' ? this.#ask(method, { uri }, timeout()) : null),
+      tellAll: (uris) => (this.#era === 'modern' ? this.#listen(uris) : null),
     });
-    telling = told;
   }
 
-  function brief({ connection, handshake, timeout }: Line): Promise<unknown> | null {
-    if (logLevel === null || !handshake.levels) return null;
-    return ask(connection, 'logging/setLevel', { level: logLevel }, Math.min(TELLING, timeout)).catch(() => {});
+  get #era(): 'legacy' | 'modern' | undefined {
+    return this.#keeper.live?.handshake.era;
   }
 
-  const subscriptions = createSubscriptions({
-    // Earlier servers are told of each resource by itself, modern ones of all at once.
-    tell: (method, uri) => (line()?.handshake.era === 'legacy' ? tell(method, { uri }) : null),
-    tellAll(uris) {
-      const current = line();
-      return current?.handshake.era === 'modern' ? listen(current, uris) : null;
-    },
-  });
+  /** Earlier servers take one level for all callers. Those who did not ask for one receive from `info` on. */
+  setLogLevel(level: LogLevel): void {
+    if (this.logLevel === 'debug' || (this.logLevel !== null && level !== 'debug')) return;
+    this.logLevel = level === 'debug' ? 'debug' : 'info';
+    this.#tellLevel();
+  }
 
-  /** Ends the waiting for an answer to the last request to listen. */
-  let follow: (next: Promise<ReadonlySet<string>>) => void = () => {};
+  /** There is a new connection. */
+  renew(): void {
+    this.#tellLevel();
+    this.subscriptions.renew();
+  }
 
-  /** Resolves with those that the server tells of. One that is replaced before it was taken goes the way of its successor. */
-  function listen({ connection, handshake, timeout }: Line, uris: readonly string[]): Promise<ReadonlySet<string>> {
-    const before = follow;
-    const heard = new Promise<ReadonlySet<string>>((resolve, reject) => {
+  #tellLevel(): void {
+    const level = this.logLevel;
+    if (level === null || this.#keeper.live?.handshake.levels !== true) return;
+    const told: Promise<void> = this.#ask('logging/setLevel', { level }, Math.min(TELLING, this.#timeout()))
+      .catch(ignore)
+      .then(() => {
+        if (this.telling === told) this.telling = null;
+      });
+    this.telling = told;
+  }
+
+  #ask(method: string, params: object, timeout: number): Promise<unknown> {
+    return ask(this.#keeper.live!.connection, method, params, timeout);
+  }
+
+  /** Resolves with the resources that the server reports. A request that is replaced before it was taken follows its successor. */
+  #listen(uris: readonly string[]): Promise<ReadonlySet<string>> {
+    const { connection, handshake } = this.#keeper.live!;
+    const supersede = this.#supersede;
+    const timeout = this.#timeout();
+    const honoured = new Promise<ReadonlySet<string>>((resolve, reject) => {
       const late = setTimeout(() => {
-        const text = `The server did not say within ${timeout / 1000} s that it tells of changes in resources.`;
+        const text = `The server did not say within ${timeout / 1000} s that it reports changes in resources.`;
         reject(new GatewayError('source_timeout', text));
       }, timeout);
       late.unref();
-      const settle = (honoured: ReadonlySet<string> | Promise<ReadonlySet<string>>) => {
+      const settle = (uris: ReadonlySet<string> | Promise<ReadonlySet<string>>) => {
         clearTimeout(late);
-        resolve(honoured);
+        resolve(uris);
       };
-      follow = settle;
+      this.#supersede = settle;
       const request = listenRequest(handshake.filter, uris, {
-        taken: (honoured) => settle(new Set(honoured ?? uris)),
+        taken: (reported) => settle(new Set(reported ?? uris)),
         refused: () => settle(new Set()),
       });
       connection.listen?.(request);
       if (request === null) settle(new Set());
     });
-    before(heard);
-    return heard;
+    supersede(honoured);
+    return honoured;
+  }
+}
+
+export interface SubscriptionTransport {
+  /** For servers that are told about each resource; null while there is no connection, or for other servers. */
+  tell(method: 'resources/subscribe' | 'resources/unsubscribe', uri: string): Promise<unknown> | null;
+  /** For servers that are told about all at once: resolves with those that the server reports. Null likewise. */
+  tellAll(uris: readonly string[]): Promise<ReadonlySet<string>> | null;
+}
+
+interface Subscription {
+  count: number;
+  /** Whether the server agrees. A second subscriber waits for that, too. */
+  readonly agreed: Promise<void>;
+}
+
+/** The resources of one server that somebody subscribed to. They are counted, so that the server is told once. */
+export class Subscriptions {
+  readonly #transport: SubscriptionTransport;
+  readonly #byUri = new Map<string, Subscription>();
+
+  constructor(transport: SubscriptionTransport) {
+    this.#transport = transport;
   }
 
-  return {
-    subscriptions,
-    brief,
-    setLogLevel(level) {
-      if (logLevel === 'debug' || (logLevel !== null && level !== 'debug')) return;
-      logLevel = level === 'debug' ? 'debug' : 'info';
-      tellLevel();
-    },
-    hold: (request, go) => (telling === null ? null : deferRequest(request, telling, () => go(request))),
-    renew() {
-      tellLevel();
-      subscriptions.renew();
-    },
-  };
+  get uris(): readonly string[] {
+    return [...this.#byUri.keys()];
+  }
+
+  /** Resolves when the server reports changes of the resource. Rejects if it does not agree; then nothing is subscribed. */
+  async add(uri: string): Promise<void> {
+    const known = this.#byUri.get(uri);
+    if (known !== undefined) {
+      known.count++;
+      return known.agreed;
+    }
+    const subscription: Subscription = { count: 1, agreed: this.#agree(uri) };
+    this.#byUri.set(uri, subscription);
+    try {
+      await subscription.agreed;
+    } catch (error) {
+      if (this.#byUri.get(uri) === subscription) {
+        this.#byUri.delete(uri);
+        this.#transport.tellAll(this.uris)?.catch(ignore);
+      }
+      throw error;
+    }
+  }
+
+  async #agree(uri: string): Promise<void> {
+    const all = this.#transport.tellAll([...this.uris, uri]);
+    if (all === null) await this.#transport.tell('resources/subscribe', uri);
+    else if (!(await all).has(uri))
+      throw new GatewayError('method_unknown', `The server does not report changes in "${uri}".`);
+  }
+
+  remove(uri: string): void {
+    const known = this.#byUri.get(uri);
+    if (known === undefined || --known.count > 0) return;
+    this.#byUri.delete(uri);
+    this.#transport.tellAll(this.uris)?.catch(ignore);
+    this.#transport.tell('resources/unsubscribe', uri)?.catch(ignore);
+  }
+
+  /** A new connection knows about none yet. */
+  renew(): void {
+    if (this.#byUri.size === 0) return;
+    this.#transport.tellAll(this.uris)?.catch(ignore);
+    for (const uri of this.#byUri.keys()) this.#transport.tell('resources/subscribe', uri)?.catch(ignore);
+  }
 }

@@ -1,127 +1,136 @@
 /**
- * Further processes of a server that asks things of its clients, or connections to it, so that every question has one
- * addressee: a call whose caller can be asked has one to itself, those whose callers cannot share one.
+ * Further processes of a server that asks its clients things, or further connections to it, so that every question has one
+ * addressee. A call whose caller can be asked has one to itself; calls whose callers cannot be asked share one.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
+import type { LogLevel } from '../protocol/levels.ts';
 import { isAskable } from '../protocol/question.ts';
 import type { Connection } from './connection.ts';
-import { deferRequest } from './tickets.ts';
+import { ConnectionKeeper, type KeeperRole, type KeptServer } from './keeper.ts';
+import { failRequest } from './tickets.ts';
 
-export interface Leases {
-  /** Sends the request where no other call could be meant by a question. */
-  request(primary: Connection, request: SourceRequest): Ticket;
-  /** The server has forgotten the session of this connection. */
-  forgotten(connection: Connection): void;
-  readonly inFlight: number;
-  close(): Promise<void>;
-}
-
-/** With the first one: as many as a server may have. Over HTTP they are no processes. */
+/** As many as a server may have, the first one included. Over HTTP they are no processes. */
 const MOST = { stdio: 4, http: 16 };
 const IDLE = 60_000;
-/** How long somebody who was asked has, in any case, to come back with the answer. */
+/** How long a client that was asked something has, in any case, to come back with the answer. */
 const PATIENCE = 5_000;
 
-/** `open` gives a new, greeted connection; `lost` is called by it when the connection breaks. */
-export function createLeases(
-  source: string,
-  kind: keyof typeof MOST,
-  open: (lost: (which: Connection) => void) => Promise<Connection>,
-): Leases {
-  const most = MOST[kind];
-  const extras = new Set<Connection>();
-  /** Whom each of them works for, or did last. */
-  const sinks = new WeakMap<Connection, Sink>();
-  let opening = 0;
-  /** One being opened for all calls whose callers cannot be asked. */
-  let shared: Promise<Connection> | null = null;
+export class Leases {
+  readonly #server: KeptServer;
+  readonly #primary: ConnectionKeeper;
+  /** What leased connections do with notifications, as the primary one does. */
+  readonly #role: Pick<KeeperRole, 'notification' | 'missed'>;
+  readonly #extras = new Set<ConnectionKeeper>();
+  /** For whom each of them works, or worked last. */
+  readonly #sinks = new WeakMap<ConnectionKeeper, Sink>();
+  /** One that is being opened for all calls whose callers cannot be asked. */
+  #shared: ConnectionKeeper | null = null;
 
-  function drop(connection: Connection): void {
-    extras.delete(connection);
+  constructor(server: KeptServer, primary: ConnectionKeeper, role: Pick<KeeperRole, 'notification' | 'missed'>) {
+    this.#server = server;
+    this.#primary = primary;
+    this.#role = role;
   }
 
-  async function add(): Promise<Connection> {
-    opening++;
-    try {
-      const connection = await open(drop);
-      extras.add(connection);
-      endWhenIdle(connection);
-      return connection;
-    } finally {
-      opening--;
-    }
+  get inFlight(): number {
+    let sum = 0;
+    for (const { inFlight } of this.#extras) sum += inFlight;
+    return sum;
   }
 
-  function endWhenIdle(connection: Connection): void {
-    const timer = setInterval(() => {
-      if (extras.has(connection) && (connection.inFlight > 0 || connection.awaited)) return;
-      clearInterval(timer);
-      drop(connection);
-      void connection.close();
-    }, IDLE);
-    timer.unref();
+  setLogLevel(level: LogLevel): void {
+    for (const { interests } of this.#extras) interests.setLogLevel(level);
   }
 
-  const hasRoom = () => extras.size + opening + 1 < most;
+  /** Sends the request to a connection on which a question could be meant for no other call. */
+  request(request: SourceRequest): Ticket {
+    if (!isAskable(request.sink)) return this.#requestShared(request);
+    const free = this.#find(({ asking }) => asking === 0);
+    if (free !== undefined) return this.#lease(free, request);
+    if (this.#hasRoom || this.#makeRoom()) return this.#lease(this.#add(), request);
+    const text = `Server "${this.#server.config.key}" is busy with ${this.#most} calls that may ask something back. Try again later.`;
+    return failRequest(request, new GatewayError('source_busy', text));
+  }
+
+  /** For a call whose caller cannot be asked: goes to a connection without callers who can. */
+  #requestShared(request: SourceRequest): Ticket {
+    const calm = this.#find(({ askable }) => askable === 0);
+    if (calm !== undefined) return calm.call(request);
+    if (this.#shared === null && this.#hasRoom) this.#openShared();
+    // Without room, questions become uncertain and are refused. The call itself can still be made.
+    return (this.#shared ?? this.#primary).call(request);
+  }
+
+  #openShared(): void {
+    const keeper = this.#add();
+    this.#shared = keeper;
+    const done = () => {
+      this.#shared = null;
+    };
+    keeper
+      .start()
+      .then(() => keeper.interests.telling)
+      .then(done, done);
+  }
+
+  #lease(keeper: ConnectionKeeper, request: SourceRequest): Ticket {
+    this.#sinks.set(keeper, request.sink);
+    return keeper.call(request);
+  }
+
+  #add(): ConnectionKeeper {
+    const drop = () => void this.#extras.delete(keeper);
+    const keeper = new ConnectionKeeper(this.#server, {
+      ...this.#role,
+      client: null,
+      lists: false,
+      idleStop: () => IDLE,
+      asks: () => true,
+      failed: drop,
+      lost: drop,
+      forgotten: drop,
+      idled: drop,
+    });
+    const level = this.#primary.interests.logLevel;
+    if (level !== null) keeper.interests.setLogLevel(level);
+    this.#extras.add(keeper);
+    return keeper;
+  }
+
+  /** A leased connection for which a call already waits is taken. */
+  #find(matches: (connection: Connection) => boolean): ConnectionKeeper | undefined {
+    const isMatch = ({ live }: ConnectionKeeper) => live !== null && matches(live.connection);
+    if (isMatch(this.#primary)) return this.#primary;
+    return [...this.#extras].find((keeper) => keeper.waiting === 0 && isMatch(keeper));
+  }
+
+  get #most(): number {
+    return MOST[this.#server.config.launch.kind === 'http' ? 'http' : 'stdio'];
+  }
+
+  get #hasRoom(): boolean {
+    return this.#extras.size + 1 < this.#most;
+  }
 
   /**
-   * Ends one that is only busy with what was given up; or the one whose caller was asked something longest ago and went
-   * away, because it may never come back, and until then others would wait.
+   * Closes a connection that is only busy with abandoned calls; or the one whose caller was asked something longest ago and
+   * went away, because it may never come back, and others would have to wait until then.
    */
-  function makeRoom(): boolean {
-    const since = (connection: Connection) => sinks.get(connection)?.awaySince ?? Number.POSITIVE_INFINITY;
-    const idle = [...extras].find(({ inFlight, awaited }) => inFlight === 0 && !awaited);
-    const [longest] = [...extras].sort((a, b) => since(a) - since(b));
-    const left = idle ?? longest;
-    if (left === undefined || (idle === undefined && Date.now() - since(left) < PATIENCE)) return false;
-    drop(left);
-    void left.close();
+  #makeRoom(): boolean {
+    const awaySince = (keeper: ConnectionKeeper) => this.#sinks.get(keeper)?.awaySince ?? Number.POSITIVE_INFINITY;
+    const idle = [...this.#extras].find(({ live, inFlight }) => inFlight === 0 && live?.connection.awaited === false);
+    const [longest] = [...this.#extras].sort((a, b) => awaySince(a) - awaySince(b));
+    const closed = idle ?? longest;
+    if (closed === undefined || (idle === undefined && Date.now() - awaySince(closed) < PATIENCE)) return false;
+    this.#extras.delete(closed);
+    void closed.close();
     return true;
   }
 
-  function lease(connection: Connection, request: SourceRequest): Ticket {
-    sinks.set(connection, request.sink);
-    return connection.request(request);
+  async close(): Promise<void> {
+    const all = [...this.#extras];
+    this.#extras.clear();
+    await Promise.allSettled(all.map((keeper) => keeper.close()));
   }
-
-  function requestOn(opened: Promise<Connection>, request: SourceRequest): Ticket {
-    return deferRequest(request, opened, (connection) => lease(connection, request));
-  }
-
-  /** For a call whose caller cannot be asked: where nobody is who can. */
-  function requestShared(primary: Connection, request: SourceRequest): Ticket {
-    const calm = [primary, ...extras].find(({ askable }) => askable === 0);
-    if (calm !== undefined) return calm.request(request);
-    if (shared === null && hasRoom())
-      shared = add().finally(() => {
-        shared = null;
-      });
-    // Without room, questions there become uncertain and are refused; the call itself can still be made.
-    return shared === null ? primary.request(request) : requestOn(shared, request);
-  }
-
-  return {
-    request(primary, request) {
-      if (!isAskable(request.sink)) return requestShared(primary, request);
-      const free = [primary, ...extras].find(({ asking }) => asking === 0);
-      if (free !== undefined) return lease(free, request);
-      if (hasRoom() || makeRoom()) return requestOn(add(), request);
-      const text = `Server "${source}" is busy with ${most} calls that may ask something back. Try again later.`;
-      queueMicrotask(() => request.sink.fail(new GatewayError('source_busy', text)));
-      return { cancel() {} };
-    },
-    // Its answers may still come; it is closed when it is looked after the next time.
-    forgotten: drop,
-    get inFlight() {
-      let sum = opening;
-      for (const { inFlight } of extras) sum += inFlight;
-      return sum;
-    },
-    async close() {
-      const all = [...extras];
-      extras.clear();
-      await Promise.allSettled(all.map((connection) => connection.close()));
-    },
-  };
 }

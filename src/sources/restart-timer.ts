@@ -54,6 +54,7 @@ export class RestartTimer {
   schedule(reason: string): readonly ['down' | 'crash_loop', string] {
     const isLoop = this.#waits > 0 || this.#ends.length >= LOOP.ends;
     const delay = isLoop ? Math.min(LOOP.first * 2 ** this.#waits++, LOOP.most) : backoffDelay(this.failures);
+    this.clear();
     this.#timer = setTimeout(this.#restart, delay);
     this.#timer.unref();
     if (!isLoop) return ['down', reason];

@@ -1,5 +1,4 @@
 /** Where items come from. */
-
 import type { EventSink } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
 import type { LimitsConfig } from '../config/limits.ts';
@@ -12,20 +11,20 @@ import type { OfferStore } from '../store/offers.ts';
 import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
 import type { RegressionGuard } from './regression-guard.ts';
-import type { Report } from './state.ts';
-import type { Subscriptions } from './subscriptions.ts';
+import type { StateReport } from './state.ts';
 import type { Vault } from './vault.ts';
 
-export interface SourceStatus extends Report {
+export interface SourceStatus extends StateReport {
   readonly revision: string | null;
   readonly pid: number | null;
   readonly restarts: number;
-  /** Whether it was asked if it still answers, and did. */
+  /** How often it was asked whether it still answers, and how often it did not. */
   readonly checks: Checks;
   /** The end of what the server wrote to its standard error. */
   readonly stderr: string;
 }
 
+/** What every source can do. Members that are optional are absent if there is nothing to do. */
 export interface Source {
   readonly offer: Offer;
   /** Whether its items are listed. */
@@ -34,36 +33,48 @@ export interface Source {
   /** Resolves when the first attempt is over, well or not. Never rejects. */
   readonly tried: Promise<void>;
   status(): SourceStatus;
-  /** New settings for the same launch: nothing is restarted. */
-  update(config: ServerConfig): void;
-  /** Tries it at once, if it is in a crash loop. */
-  revive(): void;
-  /** Whether it tells of changes inside resources. */
-  readonly subscribes: boolean;
-  /** Those that this client wants to hear of, or all together where they share it. */
-  subscriptions(client: ClientChannel | null): Pick<Subscriptions, 'add' | 'remove'>;
-  /** What is wanted at present, and by whom where they do not share it. */
-  readonly wanted: readonly (readonly [ClientChannel | null, readonly string[]])[];
-  /** Passes on a notification of a client to the connection that it has to itself, if it has one. */
-  tell(client: ClientChannel, message: Buffer): void;
-  /** The client is gone, and what it had to itself goes with it. */
-  leave(client: ClientChannel): void;
-  /** Whether it knows `completion/complete`. */
-  readonly completes: boolean;
-  readonly tasks: TaskAbilities;
-  /** Somebody wants to hear log messages from this level on. */
-  setLogLevel(level: LogLevel): void;
-  /** Somebody looks at its items of this kind: lists them again where they hold no longer. */
-  freshen(kind: Kind): void;
   call(request: SourceRequest): Ticket;
   /** Finishes the calls under way, then closes. */
   drain(): Promise<void>;
   close(): Promise<void>;
+  /** Whether it knows `completion/complete`. */
+  readonly completes?: boolean;
+  /** What it does with MCP tasks. */
+  readonly tasks?: TaskAbilities;
+  /** Whether it reports changes inside resources. */
+  readonly subscribes?: boolean;
+  /** The subscriptions of this client, or of all together if they share a connection. */
+  subscriptions?(client: ClientChannel): ResourceSubscriptions;
+  /** Somebody wants log messages from this level on. */
+  setLogLevel?(level: LogLevel): void;
+  /** Somebody looks at its items of this kind. Lists that are no longer valid are listed again. */
+  freshen?(kind: Kind): void;
+  /** Passes on a notification of a client to the connection that it has to itself, if it has one. */
+  tell?(client: ClientChannel, message: Buffer): void;
+  /** The client is gone, and the connection that it had to itself is closed. */
+  leave?(client: ClientChannel): void;
+}
+
+export interface ResourceSubscriptions {
+  /** Resolves when the server reports changes of the resource. Rejects if it does not agree. */
+  add(uri: string): Promise<void>;
+  remove(uri: string): void;
+}
+
+/** A source that is a server, or the worker of a folder. */
+export interface ServerSource extends Required<Source> {
+  /** New settings for the same launch. Nothing is restarted. */
+  update(config: ServerConfig): void;
+  /** Starts it at once if it is in a crash loop. */
+  revive(): void;
+  subscriptions(client: ClientChannel | null): ResourceSubscriptions;
+  /** What is subscribed to at present, and by whom if clients have connections of their own. */
+  readonly subscribed: readonly (readonly [ClientChannel | null, readonly string[]])[];
 }
 
 export interface SourceContext {
   readonly events: EventSink;
-  /** Takes secrets out of what servers and systems say. */
+  /** Removes secrets from what servers and systems say. */
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
   readonly eras: EraStore;
@@ -74,11 +85,11 @@ export interface SourceContext {
   changed(): void;
   /** The server with this key came up. */
   started(key: string): void;
-  /** The folder of tools that is served under this key got new dependencies. */
+  /** New dependencies were installed for the folder of tools that is served under this key. */
   dependenciesInstalled(key: string): void;
-  /** A resource that was subscribed to changed: for all who did, or for this one alone. */
+  /** A resource that was subscribed to changed: for all who did, or for this client alone. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
-  /** A server of the revision before tells of a task, or of its progress. */
+  /** A server of the revision before reports on a task, or on its progress. */
   taskChanged(source: Source, message: Message): void;
 }
 

@@ -3,8 +3,9 @@ import type { EventSink } from '../base/events.ts';
 import type { StderrTail } from './stderr-tail.ts';
 
 /**
- * `asleep`: not running, but listed and started by the next call. `down`: failed, tried again after a pause. `crash_loop`:
- * ended time after time, tried again after a long one. `locked`: not started, because it needs a secret that is not set.
+ * `asleep`: not running, but listed, and started by the next call. `down`: failed, and tried again after a delay.
+ * `crash_loop`: ended again and again, and tried again after a long delay. `locked`: not started, because it needs a
+ * secret that is not set.
  */
 export type SourceState = 'starting' | 'up' | 'asleep' | 'down' | 'crash_loop' | 'locked' | 'closed';
 
@@ -15,62 +16,70 @@ export interface Transition {
   readonly detail: string;
 }
 
-export interface StateHistory {
+export interface StateReport {
   readonly state: SourceState;
+  /** Why it is down, or its own name when it is up. */
   readonly detail: string;
-  moved(next: SourceState, why: string): void;
-  /** The end, of which nobody is told. */
-  close(): void;
-  report(): Report;
-}
-
-export interface Report {
-  readonly state: SourceState;
-  /** Why it is down, or what it calls itself when it is up. */
-  readonly detail: string;
-  /** When it came into its state, as ISO 8601. */
+  /** When it entered the state, as ISO 8601. */
   readonly since: string;
-  /** The last states that it was in, the present one at the end. A failure that only repeats itself stands there once. */
+  /** Its last states, the present one at the end. A failure that only repeats itself is listed once. */
   readonly history: readonly Transition[];
 }
 
+export interface StateContext {
+  readonly events: EventSink;
+  redact(text: string): string;
+  /** The state changed. */
+  changed(): void;
+}
+
 const MOST = 20;
-/** Characters of what a server said. */
+/** Characters of what a server wrote. */
 const SHOWN = 300;
 
-export function createStateHistory(
-  { events, redact, changed }: { readonly events: EventSink; redact(text: string): string; changed(): void },
-  key: () => string,
-  stderr: StderrTail,
-): StateHistory {
-  let state: SourceState = 'starting';
-  let detail = '';
-  let since = new Date().toISOString();
-  let history: readonly Transition[] = [{ time: since, state, detail }];
+export class StateHistory {
+  state: SourceState = 'starting';
+  detail = '';
+  readonly #context: StateContext;
+  /** The name of the server. */
+  readonly #key: () => string;
+  readonly #stderr: StderrTail;
+  #since = new Date().toISOString();
+  #history: readonly Transition[] = [{ time: this.#since, state: this.state, detail: this.detail }];
 
-  return {
-    get state() {
-      return state;
-    },
-    get detail() {
-      return detail;
-    },
-    moved(next, said) {
-      const why = redact(said);
-      const time = new Date().toISOString();
-      if (state !== next) since = time;
-      if (state !== next || detail !== why) history = [...history, { time, state: next, detail: why }].slice(-MOST);
-      state = next;
-      detail = why;
-      // What the server said last is for the operator's log only: it may hold anything, and callers read `detail`.
-      // Cut only when it is clean: half of a secret would not be known for one.
-      const line = next === 'down' || next === 'crash_loop' ? redact(stderr.lastLine()).slice(0, SHOWN) : '';
-      events.emit('source', { source: key(), state, detail: line === '' ? why : `${why} (it said: ${line})` });
-      changed();
-    },
-    close() {
-      state = 'closed';
-    },
-    report: () => ({ state, detail, since, history }),
-  };
+  constructor(context: StateContext, key: () => string, stderr: StderrTail) {
+    this.#context = context;
+    this.#key = key;
+    this.#stderr = stderr;
+  }
+
+  get isClosed(): boolean {
+    return this.state === 'closed';
+  }
+
+  enter(state: SourceState, reason: string): void {
+    const { events, redact, changed } = this.#context;
+    const detail = redact(reason);
+    const time = new Date().toISOString();
+    if (this.state !== state) this.#since = time;
+    if (this.state !== state || this.detail !== detail)
+      this.#history = [...this.#history, { time, state, detail }].slice(-MOST);
+    this.state = state;
+    this.detail = detail;
+    // What the server wrote last is only for the operator's log: it may contain anything, and callers read `detail`.
+    // Shortened after redaction: half a secret would not be recognised.
+    const lastLine = state === 'down' || state === 'crash_loop' ? redact(this.#stderr.lastLine()).slice(0, SHOWN) : '';
+    const told = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
+    events.emit('source', { source: this.#key(), state, detail: told });
+    changed();
+  }
+
+  /** The end, which is not announced. */
+  close(): void {
+    this.state = 'closed';
+  }
+
+  report(): StateReport {
+    return { state: this.state, detail: this.detail, since: this.#since, history: this.#history };
+  }
 }

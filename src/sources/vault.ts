@@ -22,7 +22,7 @@ export class SecretMissing extends GatewayError {
   }
 }
 
-export interface Filled {
+export interface FilledLaunch {
   readonly launch: Launch;
   /** Takes what it was given out of what it says; null where there is nothing to take out. */
   readonly clean: Clean | null;
@@ -34,7 +34,7 @@ export interface Vault {
    * Rejects with SecretMissing where there is not all that the server needs.
    * @internal
    */
-  fill(config: ServerConfig): Promise<Filled>;
+  fill(config: ServerConfig): Promise<FilledLaunch>;
   /**
    * Changes with the values that the server is given and how they are kept back, and tells nothing of them; null while they are not known yet.
    * @internal

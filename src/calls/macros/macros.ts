@@ -9,7 +9,6 @@ import { UNLIMITED } from '../../config/call-limits.ts';
 import { MACROS, type MacroConfig } from '../../config/macros.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import { toBytes } from '../../protocol/json.ts';
-import { NO_TASKS } from '../../sources/handshake.ts';
 import type { Callee } from '../call.ts';
 import { type MacroGround, runMacro } from './run.ts';
 
@@ -49,8 +48,6 @@ export function createMacroPlace(macros: () => readonly MacroConfig[], ground: M
   return {
     config: SERVER,
     source: {
-      completes: false,
-      tasks: NO_TASKS,
       call(call) {
         const macro = macros().find(({ name }) => name === call.entry.item.name);
         if (macro === undefined)

@@ -14,7 +14,7 @@ import type { Era } from '../../protocol/revisions.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
 import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
 import { ask } from '../../sources/ask.ts';
-import { nextCursor } from '../../sources/listing.ts';
+import { nextCursor } from '../../sources/lists.ts';
 import type { Source } from '../../sources/source.ts';
 import type { Call } from '../call.ts';
 import { createSeal, type Seal } from '../seal.ts';
@@ -138,7 +138,7 @@ export function createMcpTasks(find: Find): McpTasks {
   async function listOf(principal: string, sourceId: number, own: Map<string, StartedTask>): Promise<Buffer[]> {
     const slot = find(sourceId);
     // One that is not running would be started only to say that it has none.
-    if (slot === undefined || !slot.source.tasks.lists || slot.source.status().state !== 'up') return [];
+    if (slot === undefined || slot.source.tasks?.lists !== true || slot.source.status().state !== 'up') return [];
     const { out } = exchangeFor(sourceId, principal, 'legacy');
     try {
       const all = await listAll(slot.source, slot.config.timeout);
@@ -187,7 +187,7 @@ export function createMcpTasks(find: Find): McpTasks {
     async listen(principal, ids, hear) {
       const found = ids
         .flatMap((id) => open(id, principal, 'modern') ?? [])
-        .filter(({ source }) => source.tasks.starts);
+        .filter(({ source }) => source.tasks?.starts === true);
       const subscriptions = [...new Set(found.map(({ source }) => source))].map((source) => {
         const tasks = found.filter((one) => one.source === source);
         const { config, task } = tasks[0]!;

@@ -1,0 +1,195 @@
+/**
+ * Sources that are not for everybody, and the sets of them that callers have for themselves. Equal sets are one, with one
+ * catalog. What a thousand callers have in common exists once, and a change of a source concerns only those who have it.
+ */
+import type { CallerSources, SourceSet, SourceSetUser } from '../calls/caller.ts';
+import { buildCatalog, type Catalog, type Contribution } from '../catalog/catalog.ts';
+import type { Kind } from '../catalog/item.ts';
+import type { Naming } from '../catalog/names.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import type { ClientChannel } from '../protocol/contract.ts';
+import type { LogLevel } from '../protocol/levels.ts';
+import { type ServerStatus, serverStatus } from '../sources/fleet.ts';
+import { createInlineSource } from '../sources/inline.ts';
+import { RegressionGuard } from '../sources/regression-guard.ts';
+import { createServerSource } from '../sources/server-source.ts';
+import type { Source, SourceContext } from '../sources/source.ts';
+import type { RunnableTool } from '../tools/read-tool.ts';
+
+/** A source and its configuration. */
+export interface ConfiguredSource {
+  readonly source: Source;
+  readonly config: ServerConfig;
+}
+
+interface MemberSource extends ConfiguredSource {
+  /** The sets that it is in. */
+  readonly sets: Set<UsedSet>;
+}
+
+interface UsedSet extends SourceSet {
+  readonly key: string;
+  readonly users: Set<SourceSetUser>;
+  built: Catalog | null;
+}
+
+/** Below the ids of the fleet, and of what is no server at all. */
+const FIRST_ID = -2;
+
+export interface SourceSetOptions {
+  readonly naming: Naming;
+  /** Names that no source can have. */
+  builtIn(): readonly string[];
+}
+
+export class SourceSets implements CallerSources {
+  readonly #context: SourceContext;
+  readonly #options: SourceSetOptions;
+  readonly #guard = new RegressionGuard();
+  readonly #members = new Map<number, MemberSource>();
+  readonly #ids = new WeakMap<Source, number>();
+  readonly #sets = new Map<string, UsedSet>();
+  /** Sources that finish their calls. */
+  readonly #leaving = new Set<Source>();
+  #nextId = FIRST_ID;
+  #version = 0;
+  #logLevel: LogLevel | null = null;
+
+  constructor(context: SourceContext, options: SourceSetOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Starts a server, or takes functions, that nobody sees yet. Returns its id. */
+  open(config: ServerConfig, tools?: readonly RunnableTool[]): number {
+    const id = this.#nextId--;
+    const source = tools === undefined ? this.#openServer(id, config) : this.#openInline(config, tools);
+    if (this.#logLevel !== null) source.setLogLevel?.(this.#logLevel);
+    this.#members.set(id, { source, config, sets: new Set() });
+    this.#ids.set(source, id);
+    return id;
+  }
+
+  #openServer(id: number, config: ServerConfig): Source {
+    const changed = () => {
+      for (const set of this.#members.get(id)?.sets ?? []) this.#renew(set);
+    };
+    return createServerSource(config, { ...this.#context, guard: this.#guard, changed });
+  }
+
+  #openInline({ key, namespace }: ServerConfig, tools: readonly RunnableTool[]): Source {
+    const { events, redact, limits } = this.#context;
+    return createInlineSource(key, namespace || key, tools, { events, redact, maxResult: () => limits().message });
+  }
+
+  /** Nobody has it any more: it finishes its calls and ends. */
+  release(id: number): void {
+    const member = this.#members.get(id);
+    if (member === undefined) return;
+    const { source, sets } = member;
+    this.#members.delete(id);
+    for (const set of sets) this.#renew(set);
+    this.#leaving.add(source);
+    void source.drain().finally(() => this.#leaving.delete(source));
+  }
+
+  find(id: number): ConfiguredSource | undefined {
+    return this.#members.get(id);
+  }
+
+  /** The ids of all. */
+  ids(): readonly number[] {
+    return [...this.#members.keys()];
+  }
+
+  idOf(source: Source): number | undefined {
+    return this.#ids.get(source);
+  }
+
+  /** The set of these, in this order. */
+  of(ids: readonly number[]): SourceSet {
+    const key = ids.join(' ');
+    return this.#sets.get(key) ?? this.#create(key, ids);
+  }
+
+  #create(key: string, ids: readonly number[]): UsedSet {
+    const { builtIn, naming } = this.#options;
+    const set: UsedSet = {
+      key,
+      ids,
+      users: new Set(),
+      built: null,
+      catalog: () => (set.built ??= buildCatalog(++this.#version, this.contributions(ids), builtIn(), naming)),
+    };
+    return set;
+  }
+
+  contributions(ids: readonly number[]): Contribution[] {
+    return ids.flatMap((id) => {
+      const member = this.#members.get(id);
+      if (member === undefined) return [];
+      const { source, config } = member;
+      return { id, key: config.key, namespace: config.namespace, offer: source.offer, present: source.present };
+    });
+  }
+
+  take(given: SourceSet, user: SourceSetUser): void {
+    const set = given as UsedSet;
+    if (set.users.size === 0) {
+      this.#sets.set(set.key, set);
+      for (const id of set.ids) this.#members.get(id)?.sets.add(set);
+    }
+    set.users.add(user);
+  }
+
+  drop(given: SourceSet, user: SourceSetUser): void {
+    const set = given as UsedSet;
+    set.users.delete(user);
+    for (const source of this.#sourcesOf(set)) source.leave?.(user.client);
+    if (set.users.size > 0) return;
+    if (this.#sets.get(set.key) === set) this.#sets.delete(set.key);
+    for (const id of set.ids) this.#members.get(id)?.sets.delete(set);
+    // Its sources may change while nobody has it.
+    set.built = null;
+  }
+
+  freshen(set: SourceSet, kind: Kind): void {
+    for (const source of this.#sourcesOf(set)) source.freshen?.(kind);
+  }
+
+  tell(set: SourceSet, client: ClientChannel, message: Buffer): void {
+    for (const source of this.#sourcesOf(set)) source.tell?.(client, message);
+  }
+
+  setLogLevel(level: LogLevel): void {
+    this.#logLevel = level;
+    for (const { source } of this.#members.values()) source.setLogLevel?.(level);
+  }
+
+  /** Of all that are more than functions. */
+  statuses(): ServerStatus[] {
+    return [...this.#members.values()]
+      .filter(({ config }) => config.launch.kind !== 'inline')
+      .map(({ config, source }) => serverStatus(config, source));
+  }
+
+  /** The built-in names changed: every catalog is built again. */
+  renew(): void {
+    for (const set of this.#sets.values()) this.#renew(set);
+  }
+
+  #renew(set: UsedSet): void {
+    set.built = null;
+    for (const user of set.users) user.look();
+  }
+
+  #sourcesOf({ ids }: SourceSet): Source[] {
+    return ids.flatMap((id) => this.#members.get(id)?.source ?? []);
+  }
+
+  async close(): Promise<void> {
+    const all = [...[...this.#members.values()].map(({ source }) => source), ...this.#leaving];
+    this.#members.clear();
+    await Promise.allSettled(all.map((source) => source.close()));
+  }
+}

@@ -1,0 +1,293 @@
+/**
+ * Keeps one connection to a server: opens it, watches its health, stops it when idle, waits before it is opened again,
+ * and drains it when it is replaced. Each new connection is told the log level and the subscriptions again. The shared
+ * connection of a server, the private ones of its clients, and the leased ones of calls are all kept this way.
+ */
+import type { GatewayError } from '../base/errors.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
+import type { Message } from '../protocol/message.ts';
+import { type ConnectionOwner, hasEnded, type OpenedConnection } from './connect.ts';
+import type { Connection } from './connection.ts';
+import type { Draining } from './draining.ts';
+import type { LiveConnection } from './handshake.ts';
+import { type Checks, Health, HUNG, RESTARTED } from './health.ts';
+import { Interests } from './interests.ts';
+import type { UpstreamRefusal } from './refusals.ts';
+import { RestartTimer } from './restart-timer.ts';
+import { deferRequest } from './tickets.ts';
+
+/** What all connections of one server share. */
+export interface KeptServer {
+  readonly config: ServerConfig;
+  /** Connections that finish their calls before they are closed. */
+  readonly draining: Draining;
+  /** Opens a connection that reports to the keeper. */
+  open(keeper: ConnectionKeeper): Promise<OpenedConnection>;
+  /** The error for calls that cannot be sent. */
+  unavailable(reason: unknown): GatewayError;
+  refused(
+    request: SourceRequest,
+    refusal: UpstreamRefusal,
+    reconnect: (request: SourceRequest) => Ticket | null,
+  ): Ticket | null;
+  /** Sends a request again that the server did not process; null if that was done before. */
+  again(request: SourceRequest): Ticket | null;
+  /** The server asks its clients things. */
+  asked(): void;
+  note(text: string): void;
+  stderr(chunk: Buffer): void;
+}
+
+/** What one connection is for. */
+export interface KeeperRole {
+  /** The client that it belongs to; null for one that is shared. */
+  readonly client: ClientChannel | null;
+  /** Whether what the server offers is listed. Further connections to the same server offer nothing new. */
+  readonly lists: boolean;
+  /** Milliseconds without use until it is stopped; null to keep it. */
+  idleStop(): number | null;
+  /** Whether the server may be asking somebody something, while the clock of a call stands still. */
+  asks(): boolean;
+  /** Calls under way whose connections need this one to stay. */
+  dependentCalls?(): number;
+  /** Calls under way that may keep the server from answering; by default those on this connection. */
+  competingCalls?(): number;
+  /** A notification that belongs to no request. */
+  notification(message: Message): void;
+  /** Changes may have gone unnoticed. */
+  missed?(): void;
+  opened?(opened: OpenedConnection): void;
+  /** It could not be opened. */
+  failed?(error: unknown): void;
+  /** It broke. */
+  lost?(reason: string): void;
+  /** The server has forgotten its session. */
+  forgotten?(): void;
+  /** It was stopped because nobody used it. */
+  idled?(): void;
+}
+
+export class ConnectionKeeper implements ConnectionOwner {
+  readonly interests: Interests;
+  readonly restart: RestartTimer;
+  /** The connection that takes calls; null while there is none. */
+  live: LiveConnection | null = null;
+  /** Calls that wait until they can be sent. */
+  waiting = 0;
+  readonly #server: KeptServer;
+  readonly #role: KeeperRole;
+  readonly #health: Health;
+  #starting: Promise<Connection> | null = null;
+  /** The connection that `#starting` is about. */
+  #opening: Connection | null = null;
+  /** The end of a connection that hung. Its successor has to wait for that. */
+  #ending: Promise<void> | null = null;
+  #closed = false;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #lastUse = Date.now();
+
+  constructor(server: KeptServer, role: KeeperRole) {
+    this.#server = server;
+    this.#role = role;
+    const { launch } = server.config;
+    this.interests = new Interests(this, () => server.config.timeout);
+    this.restart = new RestartTimer(() => this.start().catch(() => {}), role.lists && launch.kind === 'folder');
+    this.#health = new Health({
+      live: () => this.live,
+      config: () => server.config,
+      calls: () => role.competingCalls?.() ?? this.inFlight,
+      asks: role.asks,
+      hung: (connection) => {
+        this.#ending = connection.close(RESTARTED);
+        this.lost(connection, HUNG);
+      },
+    });
+  }
+
+  get client(): ClientChannel | null {
+    return this.#role.client;
+  }
+
+  get lists(): boolean {
+    return this.#role.lists;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  get isStarting(): boolean {
+    return this.#starting !== null;
+  }
+
+  get inFlight(): number {
+    return (this.live?.connection.inFlight ?? 0) + this.waiting;
+  }
+
+  get checks(): Checks {
+    return this.#health.checks;
+  }
+
+  get isBusy(): boolean {
+    return (
+      this.#starting !== null ||
+      this.inFlight + (this.#role.dependentCalls?.() ?? 0) > Number(this.#health.isAsking) ||
+      this.live?.connection.awaited === true ||
+      this.interests.subscriptions.uris.length > 0
+    );
+  }
+
+  /** Resolves with the connection, once there is one. */
+  start(): Promise<Connection> {
+    this.restart.clear();
+    if (this.live !== null) return Promise.resolve(this.live.connection);
+    this.#starting ??= this.#open().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  async #open(): Promise<Connection> {
+    try {
+      await this.#ending;
+      return (await this.#server.open(this)).connection;
+    } catch (error) {
+      this.restart.failed(hasEnded(error));
+      if (!this.#closed) this.#role.failed?.(error);
+      throw this.#server.unavailable(error);
+    } finally {
+      this.#opening = null;
+    }
+  }
+
+  /** Sends a call now, or as soon as there is a connection. */
+  call(request: SourceRequest): Ticket {
+    this.used();
+    if (this.live !== null) return this.#send(this.live.connection, request);
+    return this.#defer(request, this.start(), (connection) => this.#send(connection, request));
+  }
+
+  #send(connection: Connection, request: SourceRequest): Ticket {
+    return this.held(request, () => connection.request(request)) ?? connection.request(request);
+  }
+
+  /** A call waits while the server is told the log level: over HTTP it could arrive before that. Null otherwise. */
+  held(request: SourceRequest, begin: () => Ticket): Ticket | null {
+    const { telling } = this.interests;
+    return telling === null ? null : this.#defer(request, telling, begin);
+  }
+
+  #defer<T>(request: SourceRequest, ready: Promise<T>, begin: (value: T) => Ticket): Ticket {
+    this.waiting++;
+    // Before `begin` in the same turn, so that nobody finds the connection idle in between.
+    const done = () => {
+      this.waiting--;
+    };
+    ready.then(done, done);
+    return deferRequest(request, ready, begin);
+  }
+
+  used(): void {
+    if (this.#role.idleStop() !== null) this.#lastUse = Date.now();
+  }
+
+  /** Starts to watch the connection; also when intervals have changed. */
+  watch(): void {
+    this.#health.arm();
+    this.#watchIdle();
+  }
+
+  unwatch(): void {
+    this.#health.disarm();
+    clearTimeout(this.#idleTimer);
+  }
+
+  #watchIdle(): void {
+    clearTimeout(this.#idleTimer);
+    const limit = this.#role.idleStop();
+    if (this.live === null || limit === null) return;
+    const idle = Date.now() - this.#lastUse;
+    const { isBusy } = this;
+    if (!isBusy && idle >= limit) {
+      this.#drain();
+      this.restart.stopped();
+      this.#role.idled?.();
+      return;
+    }
+    this.#idleTimer = setTimeout(() => this.#watchIdle(), isBusy ? limit : limit - idle);
+    this.#idleTimer.unref();
+  }
+
+  /** Takes no more calls on the connection. It finishes those under way. */
+  #drain(): void {
+    if (this.live !== null) this.#server.draining.add(this.live.connection);
+    this.live = null;
+    this.unwatch();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.restart.clear();
+    this.unwatch();
+    // A connection that is still being opened is closed, and not waited for: it may hang for as long as start_timeout.
+    const connection = this.live?.connection ?? this.#opening;
+    this.live = null;
+    await connection?.close();
+    await this.#starting?.catch(() => {});
+  }
+
+  connected(connection: Connection): void {
+    this.#opening = connection;
+  }
+
+  entered(opened: OpenedConnection): void {
+    const { connection, handshake } = opened;
+    this.live = { connection, handshake };
+    this.#lastUse = Date.now();
+    this.restart.works();
+    this.interests.renew();
+    this.#role.opened?.(opened);
+    this.watch();
+  }
+
+  lost(connection: Connection, reason: string): void {
+    if (this.live?.connection !== connection || this.#closed) return;
+    this.#drain();
+    this.restart.failed(true);
+    this.#role.lost?.(reason);
+  }
+
+  forgotten(connection: Connection, refused: SourceRequest | null): Ticket | null {
+    if (this.live?.connection === connection) {
+      this.#drain();
+      this.restart.failed(true);
+      this.#role.forgotten?.();
+    }
+    return refused === null ? null : this.#server.again(refused);
+  }
+
+  refused(connection: Connection, request: SourceRequest, refusal: UpstreamRefusal): Ticket | null {
+    return this.#server.refused(request, refusal, (again) => this.forgotten(connection, again));
+  }
+
+  missed(): void {
+    this.#role.missed?.();
+  }
+
+  notification(message: Message): void {
+    this.#role.notification(message);
+  }
+
+  asked(): void {
+    this.#server.asked();
+  }
+
+  note(text: string): void {
+    this.#server.note(text);
+  }
+
+  stderr(chunk: Buffer): void {
+    this.#server.stderr(chunk);
+  }
+}

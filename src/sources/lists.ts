@@ -1,0 +1,238 @@
+/**
+ * What a server offers: listed page by page, listed again when the server reports a change, and, for a server that does not
+ * report changes, when its lists are no longer valid and somebody looks at them.
+ */
+import { messageOf } from '../base/errors.ts';
+import {
+  EMPTY_OFFER,
+  type Item,
+  KINDS,
+  type Kind,
+  kindWords,
+  type Listing,
+  type Offer,
+  readItems,
+  reuseItems,
+} from '../catalog/item.ts';
+import type { ServerConfig } from '../config/servers.ts';
+import { decodeString, findMember } from '../protocol/json.ts';
+import type { OfferStore } from '../store/offers.ts';
+import { ask, UpstreamError } from './ask.ts';
+import type { Connection } from './connection.ts';
+import type { Handshake, LiveConnection } from './handshake.ts';
+
+const MAX_PAGES = 1000;
+
+/** Milliseconds that lists are valid for, where the server says so. */
+type Validity = Readonly<Partial<Record<Kind, number>>>;
+
+/** What was listed. */
+export interface Listed {
+  readonly offer: Listing;
+  readonly validity: Validity;
+  /** The kinds of which the server did not return the whole list. */
+  readonly failed: readonly Kind[];
+}
+
+/** Lists everything of the given kinds. `deadline` is for all pages together. */
+export async function listOffer(
+  connection: Connection,
+  handshake: Handshake,
+  deadline: number,
+  kinds: readonly Kind[],
+): Promise<Listed> {
+  const { runs } = handshake.tasks;
+  const lists = await Promise.all(kinds.map((kind) => listKind(connection, kind, deadline, runs)));
+  return {
+    offer: { items: lists.flatMap(({ items }) => items), problems: lists.flatMap(({ problems }) => problems) },
+    validity: Object.fromEntries(lists.map(({ ttl }, index) => [kinds[index], ttl])),
+    failed: kinds.filter((_, index) => lists[index]!.failed),
+  };
+}
+
+/** All pages of one list. A server whose pages never end is cut off and reported. */
+async function listKind(
+  connection: Connection,
+  kind: Kind,
+  deadline: number,
+  runsTasks: boolean,
+): Promise<Listing & { readonly ttl: number | undefined; readonly failed: boolean }> {
+  const { method } = kindWords[kind];
+  const items: Item[] = [];
+  const problems: string[] = [];
+  const seen = new Set<string>();
+  let cursor: string | null = null;
+  let ttl: number | undefined;
+  let failed = false;
+  for (let page = 1; ; page++) {
+    let result: Buffer;
+    try {
+      const left = Math.max(1, deadline - Date.now());
+      result = await ask(connection, method, cursor === null ? {} : { cursor }, left);
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      // Many servers with resources have no templates and do not know the method.
+      failed = !(kind === 'template' && error.code === -32601);
+      if (failed) problems.push(`${method} failed: ${error.message}`);
+      break;
+    }
+    const offer = readItems(kind, result, runsTasks);
+    for (const item of offer.items) {
+      const { name, mirrored } = item;
+      if (connection.mirrors === true && typeof mirrored === 'string')
+        problems.push(`${method}: ${JSON.stringify(name)} was left out: ${mirrored}`);
+      else items.push(item);
+    }
+    problems.push(...offer.problems);
+    ttl = readTtl(result) ?? ttl;
+    cursor = nextCursor(result);
+    if (cursor === null) break;
+    if (seen.has(cursor)) {
+      problems.push(`${method} gave the cursor ${JSON.stringify(cursor)} twice; the list may be incomplete`);
+      break;
+    }
+    if (page === MAX_PAGES) {
+      problems.push(`${method} has more than ${MAX_PAGES} pages; the rest was left out`);
+      break;
+    }
+    seen.add(cursor);
+  }
+  return { items, problems, ttl, failed };
+}
+
+export function nextCursor(result: Buffer): string | null {
+  const cursor = findMember(result, 'nextCursor');
+  return cursor === null || result[cursor.start] !== 0x22 ? null : decodeString(result, cursor.start, cursor.end);
+}
+
+function readTtl(result: Buffer): number | undefined {
+  const ttl = findMember(result, 'ttlMs');
+  const value = ttl === null ? Number.NaN : Number(result.toString('latin1', ttl.start, ttl.end));
+  return value >= 0 ? value : undefined;
+}
+
+/** The kinds that a notification reports as changed. */
+const CHANGED: ReadonlyMap<string, readonly Kind[]> = new Map([
+  ['notifications/tools/list_changed', ['tool']],
+  ['notifications/resources/list_changed', ['resource', 'template']],
+  ['notifications/prompts/list_changed', ['prompt']],
+]);
+
+/** A burst of reports makes one listing. */
+const COLLECT = 50;
+/** Many servers say that their lists are not valid at all. They are still not listed at every look. */
+const SHORTEST_VALIDITY = 5_000;
+
+export interface ListsOptions {
+  /** The connection that lists; null while there is none. */
+  live(): LiveConnection | null;
+  /** Whether a connection is being opened, whose first lists are under way. */
+  isOpening(): boolean;
+  config(): ServerConfig;
+  readonly store: OfferStore;
+  /** The offer changed. */
+  changed(): void;
+  note(text: string): void;
+}
+
+export class Lists {
+  offer: Offer = EMPTY_OFFER;
+  readonly #options: ListsOptions;
+  readonly #timers = new Map<Kind, NodeJS.Timeout>();
+  readonly #running = new Set<Kind>();
+  /** Until when lists are valid whose changes the server does not report. */
+  readonly #validUntil = new Map<Kind, number>();
+
+  constructor(options: ListsOptions) {
+    this.#options = options;
+  }
+
+  /** A new connection has listed everything. */
+  replace(listed: Listed, { silent, instructions }: Handshake): void {
+    this.offer = reuseItems(this.offer, { ...listed.offer, instructions });
+    this.#noteValidity(silent, listed.validity);
+  }
+
+  store(): void {
+    void this.#options.store.write(this.#options.config().launchHash, this.offer);
+  }
+
+  /** Lists again what a notification reports as changed. */
+  hear(method: string): void {
+    for (const kind of CHANGED.get(method) ?? []) this.#schedule(kind);
+  }
+
+  /** Changes may have gone unnoticed. */
+  missed(): void {
+    for (const kind of KINDS) this.#schedule(kind);
+  }
+
+  /** Somebody looks at the items of this kind. */
+  freshen(kind: Kind): void {
+    const until = this.#validUntil.get(kind);
+    if (this.#options.live() === null || until === undefined || Date.now() < until) return;
+    this.#validUntil.set(kind, Date.now() + SHORTEST_VALIDITY);
+    this.#schedule(kind);
+  }
+
+  /** Forgets what is scheduled. */
+  clear(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  #schedule(kind: Kind): void {
+    if (!this.#timers.has(kind))
+      this.#timers.set(
+        kind,
+        setTimeout(() => this.#look(kind), COLLECT),
+      );
+  }
+
+  /** Listings of a kind follow one another. While the first lists are under way a reported change waits for their end. */
+  #look(kind: Kind): void {
+    this.#timers.delete(kind);
+    const isFirst = this.#options.live() === null && this.#options.isOpening();
+    if (this.#running.has(kind) || isFirst) {
+      this.#schedule(kind);
+      return;
+    }
+    this.#running.add(kind);
+    void this.refresh(kind).finally(() => this.#running.delete(kind));
+  }
+
+  /** Lists one kind again. Never rejects. */
+  async refresh(kind: Kind): Promise<void> {
+    const { live, config, note, changed } = this.#options;
+    const current = live();
+    if (current === null || !current.handshake.kinds.includes(kind)) return;
+    const { connection, handshake } = current;
+    try {
+      const listed = await listOffer(connection, handshake, Date.now() + config().startTimeout, [kind]);
+      if (live()?.connection !== connection) return;
+      this.#noteValidity(handshake.silent, listed.validity);
+      this.offer = reuseItems(this.offer, withKind(this.offer, kind, listed));
+      this.store();
+      changed();
+    } catch (error) {
+      note(`listing again failed: ${messageOf(error)}`);
+    }
+  }
+
+  /** `silent` are the kinds whose changes the server does not report. */
+  #noteValidity(silent: readonly Kind[], validity: Validity): void {
+    for (const [kind, ttl] of Object.entries(validity) as [Kind, number | undefined][]) {
+      if (ttl !== undefined && silent.includes(kind))
+        this.#validUntil.set(kind, Date.now() + Math.max(ttl, SHORTEST_VALIDITY));
+      else this.#validUntil.delete(kind);
+    }
+  }
+}
+
+/** The offer with one kind replaced. Items stay if the server failed to list them this time. */
+function withKind(offer: Offer, kind: Kind, { offer: listed, failed }: Listed): Offer {
+  const others = offer.items.filter((item) => item.kind !== kind);
+  const { method } = kindWords[kind];
+  const problems = offer.problems.filter((problem) => !problem.startsWith(method)).concat(listed.problems);
+  return { ...offer, items: failed.length > 0 ? offer.items : [...others, ...listed.items], problems };
+}
