@@ -39,7 +39,7 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
 
     it('is not told of what the server does not honour', async () => {
       const { gateway, touch, one, two } = await start(upstream, ['--honour', 'modern://one']);
-      if (client === 'legacy') await expect(listen(client, gateway, two)).rejects.toThrow('does not tell');
+      if (client === 'legacy') await expect(listen(client, gateway, two)).rejects.toThrow('does not report');
       else expect((await listenModern(gateway, two, one)).honoured).toEqual({ resourceSubscriptions: [one] });
       const hearer = await listen(client, gateway, one);
       await touch(two);
