@@ -16,7 +16,7 @@ export async function bracketScanCode() {
     .match(/.{1,110}/g);
   return [
     '/** bracket-scan.wat as WebAssembly, made by `npm run wasm`. */',
-    'export const SKELETON = [',
+    'export const BRACKET_SCAN = [',
     ...lines.map((line) => `  '${line}',`),
     "].join('');",
     '',

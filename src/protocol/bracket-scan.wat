@@ -1,4 +1,4 @@
-;; The skeleton of JSON at speed: where the outermost bracket closes, sixty-four bytes at a time.
+;; Finds where the outermost bracket of JSON closes, 64 bytes at a time.
 ;; `npm run wasm` turns this into bracket-scan-code.ts; bracket-scan.ts is how it is used.
 (module
   (memory (export "memory") 2)

@@ -1,27 +1,28 @@
 /**
- * Results and errors from one era as the other wants them. A result stays the bytes that the server sent: what an era
- * asks for is written in front, what it does not know is cut out.
+ * Translates results and errors between the eras. A result stays the bytes that the server sent: fields that an era demands
+ * are added, and fields that it does not know are cut out.
  */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
-import { findClosingBracket } from './bracket-scan.ts';
+import { memo } from '../base/memo.ts';
 import { WRAPPER } from './definition.ts';
 import {
+  CLOSE,
   decodeString,
   findMember,
   JsonError,
   type JsonMember,
+  readLongMembers,
   skipSpace,
-  skipString,
-  skipValue,
   splice,
+  writeObject,
 } from './json.ts';
 import { LONG } from './long-answer.ts';
 import { SERVER_INFO } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';
 import { errorObject, type Reply } from './rpc.ts';
 
-/** Results that a modern client may keep say for how long and for whom. Earlier servers do not say: not at all. */
-const KEEPABLE = new Set([
+/** Results that a modern client may cache have to say for how long. Legacy servers do not say, so: not at all. */
+const CACHEABLE = new Set([
   'server/discover',
   'tools/list',
   'prompts/list',
@@ -31,49 +32,43 @@ const KEEPABLE = new Set([
 ]);
 
 const COMPLETE = '"resultType":"complete"';
-const NOT_KEPT = `${COMPLETE},"ttlMs":0,"cacheScope":"private"`;
+const NOT_CACHED = `${COMPLETE},"ttlMs":0,"cacheScope":"private"`;
 const CLOSE_BRACE = 0x7d;
 
-// The same object every time, so it is printed once.
-const signatures = new WeakMap<object, string>();
+/** Names the server in `_meta`. Printed once: the identity is the same object every time. */
+const signatureOf = memo((identity: object) => `,"_meta":{"${SERVER_INFO}":${JSON.stringify(identity)}}`);
 
-function signatureOf(identity: object): string {
-  const known = signatures.get(identity) ?? `,"_meta":{"${SERVER_INFO}":${JSON.stringify(identity)}}`;
-  signatures.set(identity, known);
-  return known;
-}
-
-/** The answer with a result of the earlier revisions, for a modern client. One of our own, which has no `_meta`, is signed by who we are. */
+/** A reply for a modern client with a legacy result. `identity` is given for results of our own, which have no `_meta`. */
 export function modernReply(id: string, method: string, result: Parts, identity: object | null = null): Reply {
   const isOwn = identity !== null;
-  const fields = (KEEPABLE.has(method) ? NOT_KEPT : COMPLETE) + (isOwn ? signatureOf(identity) : '');
+  const fields = (CACHEABLE.has(method) ? NOT_CACHED : COMPLETE) + (isOwn ? signatureOf(identity) : '');
   const parts = Buffer.isBuffer(result) ? [result] : result;
   if (!isOwn && sizeOf(result) > LONG && hasMember(parts[0]!)) return longReply(id, fields, parts);
-  const whole = join(result);
-  const bytes = isOwn || !mayHaveStrays(whole) ? whole : withoutStrays(whole);
+  const joined = join(result);
+  const bytes = isOwn || !mayHaveModernFields(joined) ? joined : withoutStrayFields(joined);
   const at = skipSpace(bytes, 1, bytes.length);
   const head = `{"jsonrpc":"2.0","result":{${fields}${bytes[at] === CLOSE_BRACE ? '' : ','}`;
   return { head, body: bytes.subarray(at), tail: `,"id":${id}}` };
 }
 
-/** Whether the object that begins so has a member, and is not just long for its spaces. */
+/** Whether the object that begins like this has a member, and is not long because of spaces only. */
 function hasMember(first: Buffer): boolean {
   return first[skipSpace(first, 1, first.length)] === 0x22;
 }
 
-/** What is long is not looked into: our fields come last, because what stands last counts. */
+/** Long results are not searched for our fields. Ours come last, because the last of two equal keys counts. */
 function longReply(id: string, fields: string, parts: readonly Buffer[]): Reply {
   const last = parts.at(-1)!;
   const body = [...parts.slice(0, -1), last.subarray(0, last.lastIndexOf(CLOSE_BRACE))];
   return { head: '{"jsonrpc":"2.0","result":', body, tail: `,${fields}},"id":${id}}` };
 }
 
-/** Whether one of our fields can stand in it, be it in escapes. */
-function mayHaveStrays(result: Buffer): boolean {
-  return STRAY.test(result.toString('latin1'));
+/** A quick check. A key may also be written with escapes. */
+function mayHaveModernFields(result: Buffer): boolean {
+  return MODERN_FIELD.test(result.toString('latin1'));
 }
 
-const STRAY = /resultType|ttlMs|cacheScope|\\u/;
+const MODERN_FIELD = /resultType|ttlMs|cacheScope|\\u/;
 
 const MODERN_FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
@@ -81,8 +76,8 @@ function isModernField({ key }: JsonMember): boolean {
   return MODERN_FIELDS.includes(key);
 }
 
-/** Members that earlier revisions give no meaning to are cut out where the modern one does: they would stand there twice. */
-function withoutStrays(result: Buffer): Buffer {
+/** A legacy result may have members that mean something in the modern era only. They are cut out, or they would be there twice. */
+function withoutStrayFields(result: Buffer): Buffer {
   try {
     const members = readLongMembers(result);
     if (!members.some(isModernField)) return result;
@@ -90,24 +85,21 @@ function withoutStrays(result: Buffer): Buffer {
       members.filter((member) => !isModernField(member)).map(({ keyStart, end }) => [result.subarray(keyStart, end)]),
     );
   } catch (error) {
-    // What is wrong inside a long result is the caller's to find.
+    // Long results are not checked on their way here; the caller will find what is wrong.
     if (!(error instanceof JsonError)) throw error;
     return result;
   }
 }
 
-/** Said of a result that is none yet: the server asks something first. */
+/** Instead of a result: the server asks something first. */
 export const ASKS = 'asks';
 
-/**
- * A result for a client of the earlier revisions, or why there is none. `wraps` says
- * that the tool's output schema was wrapped for it.
- */
+/** A result for a legacy client, or why there is none. `wraps`: the tool's output schema was wrapped for the client. */
 export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayError | typeof ASKS {
   try {
     return withoutModernFields(join(parts), wraps);
   } catch (error) {
-    // Long results are not looked into on their way here.
+    // Long results are not checked on their way here.
     if (!(error instanceof JsonError)) throw error;
     return new GatewayError('source_broken', `The server answered with invalid JSON: ${error.message}.`);
   }
@@ -139,61 +131,16 @@ function textOf(result: Buffer, { start, end }: JsonMember): string {
   return result[start] === 0x22 ? decodeString(result, start, end) : result.toString('utf8', start, end);
 }
 
-/** An object of members, each in the parts it is made of. */
-export function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
-  return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
-}
-
 const STRUCTURED = 'structuredContent';
 const WRAP = Buffer.from(`"${STRUCTURED}":{"${WRAPPER}":`);
 
-const OPEN = Buffer.from('{');
-const COMMA = Buffer.from(',');
-const CLOSE = Buffer.from('}');
-
-/** Values shorter than this are as fast read as stepped over. */
-const SHORT = 512;
-
-/** The members of the object that `bytes` are. What is inside them has been read before, or is taken on trust. */
-export function readLongMembers(bytes: Buffer): JsonMember[] {
-  const members: JsonMember[] = [];
-  const { length } = bytes;
-  let at = skipSpace(bytes, 1, length);
-  while (bytes[at] !== CLOSE_BRACE) {
-    const keyEnd = skipString(bytes, at, length);
-    const start = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
-    const end = longValueEnd(bytes, start);
-    members.push({ key: decodeString(bytes, at, keyEnd), keyStart: at, start, end });
-    const next = skipSpace(bytes, end, length);
-    if (bytes[next] === CLOSE_BRACE) break;
-    at = skipSpace(bytes, next + 1, length);
-  }
-  return members;
-}
-
-/** Where the value at this place ends. What is inside of a long one is taken on trust. */
-export function longValueEnd(bytes: Buffer, start: number): number {
-  const { length } = bytes;
-  return length - start > SHORT && isNested(bytes[start]!) ? nestedEnd(bytes, start) : skipValue(bytes, start, length);
-}
-
-function isNested(first: number): boolean {
-  return first === 0x7b || first === 0x5b;
-}
-
-/** Looks at the near end first: all that follows is copied to be looked at, and must not be for each of many short values. */
-function nestedEnd(bytes: Buffer, at: number): number {
-  const near = findClosingBracket([bytes.subarray(at, at + SHORT)]);
-  return at + (near >= 0 ? near : findClosingBracket([bytes.subarray(at)]));
-}
-
-/** Codes that the modern revision replaced, or keeps for itself: there they would mean something else. */
+/** Codes that the modern revision replaced, or reserves for other errors. */
 const RESOURCE_NOT_FOUND = -32_002;
 const INVALID_PARAMS = -32_602;
 const INTERNAL = -32_603;
 const INVALID_REQUEST = -32_600;
 
-/** An error of a server of the earlier revisions, for a modern client; `other` is the code for what has none there. */
+/** An error of a legacy server for a modern client. `other` replaces codes that the modern era does not have. */
 export function modernError(error: Buffer, other = INTERNAL): Buffer {
   const code = findMember(error, 'code');
   if (code === null) return error;
@@ -209,7 +156,7 @@ function modernCode(code: number, other: number): number {
 
 const DEFINED: readonly ErrorCode[] = ['header_mismatch', 'capability_missing', 'revision_unsupported'];
 
-/** An error of Toolgate's own, for a modern client. */
+/** An error of Toolgate's own for a modern client. */
 export function modernErrorObject(error: GatewayError): Buffer {
   const bytes = errorObject(error);
   if (DEFINED.includes(error.code)) return bytes;

@@ -1,34 +1,34 @@
 /**
- * Definitions of tools as each era wants them. The earlier revisions know only objects as structured output, and refuse a
- * whole list for one tool that promises something else: such output travels in an object of its own there. They also say
- * how a tool may be run as a task, which means something else since.
+ * Tool definitions in the form of each era. Legacy revisions know only objects as structured output, and their clients refuse
+ * a whole list for one tool with another output schema: such output is wrapped in an object for them. They also say whether
+ * a tool may run as a task (`execution`), which means something else in the modern era.
  */
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { mapSchemaChildren } from '../base/schema-children.ts';
-import { findMember, readMembers, splice } from './json.ts';
+import { findMember, readMembers, splice, writeObject } from './json.ts';
 import type { Era } from './revisions.ts';
 
-/** In what a definition differs from era to era. */
+/** How a definition differs between the eras. */
 export interface EraTraits {
-  /** Its output may be no object, so that it is wrapped for clients of the earlier revisions. */
+  /** Its output may be something other than an object, so it is wrapped for legacy clients. */
   readonly wrapsOutput: boolean;
   readonly hasExecution: boolean;
-  /** It may be run as a task, as the last revision with sessions has them. */
+  /** It may run as an MCP task of the legacy era. */
   readonly runsAsTask: boolean;
 }
 
 export const NO_TRAITS: EraTraits = { wrapsOutput: false, hasExecution: false, runsAsTask: false };
 
-/** The member that a wrapped output stands under. */
+/** The member that holds a wrapped output. */
 export const WRAPPER = 'result';
 
-/** Whether the schema at this place leaves room for something else than objects. */
+/** Whether the schema from `start` to `end` allows anything but objects. */
 export function allowsNonObjects(bytes: Buffer, start: number, end: number): boolean {
   const type = findMember(bytes, 'type', start, end);
   return type === null || bytes.toString('latin1', type.start, type.end) !== '"object"';
 }
 
-/** A definition as clients of an era know it. */
+/** A definition in the form of an era. */
 export function definitionFor(definition: Buffer, { wrapsOutput, hasExecution }: EraTraits, era: Era): Buffer {
   if (era === 'legacy') return wrapsOutput ? legacyDefinition(definition) : definition;
   return hasExecution ? modernDefinition(definition) : definition;
@@ -41,7 +41,7 @@ export function legacyDefinition(definition: Buffer): Buffer {
     const wrapped = wrapSchema(JSON.parse(definition.toString('utf8', schema.start, schema.end)) as JsonObject);
     return splice(definition, schema, Buffer.from(JSON.stringify(wrapped)));
   } catch {
-    // Nested too deeply to be looked into. A tool may do without one; a list must not fail for one.
+    // Nested too deeply. A tool can do without an output schema, and one tool must not make the whole list fail.
     return withoutMember(definition, 'outputSchema');
   }
 }
@@ -52,24 +52,21 @@ export function modernDefinition(definition: Buffer): Buffer {
 
 const TASK_SUPPORT = ['"optional"', '"required"'];
 
-/** Whether it may be run as a task, by its own word. */
+/** Whether the definition says that the tool may run as a task. */
 export function runsAsTask(definition: Buffer): boolean {
   const execution = findMember(definition, 'execution');
   const support = execution === null ? null : findMember(definition, 'taskSupport', execution.start, execution.end);
   return support !== null && TASK_SUPPORT.includes(definition.toString('latin1', support.start, support.end));
 }
 
-/** For a tool whose server does not run tasks, whatever it says of the tool. */
+/** For a tool whose server cannot run tasks, even if the definition says so. */
 export function withoutTaskSupport(definition: Buffer): Buffer {
   return runsAsTask(definition) ? withoutMember(definition, 'execution') : definition;
 }
 
 function withoutMember(definition: Buffer, unwanted: string): Buffer {
-  const kept = (readMembers(definition) ?? [])
-    .filter(({ key }) => key !== unwanted)
-    .map(({ keyStart, end }) => definition.subarray(keyStart, end));
-  const separated = kept.flatMap((member, index) => (index === 0 ? [member] : [Buffer.from(','), member]));
-  return Buffer.concat([Buffer.from('{'), ...separated, Buffer.from('}')]);
+  const kept = (readMembers(definition) ?? []).filter(({ key }) => key !== unwanted);
+  return writeObject(kept.map(({ keyStart, end }) => [definition.subarray(keyStart, end)]));
 }
 
 function wrapSchema(schema: JsonObject): JsonObject {

@@ -1,13 +1,13 @@
-/** Questions that send the user to an address. Clients with sessions know each by an id, modern ones do without. */
+/** Questions that ask the user to open a URL. Legacy clients know each by an id; modern ones have no id. */
 import { randomUUID } from 'node:crypto';
-import { decodeString, findMember, readElements, readMembers } from './json.ts';
+import { decodeString, findMember, readElements, readMembers, writeObject } from './json.ts';
 
-/** The error of a server that cannot go on before the user has been at some addresses. */
+/** The error of a server that cannot continue before the user has opened some URLs. */
 export const URLS_REQUIRED = -32_042;
 
 const ID = 'elicitationId';
 
-/** Whether the user is asked to open an address, and not to fill in a form. */
+/** Whether the user is asked to open a URL, not to fill in a form. */
 export function isUrlMode(params: Buffer | null): boolean {
   const mode = params === null ? null : findMember(params, 'mode');
   return mode !== null && params!.toString('latin1', mode.start, mode.end) === '"url"';
@@ -18,23 +18,22 @@ export function elicitationId(params: Buffer | null): string | null {
   return id === null || params![id.start] !== 0x22 ? null : decodeString(params!, id.start, id.end);
 }
 
-/** As clients with a session want it. */
+/** In the form of the legacy era. */
 export function withElicitationId(params: Buffer): Buffer {
   if (!isUrlMode(params) || findMember(params, ID) !== null) return params;
   return Buffer.concat([Buffer.from(`{"${ID}":"${randomUUID()}",`), params.subarray(1)]);
 }
 
-/** As modern clients want it. */
+/** In the form of the modern era. */
 export function withoutElicitationId(params: Buffer): Buffer {
   if (!isUrlMode(params)) return params;
   const members = readMembers(params) ?? [];
   const kept = members.filter(({ key }) => key !== ID);
   if (kept.length === members.length) return params;
-  const texts = kept.map(({ keyStart, end }) => params.toString('latin1', keyStart, end));
-  return Buffer.from(`{${texts.join(',')}}`, 'latin1');
+  return writeObject(kept.map(({ keyStart, end }) => [params.subarray(keyStart, end)]));
 }
 
-/** The parameters of each question in such an error; none where it is another error. */
+/** The parameters of each question in such an error; empty for another error. */
 export function requiredUrls(error: Buffer): Buffer[] {
   const code = findMember(error, 'code');
   if (code === null || Number(error.toString('latin1', code.start, code.end)) !== URLS_REQUIRED) return [];

@@ -1,8 +1,10 @@
 /**
- * The envelope that each request carries since 2026-07-28: checking the one that came, and writing the one that goes out.
- * It is always written anew, because it speaks of the two ends of one connection.
+ * The envelope of modern requests: checks the one that came, and writes the one that goes out. An envelope is about the two
+ * ends of one connection, so the one to a server is always our own.
  */
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
+import { getOrMake } from '../base/memo.ts';
 import { IDENTITY } from '../base/version.ts';
 import { decodeString, findMember, readMembers } from './json.ts';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from './levels.ts';
@@ -11,49 +13,49 @@ import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, TASKS } 
 import { FORM_MODE, URL_MODE } from './question.ts';
 import { ALL_REVISIONS, type Era, MODERN_REVISION } from './revisions.ts';
 
-/** What a server may expect of whoever called, in either era. */
+/** What a server may expect of its caller, in either era. */
 export interface ClientAbilities {
-  /** The capabilities of the caller that can be passed on, as JSON, one character a byte. */
+  /** The capabilities of the caller that can be passed on, as JSON with one character per byte. */
   readonly capabilities: string;
   /** What it can be asked, in the words of `capabilityFor`. */
   readonly asks: ReadonlySet<string>;
-  /** The least serious log message the caller wants to hear; null for none. */
+  /** The least serious log message that the caller wants; null for none. */
   readonly logLevel: LogLevel | null;
   /** Whether a modern server may answer it with a task. */
   readonly tasks: boolean;
 }
 
-/** Somebody who can be asked nothing and wants to hear nothing. */
+/** A caller that cannot be asked anything and wants no log messages. */
 export const NO_ABILITIES: ClientAbilities = { capabilities: '{}', asks: new Set(), logLevel: null, tasks: false };
 
-interface Claim {
+interface EnvelopeContent {
   readonly revision: string;
-  readonly audience: ClientAbilities;
+  readonly abilities: ClientAbilities;
 }
 
-/** What was found in envelopes that messages share. */
-const claims = new WeakMap<Envelope, Claim>();
+/** Messages with equal envelopes share one object, so each is read once. */
+const contents = new WeakMap<Envelope, EnvelopeContent>();
 
-function claimOf(message: Message): Claim {
+function contentOf(message: Message): EnvelopeContent {
   const { envelope } = message;
   if (envelope === null || !claimsRevision(message)) throw invalidEnvelope(PROTOCOL_VERSION, 'it is missing');
-  const known = claims.get(envelope);
+  const known = contents.get(envelope);
   if (known !== undefined) return known;
-  const claim = { revision: readRevision(message, envelope), audience: readEnvelope(message, envelope) };
-  claims.set(envelope, claim);
-  return claim;
+  const content = { revision: readRevision(message, envelope), abilities: readEnvelope(message, envelope) };
+  contents.set(envelope, content);
+  return content;
 }
 
 /** The revision that a message claims to be written in. */
 export function claimedRevision(message: Message): string {
   return message.envelope === null
     ? ''
-    : (claims.get(message.envelope)?.revision ?? readRevision(message, message.envelope));
+    : (contents.get(message.envelope)?.revision ?? readRevision(message, message.envelope));
 }
 
-/** Throws for an envelope that lacks something or is malformed. What it names may still be unknown to us. */
+/** Throws if the envelope is incomplete or malformed. The revision that it names may be one that we do not know. */
 export function readAbilities(message: Message): ClientAbilities {
-  return claimOf(message).audience;
+  return contentOf(message).abilities;
 }
 
 function readRevision({ bytes, metaStart }: Message, { versionStart, versionEnd }: Envelope): string {
@@ -65,25 +67,25 @@ function readEnvelope({ bytes, metaStart }: Message, envelope: Envelope): Client
   const { capabilitiesStart, capabilitiesEnd, clientStart, clientEnd, levelStart, levelEnd } = envelope;
   const text = (start: number, end: number) => bytes.toString('latin1', metaStart + start, metaStart + end);
   if (capabilitiesStart < 0) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it is missing');
-  if (clientStart >= 0 && !isKnownClient(text(clientStart, clientEnd)))
+  if (clientStart >= 0 && !isValidClient(text(clientStart, clientEnd)))
     throw invalidEnvelope(CLIENT_INFO, 'it must be an object with the strings "name" and "version"');
-  const audience = readCapabilities(bytes, metaStart + capabilitiesStart, metaStart + capabilitiesEnd, 'modern');
-  if (levelStart < 0) return audience;
+  const abilities = readCapabilities(bytes, metaStart + capabilitiesStart, metaStart + capabilitiesEnd, 'modern');
+  if (levelStart < 0) return abilities;
   const at = metaStart + levelStart;
   const level = bytes[at] === QUOTE ? decodeString(bytes, at, metaStart + levelEnd) : null;
   if (!isLogLevel(level)) throw invalidEnvelope(LOG_LEVEL, `it must be one of ${LOG_LEVELS.join(', ')}`);
-  return { ...audience, logLevel: level };
+  return { ...abilities, logLevel: level };
 }
 
 /** Throws unless we speak that revision. */
 export function requireModern(revision: string, spoken: readonly string[] = ALL_REVISIONS): void {
   if (revision === MODERN_REVISION && spoken.includes(revision)) return;
-  throw new GatewayError('revision_unsupported', `Toolgate does not speak revision "${revision}" in this way.`, {
+  throw new GatewayError('revision_unsupported', `Toolgate does not speak revision "${revision}" without a session.`, {
     details: { supported: spoken, requested: revision },
   });
 }
 
-/** For a request whose header promises an envelope that is not there. */
+/** For a request whose header announces an envelope. */
 export function requireEnvelope(message: Message): void {
   if (message.metaStart < 0) throw invalidEnvelope('_meta', 'it is missing');
   readAbilities(message);
@@ -98,23 +100,16 @@ function invalidEnvelope(key: string, problem: string): GatewayError {
 
 const QUOTE = 0x22;
 
-// Clients send the same words with every request, so each wording is looked at once.
-const MAX_REMEMBERED = 200;
+// Clients send the same text with every request, so each text is read once.
+const MOST_TEXTS = 200;
+const clientTexts = new BoundedMap<string, boolean>(MOST_TEXTS);
+const abilitiesByText = {
+  legacy: new BoundedMap<string, ClientAbilities>(MOST_TEXTS),
+  modern: new BoundedMap<string, ClientAbilities>(MOST_TEXTS),
+};
 
-function remember<T>(known: Map<string, T>, text: string, make: (text: string) => T): T {
-  const found = known.get(text);
-  if (found !== undefined) return found;
-  if (known.size >= MAX_REMEMBERED) known.clear();
-  const made = make(text);
-  known.set(text, made);
-  return made;
-}
-
-const clients = new Map<string, boolean>();
-const audiences = { legacy: new Map<string, ClientAbilities>(), modern: new Map<string, ClientAbilities>() };
-
-function isKnownClient(text: string): boolean {
-  return remember(clients, text, () => {
+function isValidClient(text: string): boolean {
+  return getOrMake(clientTexts, text, () => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
     return ['name', 'version'].every((wanted) => {
@@ -124,29 +119,29 @@ function isKnownClient(text: string): boolean {
   });
 }
 
-/** What servers may ask of a caller through us. */
+/** The capabilities that are passed on to servers. */
 export const PASSED_ON: readonly string[] = ['elicitation', 'sampling', 'roots'];
 
-/** The extensions that are passed on, as a capability. */
+/** The extension that is passed on. */
 export const TASKS_CAPABILITY = { extensions: { [TASKS]: {} } };
 const TASKS_TEXT = JSON.stringify(TASKS_CAPABILITY).slice(1, -1);
 
-/** Any object under the name of the extension says that it is supported. In the earlier era it means nothing. */
+/** Any object under the name of the extension declares it. In the legacy era it means nothing. */
 function declaresTasks(capabilities: Buffer): boolean {
   const extensions = findMember(capabilities, 'extensions');
   const tasks = extensions === null ? null : findMember(capabilities, TASKS, extensions.start, extensions.end);
   return tasks !== null && capabilities[tasks.start] === 0x7b;
 }
 
-/** What the capabilities at this place let servers expect of their owner. Throws where they are malformed. */
+/** What the capabilities from `start` to `end` declare. Throws if they are malformed. */
 export function readCapabilities(message: Buffer, start: number, end: number, era: Era): ClientAbilities {
-  return remember(audiences[era], message.toString('latin1', start, end), (text) => {
+  return getOrMake(abilitiesByText[era], message.toString('latin1', start, end), (text) => {
     const bytes = Buffer.from(text, 'latin1');
     const members = readMembers(bytes);
     if (members === null) throw invalidEnvelope(CLIENT_CAPABILITIES, 'it must be an object');
     const kept = members.filter(({ key }) => PASSED_ON.includes(key));
     if (new Set(kept.map(({ key }) => key)).size < kept.length)
-      throw invalidEnvelope(CLIENT_CAPABILITIES, 'a capability stands there twice');
+      throw invalidEnvelope(CLIENT_CAPABILITIES, 'it has a capability twice');
     if (kept.some(({ start }) => bytes[start] !== 0x7b))
       throw invalidEnvelope(CLIENT_CAPABILITIES, 'each capability must be an object');
     const capabilities = kept.map(({ key, start, end }) => `"${key}":${bytes.toString('latin1', start, end)}`);
@@ -159,7 +154,7 @@ export function readCapabilities(message: Buffer, start: number, end: number, er
   });
 }
 
-/** Forms are what elicitation was before there were modes. */
+/** Elicitation without modes means forms. */
 function modesOf(bytes: Buffer, start: number, end: number): string[] {
   const keys = readMembers(bytes, start, end)?.map(({ key }) => key) ?? [];
   const isUrl = keys.includes('url');
@@ -178,15 +173,15 @@ export const OWN_META = {
   [CLIENT_CAPABILITIES]: {},
 };
 
-/** The `_meta` of a caller's request as a modern server gets it: our envelope, our token, and whatever else was in it. */
-export function modernMeta(message: Message, audience: ClientAbilities, id: number): string {
-  const level = audience.logLevel === null ? '' : `${LEVEL}"${audience.logLevel}"`;
+/** The `_meta` of a caller's request for a modern server: our envelope, our progress token, and the rest of what was in it. */
+export function modernMeta(message: Message, abilities: ClientAbilities, id: number): string {
+  const level = abilities.logLevel === null ? '' : `${LEVEL}"${abilities.logLevel}"`;
   const token = message.tokenStart < 0 ? '' : `,"progressToken":${id}`;
   const others = otherMembers(message);
-  return `${HEAD}${audience.capabilities}${level}${token}${others === '' ? '' : `,${others}`}}`;
+  return `${HEAD}${abilities.capabilities}${level}${token}${others === '' ? '' : `,${others}`}}`;
 }
 
-/** The same as a server of the earlier revisions gets it: without an envelope, which could make it take the request for a modern one. */
+/** The same for a legacy server: without an envelope, which could make the server take the request for a modern one. */
 export function legacyMeta(message: Message, id: number): string {
   const token = message.tokenStart < 0 ? '' : `"progressToken":${id}`;
   const others = otherMembers(message);

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fastAnswer, readFastAnswer } from './fast-answer.ts';
+import { readFastAnswer } from './fast-answer.ts';
 import { idText } from './message.ts';
 import { readMessage } from './read.ts';
 
 function read(text: string): { id: number; result: string } | null {
-  const bytes = Buffer.from(text);
-  return readFastAnswer(bytes)
-    ? { id: fastAnswer.id, result: bytes.toString('utf8', fastAnswer.start, fastAnswer.end) }
-    : null;
+  const answer = readFastAnswer(Buffer.from(text));
+  return answer === null ? null : { id: answer.id, result: answer.result.toString() };
 }
 
 describe('a usual answer', () => {

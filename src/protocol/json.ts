@@ -1,12 +1,13 @@
 /**
- * JSON as bytes: finds where values begin and end without building them, so that results and arguments can be carried
- * through untouched (parsing and printing again would change 9007199254740993 and 1.0).
+ * JSON as bytes: finds where values begin and end without building them, so that results and arguments pass through
+ * untouched (parsing and printing would change 9007199254740993 and 1.0, and costs several times as much).
  *
  * The scanner is strict: what it accepts, JSON.parse accepts. One exception for speed: inside a string longer than
- * LONG_STRING only quotes, backslashes and line breaks are looked at, so a raw control character may slip through there.
+ * LONG_STRING it looks at quotes, backslashes and line breaks only, so a raw control character may pass there.
  */
+import { findClosingBracket } from './bracket-scan.ts';
 
-/** A part of some bytes, end exclusive. */
+/** A range of bytes, end exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -28,7 +29,7 @@ export class DepthError extends JsonError {}
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LONG_STRING = 512;
-/** Deep enough for any real message; a bound only because stacks and clients have one. */
+/** Deeper than any real message. There is a bound because stacks and clients have one. */
 export const MAX_DEPTH = 10_000;
 
 export function skipSpace(bytes: Buffer, at: number, end: number): number {
@@ -55,8 +56,8 @@ export function skipString(bytes: Buffer, at: number, end: number): number {
   return skipLongString(bytes, i, end);
 }
 
-// The rest of a long string, by native search. Every search is bounded by the next quote: one that ran to the end of the
-// bytes would make many long strings quadratic.
+// The rest of a long string, by native search. Every search stops at the next quote: searches to the end of the bytes would
+// make many long strings quadratic.
 function skipLongString(bytes: Buffer, at: number, end: number): number {
   let i = at;
   for (;;) {
@@ -66,7 +67,7 @@ function skipLongString(bytes: Buffer, at: number, end: number): number {
     if (part.includes(0x0a) || part.includes(0x0d)) fail(i, 'line break in a string');
     let slash = part.indexOf(BACKSLASH);
     if (slash < 0) return quote + 1;
-    // Escapes come in runs (quoted JSON, Windows paths), which are walked by hand.
+    // Escapes come in runs (quoted JSON, Windows paths), which a loop walks faster than a search.
     while (slash >= 0) {
       i = skipEscape(bytes, i + slash, end);
       while (bytes[i] === BACKSLASH) i = skipEscape(bytes, i, end);
@@ -136,7 +137,7 @@ function fail(at: number, what: string): never {
   throw new JsonError(`${what} at byte ${at}`);
 }
 
-/** The end of the value that starts at `at` (no leading space). Walks with a counter of its own, so depth costs no stack. */
+/** The end of the value that starts at `at`, without leading space. Not recursive, so depth costs no stack. */
 export function skipValue(bytes: Buffer, at: number, end: number, maxDepth = MAX_DEPTH): number {
   const c = bytes[at];
   if (c === QUOTE) return skipString(bytes, at, end);
@@ -158,7 +159,7 @@ function skipScalar(bytes: Buffer, at: number, end: number): number {
   }
 }
 
-// Objects and arrays: `open` remembers, one entry a level, whether the level is an object.
+// Objects and arrays. `open` says for each level whether it is an object.
 function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): number {
   const open: boolean[] = [];
   let i = at;
@@ -180,7 +181,7 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
     } else {
       i = c === QUOTE ? skipString(bytes, i, end) : skipScalar(bytes, i, end);
     }
-    // Here a value has ended: close what ends with it, then go on to the next one.
+    // Here a value has ended: close what ends with it, then continue with the next one.
     for (;;) {
       const depth = open.length;
       if (depth === 0) return i;
@@ -208,7 +209,7 @@ function skipKey(bytes: Buffer, at: number, end: number): number {
   return i;
 }
 
-/** The text of the JSON string at `start`..`end`, quotes included in the span. Never throws: servers send what they like. */
+/** The text of the JSON string from `start` to `end`, which include the quotes. Never throws: servers send anything. */
 export function decodeString(bytes: Buffer, start: number, end: number): string {
   let plain = start + 1;
   while (plain < end && bytes[plain] !== BACKSLASH) plain++;
@@ -216,12 +217,12 @@ export function decodeString(bytes: Buffer, start: number, end: number): string 
   try {
     return JSON.parse(bytes.toString('utf8', start, end)) as string;
   } catch {
-    // A control character that `skipString` let slip through. No word of ours is that long: it stays a foreign one.
+    // It has a control character that `skipString` let pass. No key or name of ours is that long.
     return bytes.toString('utf8', start + 1, end - 1);
   }
 }
 
-/** The members of the object at `at`, in order, duplicates included. Null where there is no object. */
+/** The members of the object at `at`, in order, duplicates included. Null if there is no object. */
 export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): JsonMember[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x7b) return null;
@@ -245,7 +246,7 @@ export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.lengt
   return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
 }
 
-/** The elements of the array from `at` to `end`. Null where there is no array. */
+/** The elements of the array from `at` to `end`. Null if there is no array. */
 export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x5b) return null;
@@ -264,12 +265,51 @@ export function readElements(bytes: Buffer, at: number, end: number): Span[] | n
   return elements;
 }
 
-/** The same bytes with one part replaced. */
+/** Values shorter than this are as fast to read as to step over. */
+const SHORT_VALUE = 512;
+
+/** The members of the object that `bytes` are. Long values are stepped over without a check of what is inside. */
+export function readLongMembers(bytes: Buffer): JsonMember[] {
+  const members: JsonMember[] = [];
+  const { length } = bytes;
+  let at = skipSpace(bytes, 1, length);
+  while (bytes[at] !== CLOSE_BRACE) {
+    const keyEnd = skipString(bytes, at, length);
+    const start = skipSpace(bytes, skipSpace(bytes, keyEnd, length) + 1, length);
+    const end = longValueEnd(bytes, start);
+    members.push({ key: decodeString(bytes, at, keyEnd), keyStart: at, start, end });
+    const next = skipSpace(bytes, end, length);
+    if (bytes[next] === CLOSE_BRACE) break;
+    at = skipSpace(bytes, next + 1, length);
+  }
+  return members;
+}
+
+/** The end of the value at `start`. What is inside a long one is not checked. */
+export function longValueEnd(bytes: Buffer, start: number): number {
+  const isNested = bytes[start] === 0x7b || bytes[start] === 0x5b;
+  if (!isNested || bytes.length - start <= SHORT_VALUE) return skipValue(bytes, start, bytes.length);
+  // Near first: the scan copies everything that follows, which must not happen for each of many short values.
+  const near = findClosingBracket([bytes.subarray(start, start + SHORT_VALUE)]);
+  return start + (near >= 0 ? near : findClosingBracket([bytes.subarray(start)]));
+}
+
+const CLOSE_BRACE = 0x7d;
+const OPEN: Buffer = Buffer.from('{');
+export const CLOSE: Buffer = Buffer.from('}');
+const COMMA = Buffer.from(',');
+
+/** An object of these members, each in the parts it is made of. */
+export function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
+  return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
+}
+
+/** The same bytes with one span replaced. */
 export function splice(bytes: Buffer, span: Span, replacement: Buffer): Buffer {
   return Buffer.concat([bytes.subarray(0, span.start), replacement, bytes.subarray(span.end)]);
 }
 
-/** Valid JSON on one line: line breaks can only stand between tokens, where a space means the same. */
+/** Valid JSON on one line. Line breaks can only be between tokens, where a space means the same. */
 export function oneLine(bytes: Buffer): Buffer {
   if (!bytes.includes(0x0a) && !bytes.includes(0x0d)) return bytes;
   const copy = Buffer.from(bytes);

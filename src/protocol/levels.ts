@@ -18,7 +18,7 @@ export function isLogLevel(value: unknown): value is LogLevel {
   return (LOG_LEVELS as readonly unknown[]).includes(value);
 }
 
-/** Whether who asked for `wanted` hears a message of this level. */
+/** Whether a client that asked for `wanted` gets messages of this level. */
 export function isHeard(level: LogLevel, wanted: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(wanted);
 }

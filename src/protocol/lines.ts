@@ -1,11 +1,11 @@
-/** Newline-delimited framing: bytes in, whole lines out. A line over the limit is dropped whole and reported once. */
+/** Splits a byte stream into lines. A line over the limit is dropped as a whole and reported once. */
 
 export interface LineSink {
-  /** A line that came in one part, as most do. */
+  /** A line that came in one part, as most lines do. */
   line(bytes: Buffer): void;
   /** A line in the parts it came in. */
   parts(parts: readonly Buffer[]): void;
-  /** `head` is the beginning of the line, at most 512 bytes of it. */
+  /** `head` is the first 512 bytes of the line, or fewer. */
   tooLong(limit: number, head: Buffer): void;
 }
 
@@ -42,7 +42,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
     const line = parts;
     parts = [];
     size = 0;
-    // What ends the line may have come alone.
+    // The line break may have come alone.
     if (tail.length > 0) line.push(tail);
     const last = withoutReturn(line.pop()!);
     if (last.length > 0) line.push(last);
@@ -73,7 +73,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
 
 const HEAD = 512;
 
-/** From several parts, because the first one may be cut anywhere. */
+/** From several parts, because the first may be very short. */
 function headOf(parts: readonly Buffer[]): Buffer {
   const head: Buffer[] = [];
   let size = 0;

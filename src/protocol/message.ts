@@ -1,13 +1,15 @@
 /**
- * One JSON-RPC message as the bytes it came in, with the places of the few parts a gateway has to see: id, method, the
- * name or uri inside the parameters, the progress token, the envelope. Everything else stays unparsed.
+ * One JSON-RPC message as the bytes it came in, with the positions of the few parts that a gateway has to see: id, method, the
+ * name or URI in the parameters, the progress token, the envelope. Everything else stays unparsed.
  */
+import { toObject } from '../base/objects.ts';
+import { decodeString, findMember, type Span } from './json.ts';
 
 export interface Message {
   readonly bytes: Buffer;
   /** Empty for a response. */
   readonly method: string;
-  /** Positions; -1 where the part is absent. */
+  /** Positions; -1 if the part is absent. */
   readonly idStart: number;
   readonly idEnd: number;
   readonly paramsStart: number;
@@ -18,20 +20,20 @@ export interface Message {
   readonly uriEnd: number;
   readonly argumentsStart: number;
   readonly argumentsEnd: number;
-  /** The state under which a request comes back with answers. */
+  /** The state with which a request comes back with answers. */
   readonly stateStart: number;
   readonly stateEnd: number;
-  /** The wish that a call be run as a task, in the revision that has it. */
+  /** The wish to run a call as an MCP task, in the revision that has it. */
   readonly taskStart: number;
   readonly taskEnd: number;
-  /** The task that a request is about. */
+  /** The MCP task that a request is about. */
   readonly taskIdStart: number;
   readonly taskIdEnd: number;
   readonly metaStart: number;
   readonly metaEnd: number;
-  /** Members of `_meta` that are neither the progress token nor of the envelope. */
+  /** How many members of `_meta` are neither the progress token nor part of the envelope. */
   readonly metaOthers: number;
-  /** Whether one of those says which task it belongs to. */
+  /** Whether one of these names the MCP task that it belongs to. */
   readonly hasRelated: boolean;
   readonly tokenStart: number;
   readonly tokenEnd: number;
@@ -39,13 +41,13 @@ export interface Message {
   readonly resultEnd: number;
   readonly errorStart: number;
   readonly errorEnd: number;
-  /** Null where `_meta` has nothing of it. */
+  /** Null if `_meta` has no part of it. */
   readonly envelope: Envelope | null;
 }
 
 /**
- * Where the parts of the envelope stand that each request carries since 2026-07-28, counted from the start of `_meta`; -1
- * where one is absent. Messages with the same `_meta` may share it.
+ * The positions of the parts of the envelope that every modern request has, counted from the start of `_meta`; -1 if a part is
+ * absent. Messages with equal `_meta` may share it.
  */
 export interface Envelope {
   readonly versionStart: number;
@@ -73,19 +75,37 @@ export function idText(message: Message): string {
   return message.bytes.toString('latin1', message.idStart, message.idEnd);
 }
 
-/** Whether it says which revision it is written in; then it is not part of a session. */
+/** Whether it names its revision. Then it is modern, and not part of a session. */
 export function claimsRevision(message: Message): boolean {
   return message.envelope !== null && message.envelope.versionStart >= 0;
 }
 
-/** The progress token as it was written; null where no progress is wanted. */
+/** The progress token as it was written; null if no progress is wanted. */
 export function tokenOf({ bytes, tokenStart, tokenEnd }: Message): Buffer | null {
   return tokenStart < 0 ? null : bytes.subarray(tokenStart, tokenEnd);
 }
 
-/** The decoded parameters, for the methods that are not on the path of a call. */
+/** The parsed parameters, for methods that are not on the path of a call. */
 export function parseParams(message: Message): Record<string, unknown> {
   const { bytes, paramsStart, paramsEnd } = message;
-  const value: unknown = paramsStart < 0 ? {} : JSON.parse(bytes.toString('utf8', paramsStart, paramsEnd));
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  return paramsStart < 0 ? {} : toObject(JSON.parse(bytes.toString('utf8', paramsStart, paramsEnd)));
+}
+
+export interface ProgressToken extends Span {
+  readonly token: number;
+}
+
+/** Longer than any of our tokens. */
+const LONGEST_TOKEN = 20;
+
+/**
+ * The token of a server's progress notification, and its position; null if it cannot be one of ours. Our tokens are numbers,
+ * which some servers send back as strings.
+ */
+export function readProgress({ bytes, paramsStart, paramsEnd }: Message): ProgressToken | null {
+  const member = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);
+  if (member === null || member.end - member.start > LONGEST_TOKEN) return null;
+  const { start, end } = member;
+  const text = bytes[start] === 0x22 ? decodeString(bytes, start, end) : bytes.toString('latin1', start, end);
+  return { start, end, token: Number(text) };
 }

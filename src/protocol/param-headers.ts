@@ -1,14 +1,16 @@
 /**
- * HTTP headers that repeat parts of a modern request, so that what stands between client and server can route by them:
- * `Mcp-Method`, `Mcp-Name`, and `Mcp-Param-*` for the arguments that a tool marks in its schema with `x-mcp-header`.
+ * HTTP headers that repeat parts of a modern request, so that proxies can route by them: `Mcp-Method`, `Mcp-Name`, and
+ * `Mcp-Param-*` for the arguments that a tool marks in its schema with `x-mcp-header`.
  */
+import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
+import { getOrMake } from '../base/memo.ts';
 import { isObject } from '../base/objects.ts';
 import { schemaChildren } from '../base/schema-children.ts';
 import { decodeString, readMembers, type Span } from './json.ts';
 import type { Message } from './message.ts';
 
-/** An argument that travels in a header too. */
+/** An argument that is also sent in a header. */
 export interface MirroredArgument {
   /** In lower case, with the prefix. */
   readonly header: string;
@@ -21,7 +23,7 @@ export const MARK = 'x-mcp-header';
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PARAM = 'mcp-param-';
 
-/** Whether a header, in lower case, repeats an argument of some tool. */
+/** Whether a header, in lower case, repeats an argument of a tool. */
 export function isParamHeader(name: string): boolean {
   return name.startsWith(PARAM) && TOKEN.test(name.slice(PARAM.length));
 }
@@ -33,10 +35,8 @@ export function findMirrored(schema: unknown): readonly MirroredArgument[] | str
   const found: MirroredArgument[] = [];
   const problem = visit(schema, [], found);
   if (problem !== null) return problem;
-  // A mark that is reached in no other way than by its name stands where no header can be made from it.
-  return countMarks(schema) === found.length
-    ? found
-    : `"${MARK}" stands below something other than nested "properties"`;
+  // A mark that `visit` did not reach is somewhere that no header can be made from.
+  return countMarks(schema) === found.length ? found : `"${MARK}" is below something other than nested "properties"`;
 }
 
 function visit(schema: unknown, path: readonly string[], found: MirroredArgument[]): string | null {
@@ -44,9 +44,9 @@ function visit(schema: unknown, path: readonly string[], found: MirroredArgument
   const where = path.join('.');
   if (path.length > 0 && MARK in schema) {
     const mark = schema[MARK];
-    if (typeof mark !== 'string' || !TOKEN.test(mark)) return `"${MARK}" of ${where} is no name for a header`;
+    if (typeof mark !== 'string' || !TOKEN.test(mark)) return `"${MARK}" of ${where} is not a valid header name`;
     if (typeof schema.type !== 'string' || !TYPES.includes(schema.type))
-      return `"${MARK}" of ${where} stands at a type other than ${TYPES.join(', ')}`;
+      return `"${MARK}" of ${where} is on a type other than ${TYPES.join(', ')}`;
     const header = PARAM + mark.toLowerCase();
     if (found.some((other) => other.header === header)) return `"${MARK}" is "${mark}" twice`;
     found.push({ header, path, integer: schema.type === 'integer' });
@@ -59,17 +59,17 @@ function visit(schema: unknown, path: readonly string[], found: MirroredArgument
   return null;
 }
 
-/** How many marks there are in the schema, wherever they stand. */
+/** How many marks there are anywhere in the schema. */
 function countMarks(schema: unknown): number {
   if (!isObject(schema)) return 0;
   const own = Object.hasOwn(schema, MARK) ? 1 : 0;
   return schemaChildren(schema).reduce<number>((sum, child) => sum + countMarks(child), own);
 }
 
-/** Stands for an argument of which one reader sees this and another that. */
+/** An argument that is given twice: one reader would take the first, another the last. */
 const TWICE = Symbol('twice');
 
-/** An argument of a `tools/call`; null where there is nothing that a header could hold. */
+/** An argument of a `tools/call`; null if it is absent, an object or an array, which no header can hold. */
 function argumentAt({ bytes, argumentsStart, argumentsEnd }: Message, path: readonly string[]): unknown {
   let at: Span = { start: argumentsStart, end: argumentsEnd };
   if (argumentsStart < 0) return null;
@@ -84,7 +84,7 @@ function argumentAt({ bytes, argumentsStart, argumentsEnd }: Message, path: read
   return first === 0x7b || first === 0x5b ? null : JSON.parse(bytes.toString('latin1', at.start, at.end));
 }
 
-/** Null for what has no place in a header: checking its type is the server's business. */
+/** Null for what no header can hold. Checking types is up to the server. */
 function headerText(value: unknown): string | null {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return String(value);
@@ -105,7 +105,7 @@ export function encodeHeader(text: string): string {
   return `${PREFIX}${Buffer.from(text).toString('base64')}${SUFFIX}`;
 }
 
-/** Null where the encoding is broken, or something stands there that would have had to be encoded. */
+/** Null if the encoding is broken, or the text would have had to be encoded. */
 export function decodeHeader(text: string): string | null {
   if (!isEncoded(text)) return PLAIN.test(text) ? text : null;
   const encoded = text.slice(PREFIX.length, -SUFFIX.length);
@@ -115,23 +115,21 @@ export function decodeHeader(text: string): string | null {
   return Buffer.from(decoded).equals(bytes) ? decoded : null;
 }
 
-/** Names hardly change, so each is encoded once. */
-const nameHeaders = new Map<string, string>();
-const MOST_NAMES = 1_000;
+/** The same few names are called again and again, so each is encoded once. */
+const nameHeaders = new BoundedMap<string, string>(1_000);
 
 function nameHeader(name: string): string {
-  const known = nameHeaders.get(name);
-  if (known !== undefined) return known;
-  if (nameHeaders.size >= MOST_NAMES) nameHeaders.clear();
+  return getOrMake(nameHeaders, name, encodeName);
+}
+
+function encodeName(name: string): string {
   const bytes = Buffer.from(name, 'latin1');
-  const header = encodeHeader(decodeString(bytes, 0, bytes.length));
-  nameHeaders.set(name, header);
-  return header;
+  return encodeHeader(decodeString(bytes, 0, bytes.length));
 }
 
 const NAMED = new Set(['tools/call', 'resources/read', 'prompts/get']);
 
-/** The headers of a request for what its server calls `name` (as JSON, one character a byte): names and values in turn. */
+/** The headers of a request, names and values in turn. `name` is the server's own, as JSON with one character per byte. */
 export function mirrorHeaders(
   message: Message,
   name: string,
@@ -151,7 +149,7 @@ export function mirrorHeaders(
 
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Throws unless the headers say what the body says: nothing may be routed by a header that the body contradicts. */
+/** Throws unless the header agrees with the body: no request may be routed by a header that its body contradicts. */
 export function checkMethodHeader(headers: Headers, method: string): void {
   const header = headers['mcp-method'];
   if (header === method) return;
@@ -160,7 +158,7 @@ export function checkMethodHeader(headers: Headers, method: string): void {
   );
 }
 
-/** `start` and `end` are where the name or URI stands in the body. */
+/** `start` and `end` are those of the name or URI in the body. */
 export function checkNameHeader(headers: Headers, { bytes }: Message, start: number, end: number): void {
   const header = headers['mcp-name'];
   if (typeof header !== 'string') throw mismatch('the header Mcp-Name is missing');
@@ -168,12 +166,12 @@ export function checkNameHeader(headers: Headers, { bytes }: Message, start: num
   const name = decodeHeader(header);
   if (name === null) throw mismatch('Mcp-Name is not validly encoded');
   const isSame = start >= 0 && bytes[start] === 0x22 && decodeString(bytes, start, end) === name;
-  if (!isSame) throw mismatch('Mcp-Name names something else than the body');
+  if (!isSame) throw mismatch('Mcp-Name and the body name different things');
 }
 
 const SAFE = /^[\w./:-]+$/;
 
-/** The usual case, without a text being made: the same plain characters in both. */
+/** The usual case, without a new string: the same plain characters in both. */
 function isWrittenAlike(bytes: Buffer, start: number, end: number, header: string): boolean {
   if (start < 0 || bytes[start] !== 0x22 || end - start - 2 !== header.length) return false;
   for (let i = 0; i < header.length; i++) if (bytes[start + 1 + i] !== header.charCodeAt(i)) return false;
@@ -184,7 +182,7 @@ export function checkParamHeaders(headers: Headers, message: Message, mirrored: 
   for (const { header, path, integer } of mirrored) {
     const value = argumentAt(message, path);
     const argument = `the argument "${path.join('.')}"`;
-    if (value === TWICE) throw mismatch(`${argument} stands there twice`);
+    if (value === TWICE) throw mismatch(`${argument} is given twice`);
     const text = headerText(value);
     const given = headers[header];
     if (given === undefined && text === null) continue;

@@ -1,4 +1,4 @@
-/** Bytes in one piece or in several: long ones go through as they came, because joining them would be a copy for nothing. */
+/** Bytes in one piece or in several. Long results pass through in the parts they came in, because joining them would copy them. */
 import { oneLine } from './json.ts';
 
 export type Parts = Buffer | readonly Buffer[];

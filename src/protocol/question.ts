@@ -1,25 +1,25 @@
-/** What a server asks of whoever called it: of the user, the model, or the client itself. */
+/** What a server asks its caller: the user, the model, or the client itself. */
 import { isUrlMode, withoutElicitationId } from './elicitation.ts';
 
 export interface Question {
   readonly method: string;
-  /** As the server wrote them; null where there are none. */
+  /** As the server wrote them; null if there are none. */
   readonly params: Buffer | null;
-  /** Whether it outlives the call in whose course it was asked: it may not have been about that. */
+  /** Whether it stays open when the call ends during which it was asked: it may not belong to that call. */
   readonly lasting: boolean;
-  /** The result, as whoever was asked wrote it. One of the two is called, once; later calls do nothing. */
+  /** Takes the result as the client wrote it. Only the first call of `answer` or `refuse` counts. */
   answer(result: Buffer): void;
-  /** The error object, likewise. */
+  /** Takes the error object. */
   refuse(error: Buffer): void;
-  /** Set by whoever is asked: called when nobody wants the answer any more. */
+  /** Set by the side that is asked. Called when the answer is no longer wanted. */
   withdrawn(reason: string): void;
 }
 
-/** What a client can be asked, as far as servers may ask it through us. */
+/** The two kinds of elicitation that a client may support. */
 export const FORM_MODE = 'elicitation.form';
 export const URL_MODE = 'elicitation.url';
 
-/** What a client must be able to be asked this; null for what is no question. */
+/** The capability that a client needs to be asked this; null for a method that is not a question. */
 export function capabilityFor(method: string, params: Buffer | null): string | null {
   switch (method) {
     case 'elicitation/create':
@@ -33,23 +33,23 @@ export function capabilityFor(method: string, params: Buffer | null): string | n
   }
 }
 
-/** The requests in whose course a server may ask something. */
+/** The requests during which a server may ask something. */
 export const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Whether a shared server may ask something of this caller. Roots it may not: it is told of none. */
+/** Whether a shared server may ask this caller anything. Roots do not count: shared servers are given none. */
 export function isAskable({ asks }: { readonly asks: ReadonlySet<string> }): boolean {
   return asks.has(FORM_MODE) || asks.has(URL_MODE) || asks.has('sampling');
 }
 
-/** The error for a question that nobody can be asked. */
+/** The error for a question that cannot be passed on. */
 export function unanswerable(method: string, why: string): Buffer {
   return Buffer.from(JSON.stringify({ code: -32_601, message: `Toolgate cannot pass on ${method}: ${why}.` }));
 }
 
-/** What is asked, by the key that its answer comes under. */
+/** Questions by the key that the answer comes under. */
 export type Inquiry = ReadonlyMap<string, Pick<Question, 'method' | 'params'>>;
 
-/** The result by which a modern server asks: what, and the state to come back with. */
+/** The modern result that asks: the questions, and the state to come back with. */
 export function inputRequired(questions: Inquiry, state: string): Buffer {
   const parts: Buffer[] = [Buffer.from('{"resultType":"input_required","inputRequests":{')];
   let first = true;

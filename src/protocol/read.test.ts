@@ -24,10 +24,10 @@ describe('readMessage', () => {
   });
 
   it.each([
-    ['{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}', '"id" stands there twice'],
-    ['{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', '"method" stands there twice'],
-    ['{"id":1,"method":"tools/call","params":{"name":"a","name":"b"}}', '"name" stands there twice'],
-    ['{"id":1,"method":"tools/call","params":{"name":"a","n\\u0061me":"b"}}', '"name" stands there twice'],
+    ['{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}', 'it has "id" twice'],
+    ['{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', 'it has "method" twice'],
+    ['{"id":1,"method":"tools/call","params":{"name":"a","name":"b"}}', 'it has "name" twice'],
+    ['{"id":1,"method":"tools/call","params":{"name":"a","n\\u0061me":"b"}}', 'it has "name" twice'],
     ['{"id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}', 'could be taken for "name"'],
     ['{"id":1,"method":"tools/call","params":{"name":"a","argument\u017f":{}}}', 'could be taken for "arguments"'],
     ['{"id":1,"method":"tools/call","Params":{"name":"a"}}', 'could be taken for "params"'],

@@ -1,7 +1,6 @@
 /**
- * Reads a message in one pass over its bytes. Keys that only look like the ones we route by (`Name`, `ſ` for s, a key
- * twice) are refused: an upstream with a laxer parser could otherwise be made to act on another name than the one that was
- * checked here.
+ * Reads a message in one pass over its bytes. Keys that only look like the ones we route by (`Name`, `ſ` for s, a key twice)
+ * are refused: otherwise a server with a laxer parser could be made to act on another name than the one checked here.
  */
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../base/errors.ts';
@@ -39,7 +38,7 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
   }
 }
 
-/** The messages of a batch, each still to be read; null where the bytes are not an array. Throws like `readMessage`. */
+/** The messages of a batch, each still to be read; null if the bytes are not an array. Throws like `readMessage`. */
 export function readBatch(bytes: Buffer): Buffer[] | null {
   let elements: Span[] | null;
   try {
@@ -56,7 +55,7 @@ export function toParseError(error: unknown, what = 'The message'): unknown {
   return new GatewayError('parse', `${what} is not valid JSON: ${error.message}.`);
 }
 
-/** A message in which nothing has been found yet. */
+/** A message of which nothing is known yet. */
 export function emptyMessage(bytes: Buffer): Message {
   return {
     bytes,
@@ -114,7 +113,7 @@ function isId(first: number): boolean {
   return first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39);
 }
 
-/** What nearly every message consists of: recognised in place, because making a string for each would be felt. */
+/** The usual keys are recognised in place, because a new string for each key of each message costs measurable time. */
 const TOP_KEYS = ['id', 'jsonrpc', 'method', 'params', 'result', 'error'];
 const PARAMS_KEYS = ['name', 'arguments', '_meta', 'uri', 'requestState', 'task', 'taskId'];
 const META_KEYS = ['progressToken', PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL];
@@ -133,7 +132,7 @@ function readWord(bytes: Buffer, start: number, end: number, words: readonly str
   return decodeString(bytes, start, end);
 }
 
-/** Handles one member whose value starts at `start`; returns where the value ends. */
+/** Handles one member whose value starts at `start`. Returns where the value ends. */
 type Visit = (
   bytes: Buffer,
   key: string,
@@ -185,8 +184,8 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.idEnd = stop;
       return stop;
     case 'method':
-      if (found.method !== '') invalid('"method" stands there twice');
-      // Empty, it would count as absent, and another could follow.
+      if (found.method !== '') invalid('it has "method" twice');
+      // An empty one would count as absent, and another could follow.
       if (bytes[start] !== 0x22 || stop === start + 2) invalid('"method" must be a string that is not empty');
       found.method = readWord(bytes, start, stop, METHODS);
       return stop;
@@ -311,7 +310,7 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.metaOthers++;
       return stop;
     default:
-      // Taken for a token by a laxer server, it would send progress to whoever has that number here.
+      // A laxer server could take it for the progress token, and send progress to another caller.
       refuseLookalike(key, ...META_LOOKALIKES);
       found.metaOthers++;
       return stop;
@@ -338,7 +337,7 @@ function emptyEnvelope(): Mutable<Envelope> {
 }
 
 function once(position: number, key: string): void {
-  if (position >= 0) invalid(`"${key}" stands there twice`);
+  if (position >= 0) invalid(`it has "${key}" twice`);
 }
 
 function refuseLookalike(key: string, ...known: string[]): void {

@@ -1,6 +1,6 @@
 /**
- * The revisions of the protocol, newest first, and the two eras they belong to (the words are the specification's). Up to 2025-11-25 a client opens a session
- * with `initialize`; since 2026-07-28 each request stands for itself.
+ * The revisions of the protocol, newest first, and their two eras, in the words of the specification. In the legacy era, up to
+ * 2025-11-25, a client opens a session with `initialize`. In the modern era, since 2026-07-28, each request stands alone.
  */
 export type Era = 'legacy' | 'modern';
 
@@ -19,28 +19,28 @@ export function isRevision(text: unknown): text is Revision {
   return (REVISIONS as readonly unknown[]).includes(text);
 }
 
-/** The revision to answer `initialize` with: the client's own where it may be spoken, else the newest. Null where there is none. */
+/** The revision to answer `initialize` with: the client's own if it is allowed, else the newest. Null if none is allowed. */
 export function negotiate(wanted: unknown, spoken: readonly string[] = ALL_REVISIONS): Revision | null {
   if (isRevision(wanted) && spoken.includes(wanted)) return wanted;
   return REVISIONS.find((revision) => spoken.includes(revision)) ?? null;
 }
 
-/** Whether a text names a revision, known or not, of the era without sessions. Revisions are dates. */
+/** Whether a text names a revision of the modern era, known to us or not. Revisions are dates. */
 export function isModern(revision: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(revision) && revision >= MODERN_REVISION;
 }
 
-/** Only 2025-03-26 and earlier let several messages travel in one array. */
+/** Up to 2025-03-26 several messages may be sent in one array. */
 export function allowsBatch(revision: Revision): boolean {
   return revision <= '2025-03-26';
 }
 
-/** Since 2025-06-18 every client reads event streams where it could get plain JSON; before, it says so. */
+/** Since 2025-06-18 every client accepts an event stream where it could get plain JSON. Before, it has to say so. */
 export function readsStreams(revision: Revision): boolean {
   return revision >= '2025-06-18';
 }
 
-/** Since 2025-11-25 an event may come without a message, for its id alone. */
+/** Since 2025-11-25 an event may have no message, only an id. */
 export function readsEmptyEvents(revision: Revision): boolean {
   return revision >= '2025-11-25';
 }

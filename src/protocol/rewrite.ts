@@ -1,26 +1,26 @@
-/** A caller's request as a server gets it: another id, the server's own name, our token and envelope; every other byte as it came. */
+/** Rewrites a caller's request for a server: our id, the server's own name, our progress token and envelope. All other bytes stay. */
 import { type ClientAbilities, legacyMeta, modernMeta } from './envelope.ts';
-import { oneLine } from './json.ts';
+import { CLOSE, oneLine } from './json.ts';
 import type { Message } from './message.ts';
 import type { Era } from './revisions.ts';
 
-/** A message on its way out. A text has one character a byte (latin1): for short messages that is the cheaper form. */
+/** An outgoing message. A string has one character per byte (latin1), which is cheaper for short messages. */
 export type Wire = string | Buffer;
 
 const SHORT = 16_384;
 
-/** Where the name or URI stands in the caller's message, and the JSON string to put there. */
+/** The span of the name or URI in the caller's message, and the JSON string to put there. */
 export interface Target {
   readonly nameStart: number;
   readonly nameEnd: number;
   readonly name: string;
 }
 
-/** `token` is under which progress comes back. */
+/** `token` is the progress token. */
 export function rewriteRequest(
   message: Message,
   target: Target,
-  audience: ClientAbilities,
+  abilities: ClientAbilities,
   id: number,
   era: Era,
   token = id,
@@ -28,7 +28,7 @@ export function rewriteRequest(
   const { metaStart, metaEnd, tokenStart, tokenEnd, paramsStart } = message;
   const head = `{"jsonrpc":"2.0","id":${id},"method":"${message.method}","params":`;
   if (era === 'modern') {
-    const meta = modernMeta(message, audience, id);
+    const meta = modernMeta(message, abilities, id);
     if (metaStart >= 0) return replaceTwo(message, head, target, metaStart, metaEnd, meta);
     return replaceTwo(message, head, target, paramsStart + 1, paramsStart + 1, `"_meta":${meta},`);
   }
@@ -47,25 +47,25 @@ function replaceTwo(message: Message, head: string, target: Target, start: numbe
   const middle = first || text === '' ? before : `${before}${bytes.toString('latin1', target.nameEnd, start)}${text}`;
   const rest = first || text === '' ? target.nameEnd : end;
   if (paramsEnd - rest < SHORT) {
-    const whole = `${middle}${bytes.toString('latin1', rest, paramsEnd)}}`;
-    // Line breaks can only stand between tokens, where a space means the same.
-    return whole.includes('\n') || whole.includes('\r') ? whole.replace(/[\n\r]/g, ' ') : whole;
+    return onOneLine(`${middle}${bytes.toString('latin1', rest, paramsEnd)}}`);
   }
   return oneLine(Buffer.concat([Buffer.from(middle, 'latin1'), bytes.subarray(rest, paramsEnd), CLOSE]));
 }
 
-/** The name and the arguments of a call, behind `head`. */
-export function toolCall({ bytes, argumentsStart, argumentsEnd }: Message, head: string, name: string): Wire {
+/** The name and the arguments of a call, after `head`. */
+export function rewriteToolCall({ bytes, argumentsStart, argumentsEnd }: Message, head: string, name: string): Wire {
   const before = `${head}${name},"arguments":`;
   if (argumentsStart < 0) return `${before}{}}`;
   if (argumentsEnd - argumentsStart < SHORT) {
-    const whole = `${before}${bytes.toString('latin1', argumentsStart, argumentsEnd)}}`;
-    return whole.includes('\n') || whole.includes('\r') ? whole.replace(/[\n\r]/g, ' ') : whole;
+    return onOneLine(`${before}${bytes.toString('latin1', argumentsStart, argumentsEnd)}}`);
   }
   return oneLine(Buffer.concat([Buffer.from(before, 'latin1'), bytes.subarray(argumentsStart, argumentsEnd), CLOSE]));
 }
 
-const CLOSE = Buffer.from('}');
+/** Line breaks in JSON can only be between tokens, where a space means the same. */
+function onOneLine(text: string): string {
+  return text.includes('\n') || text.includes('\r') ? text.replace(/[\n\r]/g, ' ') : text;
+}
 
 export function wireBytes(wire: Wire): Buffer {
   return typeof wire === 'string' ? Buffer.from(wire, 'latin1') : wire;

@@ -1,12 +1,12 @@
-/** JSON-RPC messages put together from bytes. */
+/** Builds JSON-RPC messages from bytes. */
 import type { Writable } from 'node:stream';
 import type { GatewayError } from '../base/errors.ts';
 import { oneLine, toBytes } from './json.ts';
 import { type Parts, sizeOf } from './parts.ts';
 
 /**
- * A response in three parts, so that a large body is never copied: text, bytes, text. The texts hold one character a byte
- * and are written as latin1, because ids go back as the bytes they came in.
+ * A response in three parts, text, bytes and text, so that a large body is never copied. The texts have one character per
+ * byte and are written as latin1, because ids go back as the bytes they came in.
  */
 export interface Reply {
   readonly head: string;
@@ -18,7 +18,7 @@ export function resultReply(id: string, result: Parts): Reply {
   return { head: '{"jsonrpc":"2.0","result":', body: result, tail: `,"id":${id}}` };
 }
 
-/** An upstream's error object, relayed as it came, or one of our own. A null id is left out. */
+/** `error` is the server's own error object, or one of ours. A null id is left out. */
 export function errorReply(id: string | null, error: Buffer): Reply {
   return { head: '{"jsonrpc":"2.0","error":', body: error, tail: id === null ? '}' : `,"id":${id}}` };
 }
@@ -27,7 +27,7 @@ export function replyLength({ head, body, tail }: Reply): number {
   return head.length + sizeOf(body) + tail.length;
 }
 
-/** A body up to this length is cheaper joined into one text than written apart. */
+/** A shorter body is cheaper to write as one text. */
 const SHORT = 16_384;
 
 /** Writes a reply: a short one as one latin1 text, a long one in its parts. */
@@ -37,7 +37,7 @@ export function writeReply(out: Writable, { head, body, tail }: Reply): void {
     out.write(text, 'latin1');
     return;
   }
-  // One system call for all of it, where the other side takes that much.
+  // One system call for all parts, if the other side accepts that much.
   out.cork();
   out.write(head, 'latin1');
   for (const part of Buffer.isBuffer(body) ? [body] : body) out.write(part);
@@ -75,8 +75,8 @@ export function errorObject(error: GatewayError): Buffer {
 }
 
 /**
- * The `tools/call` result of an error of Toolgate's own: the model reads it, so it is a result and not a protocol error.
- * The object travels as text, because clients check `structuredContent` against the tool's own output schema, errors too.
+ * The `tools/call` result for an error of Toolgate's own. It is a result, not a protocol error, so that the model reads it.
+ * It is text, because clients check `structuredContent` against the tool's output schema, even for errors.
  */
 export function errorResult(error: GatewayError): Buffer {
   return toBytes({ content: [{ type: 'text', text: JSON.stringify(error.body) }], isError: true });

@@ -1,7 +1,7 @@
-/** Server-sent events, read from and written to bytes. */
+/** Reads and writes server-sent events as bytes. */
 import { oneLine } from './json.ts';
 
-/** What stands before and after the data of an event. */
+/** What goes before and after the data of an event. */
 export const SSE_DATA = 'event: message\ndata: ';
 export const SSE_END = '\n\n';
 const DATA = Buffer.from(SSE_DATA);
@@ -17,13 +17,13 @@ export const SSE_KEEPALIVE = Buffer.from(': keepalive\n\n');
 
 export interface SseReader {
   push(chunk: Buffer): void;
-  /** What to come back with after the last event; empty where the other side gave none. */
+  /** The id of the last event, for resuming; empty if there was none. */
   readonly lastId: string;
-  /** Milliseconds to wait before that, where the other side said so. */
+  /** Milliseconds to wait before resuming, if the other side gave them. */
   readonly retry: number | null;
 }
 
-/** Calls `event` with the data and the name of every event. Lines end in LF, CR or CRLF; other fields are passed over. */
+/** Calls `event` with the data and the name of every event. Lines end in LF, CR or CRLF; other fields are ignored. */
 export function createSseReader(
   limit: number,
   event: (data: Buffer, name: string) => void,
@@ -50,30 +50,30 @@ export function createSseReader(
       if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) bytes = bytes.subarray(3);
     }
     if (bytes.length === 0) {
-      const whole = data.length === 1 ? data[0]! : Buffer.concat(data);
-      const seen = data.length > 0;
+      const content = data.length === 1 ? data[0]! : Buffer.concat(data);
+      const hasData = data.length > 0;
       const named = name;
       data = [];
       size = 0;
       name = MESSAGE;
-      if (seen) event(whole, named);
+      if (hasData) event(content, named);
       return;
     }
     if (bytes[0] === 0x65) readName(bytes);
-    else if (bytes[0] === 0x69 || bytes[0] === 0x72) readReturn(bytes);
+    else if (bytes[0] === 0x69 || bytes[0] === 0x72) readResumption(bytes);
     if (bytes.length < 5 || bytes.toString('latin1', 0, 5) !== 'data:') return;
     if (data.length > 0) data.push(NEWLINE);
     data.push(bytes.subarray(bytes[5] === 0x20 ? 6 : 5));
   };
 
   const readName = (bytes: Buffer) => {
-    // Nearly all events are messages, and say so; that costs no text.
+    // Nearly all events are named "message"; these need no new string.
     if (bytes.length === NAMED_MESSAGE.length && bytes.equals(NAMED_MESSAGE)) return;
     const [, given] = /^event: ?(.*)$/.exec(bytes.toString()) ?? [];
     if (given !== undefined) name = given;
   };
 
-  const readReturn = (bytes: Buffer) => {
+  const readResumption = (bytes: Buffer) => {
     const [, field, value] = /^(id|retry): ?(.*)$/.exec(bytes.toString()) ?? [];
     if (field === 'id') lastId = value!;
     else if (field === 'retry' && /^\d{1,9}$/.test(value!)) retry = Number(value);
@@ -91,7 +91,7 @@ export function createSseReader(
       let start = 0;
       if (afterCarriage && chunk[0] === 0x0a) start = 1;
       afterCarriage = false;
-      // Two native searches, each repeated only when passed: servers end lines one way, so one of them is done once a chunk.
+      // Two native searches. Servers end lines in one way, so one of the two finds nothing and runs once per chunk.
       let newline = chunk.indexOf(0x0a, start);
       let carriage = chunk.indexOf(0x0d, start);
       while (newline >= 0 || carriage >= 0) {

@@ -1,9 +1,17 @@
 /**
- * Tasks on the wire, in both eras: the places where their ids stand. A client knows a task by another id than its server,
- * because two servers may use the same one.
+ * MCP tasks on the wire, in both eras: where their ids are. A client knows a task by another id than its server, because two
+ * servers may use the same id.
  */
-import { readLongMembers, writeObject } from './bridge.ts';
-import { decodeString, findMember, JsonError, type JsonMember, readMembers, type Span } from './json.ts';
+import {
+  decodeString,
+  findMember,
+  JsonError,
+  type JsonMember,
+  readLongMembers,
+  readMembers,
+  type Span,
+  writeObject,
+} from './json.ts';
 import { LONG } from './long-answer.ts';
 import type { Message } from './message.ts';
 import { RELATED_TASK, SUBSCRIPTION_ID } from './meta.ts';
@@ -13,16 +21,16 @@ import { readMessage } from './read.ts';
 const QUOTE = 0x22;
 const TASK = Buffer.from('"task"');
 
-/** Whether a modern server answers with a task instead of a result. No task is long at its beginning. */
+/** Whether a modern server answers with a task instead of a result. Such an answer is never long. */
 export function isTask(result: Parts): boolean {
   if (sizeOf(result) > LONG) return false;
   const bytes = join(result);
-  // Nearly all are none, and seen to be none by one search.
+  // One search settles nearly all cases.
   if (!bytes.includes(TASK)) return false;
   return membersOf(bytes).some(({ key, start, end }) => key === 'resultType' && textAt(bytes, start, end) === 'task');
 }
 
-/** The same object with every id of a task in it exchanged: its own, that of the task in it, and that of one it belongs to. */
+/** The same object with every task id in it replaced: its own, that of the task in it, and that of the task it belongs to. */
 export function exchangeIds(object: Buffer, exchange: (id: string) => string): Buffer {
   const spans = membersOf(object)
     .flatMap((member) => idsIn(object, member))
@@ -51,7 +59,7 @@ function idOf(bytes: Buffer, { start, end }: Span): Span[] {
   return (readMembers(bytes, start, end) ?? []).filter(({ key }) => key === 'taskId');
 }
 
-/** What is broken inside a long object is the caller's to find. */
+/** Empty if the object is broken: the caller will find that. */
 function membersOf(object: Buffer): readonly JsonMember[] {
   try {
     return readLongMembers(object);
@@ -65,54 +73,54 @@ function textAt(bytes: Buffer, start: number, end: number): string | null {
   return bytes[start] === QUOTE ? decodeString(bytes, start, end) : null;
 }
 
-/** The id that a server gave to the task that it describes so; null where it is none. */
+/** The id in a server's description of a task; null if it has none. */
 export function idIn(task: Buffer): string | null {
   const id = membersOf(task).find(({ key }) => key === 'taskId');
   return id === undefined ? null : textAt(task, id.start, id.end);
 }
 
-/** The id of the task that a server says it has started; null where it has not. */
+/** The id of the task that a server has started; null if it has not started one. */
 export function startedTask(result: Buffer): string | null {
   const task = membersOf(result).find(({ key, start }) => key === 'task' && result[start] === 0x7b);
   return task === undefined ? null : idIn(result.subarray(task.start, task.end));
 }
 
-/** The id of the task that a request is about; null where it names none. */
+/** The id of the task that a request is about; null if it names none. */
 export function taskIdOf({ bytes, taskIdStart, taskIdEnd }: Message): string | null {
   return taskIdStart < 0 ? null : textAt(bytes, taskIdStart, taskIdEnd);
 }
 
-/** The task in whose course a server asks something; null where it says none. */
+/** The task to which a server's message belongs; null if it names none. */
 export function relatedTask({ bytes, metaStart, metaEnd }: Message): string | null {
   const related = metaStart < 0 ? null : findMember(bytes, RELATED_TASK, metaStart, metaEnd);
   const [id] = related === null ? [] : idOf(bytes, related);
   return id === undefined ? null : textAt(bytes, id.start, id.end);
 }
 
-/** The result of `tasks/get` as a notification says the same. */
+/** The result of `tasks/get` in the form of a notification. */
 export function asNotified(result: Buffer): Buffer {
   const kept = membersOf(result).filter(({ key }) => key !== 'resultType');
-  return writeObject(kept.map((member) => whole(result, member)));
+  return writeObject(kept.map((member) => memberBytes(result, member)));
 }
 
-/** The parameters of a notification, with the id of another subscription in them. */
+/** The parameters of a notification under the id of another subscription. */
 export function underSubscription(params: Buffer, id: Buffer): Buffer {
   const members = membersOf(params);
   const meta = members.find(({ key }) => key === '_meta');
   const kept = meta === undefined ? [] : (readMembers(params, meta.start, meta.end) ?? []);
-  const own = kept.filter(({ key }) => key !== SUBSCRIPTION_ID).map((member) => whole(params, member));
-  const others = members.filter(({ key }) => key !== '_meta').map((member) => whole(params, member));
+  const own = kept.filter(({ key }) => key !== SUBSCRIPTION_ID).map((member) => memberBytes(params, member));
+  const others = members.filter(({ key }) => key !== '_meta').map((member) => memberBytes(params, member));
   const first = Buffer.concat([Buffer.from(`"${SUBSCRIPTION_ID}":`), id]);
   return writeObject([[META, writeObject([[first], ...own])], ...others]);
 }
 
-function whole(bytes: Buffer, { keyStart, end }: JsonMember): Buffer[] {
+function memberBytes(bytes: Buffer, { keyStart, end }: JsonMember): Buffer[] {
   return [bytes.subarray(keyStart, end)];
 }
 
 /**
- * A client's request without what it says of tasks to a server that it does not know: which task it belongs to, because a
- * server may have a task of somebody else under that id; and, unless that can be fulfilled, the wish to be run as one.
+ * A client's request without what it says about tasks. The task it belongs to is removed, because the server may have a task
+ * of another client under that id. The wish to run as a task is removed unless it can be fulfilled.
  */
 export function withoutTasks(message: Message, keepsWish: boolean): Message {
   const { bytes, taskStart, hasRelated, paramsStart, paramsEnd } = message;
@@ -120,7 +128,7 @@ export function withoutTasks(message: Message, keepsWish: boolean): Message {
   if (!hasWish && !hasRelated) return message;
   const kept = (readMembers(bytes, paramsStart, paramsEnd) ?? [])
     .filter(({ key }) => key !== 'task' || keepsWish)
-    .map((member) => (member.key === '_meta' ? [META, withoutRelated(bytes, member)] : whole(bytes, member)));
+    .map((member) => (member.key === '_meta' ? [META, withoutRelated(bytes, member)] : memberBytes(bytes, member)));
   return readMessage(Buffer.concat([bytes.subarray(0, paramsStart), writeObject(kept), bytes.subarray(paramsEnd)]));
 }
 
@@ -129,5 +137,5 @@ const META = Buffer.from('"_meta":');
 function withoutRelated(bytes: Buffer, { start, end }: Span): Buffer {
   const members = readMembers(bytes, start, end);
   if (members === null) return bytes.subarray(start, end);
-  return writeObject(members.filter(({ key }) => key !== RELATED_TASK).map((member) => whole(bytes, member)));
+  return writeObject(members.filter(({ key }) => key !== RELATED_TASK).map((member) => memberBytes(bytes, member)));
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readMessage } from './read.ts';
-import { namedInCall, toolCall } from './tool-call.ts';
+import { nameInCall, toolCallMessage } from './tool-call.ts';
 
-const make = (args: string, depth = 64) => toolCall('7', '"a_b"', Buffer.from(args), depth);
+const make = (args: string, depth = 64) => toolCallMessage('7', '"a_b"', Buffer.from(args), depth);
 
 describe('a call made of a name and arguments', () => {
   it('is the message that its bytes are read as', () => {
@@ -16,7 +16,12 @@ describe('a call made of a name and arguments', () => {
         fc.dictionary(fc.string(), fc.jsonValue()),
         fc.constantFrom('', ' ', '\n'),
         (id, name, args, space) => {
-          const made = toolCall(id, namedInCall(name), Buffer.from(`${space}${JSON.stringify(args)}${space}`), 64);
+          const made = toolCallMessage(
+            id,
+            nameInCall(name),
+            Buffer.from(`${space}${JSON.stringify(args)}${space}`),
+            64,
+          );
           const read = readMessage(made.bytes);
           expect({ ...made, argumentsEnd: 0 }).toEqual({ ...read, argumentsEnd: 0 });
           const text = made.bytes.toString('utf8', made.argumentsStart, made.argumentsEnd);
@@ -56,7 +61,7 @@ describe('a call made of a name and arguments', () => {
 
   it('refuses what is not UTF-8, and what is nested too deeply', () => {
     const broken = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
-    expect(() => toolCall('1', '"x"', broken, 64)).toThrow(/not UTF-8/);
+    expect(() => toolCallMessage('1', '"x"', broken, 64)).toThrow(/not UTF-8/);
     expect(() => make(`{"a":${'['.repeat(70)}${']'.repeat(70)}}`)).toThrow(/nested deeper than 62 levels/);
     expect(make(`{"a":${'['.repeat(61)}${']'.repeat(61)}}`).method).toBe('tools/call');
   });

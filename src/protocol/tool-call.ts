@@ -1,4 +1,4 @@
-/** The call of a tool as a message, made of its name and of the bytes of its arguments. */
+/** Builds a `tools/call` message from a name and the bytes of its arguments. */
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../base/errors.ts';
 import { DepthError, JsonError, skipSpace, skipValue } from './json.ts';
@@ -9,25 +9,25 @@ const HEAD = '{"jsonrpc":"2.0","id":';
 const NAME = ',"method":"tools/call","params":{"name":';
 const ARGUMENTS = ',"arguments":';
 const TAIL = '}}';
-/** Levels around the arguments. */
+/** How many levels the message adds around the arguments. */
 const AROUND = 2;
 const NONE = Buffer.from('{}');
 const SHORT = 16_384;
 const PLAIN = /^[ -~]*$/;
 
-/** A name as it stands in a message, one character a byte. */
-export function namedInCall(name: string): string {
+/** A name as JSON with one character per byte. */
+export function nameInCall(name: string): string {
   const named = JSON.stringify(name);
   return PLAIN.test(named) ? named : Buffer.from(named).toString('latin1');
 }
 
-/** `id` is JSON, and `named` comes from `namedInCall`. Throws where the arguments are no object; no bytes at all are an empty one. */
-export function toolCall(id: string, named: string, args: Buffer, maxDepth: number): Message {
+/** `id` is JSON, and `named` comes from `nameInCall`. No bytes mean no arguments. Throws if the arguments are not an object. */
+export function toolCallMessage(id: string, named: string, args: Buffer, maxDepth: number): Message {
   const given = args.length === 0 ? NONE : args;
   const start = requireObject(given, maxDepth - AROUND);
   const before = `${HEAD}${id}${NAME}${named}${ARGUMENTS}`;
   const size = before.length;
-  // One character a byte: for short ones that is the cheaper form.
+  // For short messages a latin1 string is cheaper than joining buffers.
   const bytes =
     given.length < SHORT
       ? Buffer.from(`${before}${given.toString('latin1', start)}${TAIL}`, 'latin1')
@@ -45,7 +45,7 @@ export function toolCall(id: string, named: string, args: Buffer, maxDepth: numb
   return message;
 }
 
-/** Where it begins. */
+/** Returns where the object begins. */
 function requireObject(bytes: Buffer, maxDepth: number): number {
   const end = bytes.length;
   const start = skipSpace(bytes, 0, end);
@@ -62,5 +62,5 @@ function requireObject(bytes: Buffer, maxDepth: number): number {
     throw toParseError(error, 'The body');
   }
   if (bytes[start] === 0x7b) return start;
-  throw new GatewayError('arguments_invalid', 'The arguments of a tool are a JSON object, such as {"path": "."}.');
+  throw new GatewayError('arguments_invalid', 'The arguments of a tool must be a JSON object, such as {"path": "."}.');
 }

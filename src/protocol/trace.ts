@@ -1,34 +1,34 @@
 /**
- * The trace that a request belongs to, by the rules of W3C Trace Context: `traceparent` and `tracestate`, in `_meta` of the
- * parameters and over HTTP in headers too. What else is there, `baggage` among it, is not ours to touch.
+ * The trace that a request belongs to (W3C Trace Context): `traceparent` and `tracestate`, in `_meta` of the parameters and,
+ * over HTTP, in headers. Everything else, such as `baggage`, stays as it is.
  */
 import { decodeString, readMembers, splice } from './json.ts';
 import type { Message } from './message.ts';
 import type { Headers } from './param-headers.ts';
 import { readMessage } from './read.ts';
 
-/** A trace as W3C Trace Context has it. */
+/** A trace of W3C Trace Context. */
 export interface TraceContext {
   readonly traceparent: string;
-  /** Null where there is none. */
+  /** Null if there is none. */
   readonly tracestate: string | null;
 }
 
 const PARENT = 'traceparent';
 const STATE = 'tracestate';
-/** The longest that the rules ask anyone to pass on. */
+/** The longest that has to be passed on. */
 const LONGEST_STATE = 512;
 const KNOWN = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const STATE_TEXT = /^[\x20-\x7e]*$/;
 
-/** What is malformed counts as absent: no call fails because of its trace. */
+/** A malformed trace counts as absent: no call fails because of its trace. */
 export function toTrace(traceparent: unknown, tracestate: unknown): TraceContext | null {
   if (typeof traceparent !== 'string' || !KNOWN.test(traceparent)) return null;
   const isState = typeof tracestate === 'string' && tracestate.length <= LONGEST_STATE && STATE_TEXT.test(tracestate);
   return { traceparent, tracestate: isState && tracestate !== '' ? tracestate : null };
 }
 
-/** The trace that a request says it belongs to. */
+/** The trace in the parameters of a request. */
 export function readTrace(message: Message): TraceContext | null {
   const { bytes, metaOthers } = message;
   if (metaOthers === 0) return null;
@@ -41,10 +41,10 @@ export function readTrace(message: Message): TraceContext | null {
   return toTrace(text(PARENT), text(STATE));
 }
 
-/** The methods that go on to a server. */
+/** The methods that are sent to a server. */
 const CALLS = new Set(['tools/call', 'resources/read', 'prompts/get', 'completion/complete']);
 
-/** A request that came over HTTP, with the trace of its headers where it names none itself. */
+/** A request that came over HTTP, with the trace of its headers if its parameters have none. */
 export function withHeaderTrace(message: Message, headers: Headers): Message {
   if (!CALLS.has(message.method) || message.idStart < 0) return message;
   const trace = toTrace(headers.traceparent, headers.tracestate);
@@ -52,7 +52,7 @@ export function withHeaderTrace(message: Message, headers: Headers): Message {
   return withTrace(message, trace);
 }
 
-/** The same request as part of this trace, in bytes of its own. */
+/** A copy of the request as part of this trace. */
 export function withTrace(message: Message, trace: TraceContext): Message {
   const { bytes, paramsStart, paramsEnd, metaStart, metaEnd } = message;
   if (paramsStart < 0 || bytes[paramsStart] !== OPEN) return message;
@@ -82,8 +82,7 @@ export function withTrace(message: Message, trace: TraceContext): Message {
 }
 
 /**
- * Writes another parent over the one that `withTrace` put there, in place: each has the same length. Only for bytes that
- * nobody else has.
+ * Overwrites, in place, the parent that `withTrace` wrote: both have the same length. Only for bytes that nothing else uses.
  */
 export function stampTrace(message: Message, traceparent: string): void {
   const { bytes } = message;
@@ -92,7 +91,7 @@ export function stampTrace(message: Message, traceparent: string): void {
     bytes.write(traceparent, member.start + 1, 'latin1');
 }
 
-/** As HTTP headers: names and values in turn. */
+/** The trace as HTTP headers: names and values in turn. */
 export function traceHeaders({ traceparent, tracestate }: TraceContext): readonly string[] {
   return tracestate === null ? [PARENT, traceparent] : [PARENT, traceparent, STATE, tracestate];
 }
@@ -111,7 +110,7 @@ function membersOf({ traceparent, tracestate }: TraceContext): string[] {
 
 const STARTS = ['id', 'params', 'name', 'uri', 'arguments', 'state', 'task', 'taskId', 'meta', 'token'] as const;
 
-/** Text between two bytes of a request. Places behind it move on; those of an envelope are counted from `_meta`. */
+/** Inserts text into a request. Positions after it move; those of an envelope are counted from `_meta`, and stay. */
 function insert(message: Message, at: number, text: string): Message {
   const { bytes } = message;
   const added = Buffer.from(text, 'latin1');

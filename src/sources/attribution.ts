@@ -5,9 +5,8 @@
 import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
 import { isHeard, isLogLevel, type LogLevel } from '../protocol/levels.ts';
-import type { Message } from '../protocol/message.ts';
+import { type Message, readProgress } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
-import { readProgress } from '../protocol/progress.ts';
 import { ASKING, isAskable } from '../protocol/question.ts';
 import { UNLOGGED } from './abandoned.ts';
 import type { PendingRequest, PendingRequests } from './pending.ts';

@@ -4,7 +4,7 @@
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
-import { fastAnswer, readFastAnswer } from '../protocol/fast-answer.ts';
+import { readFastAnswer } from '../protocol/fast-answer.ts';
 import { toBytes } from '../protocol/json.ts';
 import { LONG, readLongAnswer } from '../protocol/long-answer.ts';
 import { isRequest, isResponse, type Message } from '../protocol/message.ts';
@@ -95,9 +95,12 @@ export abstract class RpcConnection implements Connection {
   /** Takes a whole message. `id` is the request with whose reply it came; null on a shared channel. */
   protected receive(message: Buffer, id: number | null): void {
     const bytes = this.#clean === null ? message : this.#clean(message);
-    if (bytes.length > LONG) this.#receiveLong([bytes], id);
-    else if (readFastAnswer(bytes))
-      this.pending.deliver(fastAnswer.id, bytes.subarray(fastAnswer.start, fastAnswer.end));
+    if (bytes.length > LONG) {
+      this.#receiveLong([bytes], id);
+      return;
+    }
+    const answer = readFastAnswer(bytes);
+    if (answer !== null) this.pending.deliver(answer.id, answer.result);
     else this.#dispatch(bytes, id);
   }
 

@@ -172,7 +172,7 @@ describe('a tool that asks for headers in a way that is not valid', () => {
       Object.keys(wrong).map((name) => `modern tools/list: "${name}" was left out`),
     );
     expect(problems[0]!.message).toBe(
-      'tools/list: "spaced" was left out: "x-mcp-header" of at is no name for a header',
+      'tools/list: "spaced" was left out: "x-mcp-header" of at is not a valid header name',
     );
     expect(gateway.stderr()).toContain('tools/list: \\"twice\\" was left out');
   });

@@ -3,10 +3,11 @@
  * blocks. A text that is JSON counts as that JSON.
  */
 import { isOneString } from '../../../protocol/bracket-scan.ts';
-import { ASKS, longValueEnd } from '../../../protocol/bridge.ts';
+import { ASKS } from '../../../protocol/bridge.ts';
 import {
   decodeString,
   findMember,
+  longValueEnd,
   readElements,
   readMembers,
   type Span,

@@ -3,7 +3,7 @@ import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type Caller, FULL_SCOPE, type Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { namedInCall, toolCall } from '../../../protocol/tool-call.ts';
+import { nameInCall, toolCallMessage } from '../../../protocol/tool-call.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import { decodePart, pathOf } from '../path.ts';
 import type { AgentHandler } from '../router.ts';
@@ -78,7 +78,7 @@ export function createRestApi(gateway: Gateway, { backpressure, fail, base, need
   function nameAt(path: string): string {
     const known = names.get(path);
     if (known !== undefined) return known;
-    const name = namedInCall(decodePart(path.slice(path.lastIndexOf('/') + 1), 'tool'));
+    const name = nameInCall(decodePart(path.slice(path.lastIndexOf('/') + 1), 'tool'));
     if (path.length <= LONGEST_PATH) names.set(path, name);
     return name;
   }
@@ -87,7 +87,7 @@ export function createRestApi(gateway: Gateway, { backpressure, fail, base, need
     // A content type was checked before the body was read.
     if (body.length > 0 && request.headers['content-type'] === undefined) requireJson(request.headers);
     const id = requestId(request.headers);
-    const plain = toolCall(id, nameAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
+    const plain = toolCallMessage(id, nameAt(pathOf(request.url ?? '')), body, gateway.config.limits.depth);
     const message = request.headers.traceparent === undefined ? plain : withHeaderTrace(plain, request.headers);
     const { caller, running } = clients.of(identity, scope);
     const all = withOwnId(headers, id);
