@@ -1,4 +1,4 @@
-/** What is written down of the public interface is what there is. */
+/** The generated files about the public interface match the source. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -6,12 +6,9 @@ import { apiFiles } from '../../scripts/api/files.mjs';
 import { root } from '../docs/page.ts';
 
 describe('the public interface', () => {
-  it.each(Object.entries(apiFiles(root)))(
-    'is as %s has it; where that is meant to change, run `npm run api`',
-    (path, text) => {
-      expect(readFileSync(join(root, path), 'utf8')).toBe(text);
-    },
-  );
+  it.each(Object.entries(apiFiles(root)))('matches %s; after an intended change, run `npm run api`', (path, text) => {
+    expect(readFileSync(join(root, path), 'utf8')).toBe(text);
+  });
 
   it('mentions no package that its users may not have', () => {
     const types = readFileSync(join(root, 'dist/index.d.ts'), 'utf8');

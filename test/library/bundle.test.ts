@@ -1,4 +1,4 @@
-/** The files of dist/: whoever needs little of them loads little. */
+/** The files of dist/: a program that uses little of them loads little. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,17 +12,17 @@ describe('a program that is bundled with the package', () => {
   it.each([
     ['defineTool', 200],
     ['GatewayError, VERSION', 4_000],
-  ])('has little in it, where it uses only %s', async (names, most) => {
+  ])('is small if it uses only %s', async (names, most) => {
     expect((await bundle(names)).length).toBeLessThan(most);
   });
 
-  it('has the rest in it, where it uses a gateway', async () => {
+  it('contains the rest if it uses a gateway', async () => {
     expect((await bundle('createGateway')).length).toBeGreaterThan(100_000);
   });
 });
 
 describe('the package', () => {
-  it('has the page that shows the tools in its code, for programs that are bundled with it', () => {
+  it('has the documentation page in its code, for programs that are bundled with it', () => {
     const page = readFileSync(join(dist, 'docs.html'), 'utf8');
     const files = readdirSync(join(dist, 'chunks')).map((name) => readFileSync(join(dist, 'chunks', name), 'utf8'));
     expect(files.filter((text) => text.includes('<!doctype html>'))).toHaveLength(1);
@@ -30,7 +30,7 @@ describe('the package', () => {
     expect(page).toContain('<main id="tools">');
   });
 
-  it('does nothing by being imported, as "sideEffects" in package.json says', async () => {
+  it('has no side effects when it is imported, as "sideEffects" in package.json says', async () => {
     const state = () => ({
       globals: Object.getOwnPropertyNames(globalThis).sort(),
       listening: process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
@@ -43,23 +43,23 @@ describe('the package', () => {
 });
 
 describe('the command line', () => {
-  it('loads next to nothing before it knows the command', () => {
+  it('loads almost nothing before it knows the command', () => {
     expect(bytesLoaded('cli/main.js')).toBeLessThan(60_000);
   });
 
-  it('loads no gateway to connect with one elsewhere', () => {
+  it('loads no gateway to connect to a remote one', () => {
     expect(bytesLoaded(chunk('connect'))).toBeLessThan(120_000);
   });
 
-  it.each(['secrets', 'namespaces', 'toolsets'])('loads nothing for prompts with toolgate %s', (command) => {
+  it.each(['secrets', 'namespaces', 'toolsets'])('loads no prompts for toolgate %s', (command) => {
     const draws = (path: string) => readFileSync(path, 'utf8').includes('Prompt functions must return a string');
     expect([...filesLoaded(chunk(command))].filter(draws)).toEqual([]);
     expect([...filesLoaded(chunk('pick'))].filter(draws)).toHaveLength(1);
   });
 });
 
-describe('the files', () => {
-  it('do not import each other in a circle, where one would run before what it needs', () => {
+describe('the files of dist/', () => {
+  it('do not import each other in a cycle, in which one would run before what it needs', () => {
     const all = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => /\.m?js$/.test(name));
     expect(all.length).toBeGreaterThan(20);
     const inCircle = all.filter((name) => reachedFrom(importsOf(join(dist, name))).has(join(dist, name)));
@@ -71,7 +71,7 @@ function chunk(name: string): string {
   return `chunks/${readdirSync(join(dist, 'chunks')).find((file) => file.startsWith(`${name}-`))}`;
 }
 
-/** A file of dist/ with all files that it imports at once. */
+/** A file of dist/ with all files that it imports statically. */
 function filesLoaded(file: string): Set<string> {
   const reached = reachedFrom([join(dist, file)]);
   expect(reached.size).toBeGreaterThan(1);
@@ -93,7 +93,7 @@ function bytesLoaded(file: string): number {
   return [...filesLoaded(file)].reduce((sum, path) => sum + readFileSync(path).length, 0);
 }
 
-/** The code that runs when a program starts that re-exports these names, minified. */
+/** The minified code that a program loads at start-up if it re-exports these names. */
 async function bundle(names: string): Promise<string> {
   const program = '\0program';
   const build = await rolldown({

@@ -1,4 +1,4 @@
-/** What clients say of themselves, and how long they are remembered. */
+/** What clients say about themselves, and how long they are remembered. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { McpServerHandle } from '../../src/index.ts';
 import { connectHttp } from '../support/connection.ts';
@@ -18,7 +18,7 @@ const moduleLoaders = {
 
 const base64 = (value: unknown) => encodeURIComponent(Buffer.from(JSON.stringify(value)).toString('base64'));
 
-describe.each(ERAS)('with a client of the SDK %s', (era) => {
+describe.each(ERAS)('with a client of SDK %s', (era) => {
   let server: McpServerHandle & { url: string };
   beforeAll(async () => {
     seen.length = 0;
@@ -36,7 +36,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     return client;
   };
 
-  it('tells loaders what the client says, each client for itself, and equal ones once', async () => {
+  it('passes to loaders what each client says, and loads once for clients that say the same', async () => {
     const [one, two] = [await open('a', { TOKEN: 'ta', evil: 1 }), await open('b', { TOKEN: 'tb' })];
     const [same, none] = [await open('c', { TOKEN: 'ta' }), await open('d')];
     const who = await Promise.all([one, two, same, none].map((client) => client.text('tenant.whoami')));
@@ -50,7 +50,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(seen.at(-1)).toEqual({ shared: true, deep: { a: 1, b: 2 } });
   });
 
-  it('keeps one client in two contexts apart', async () => {
+  it('keeps two contexts of one client apart', async () => {
     const one = await open('e', { TOKEN: 'first' });
     const two = await connect(era, `${server.url}?config=${base64({ TOKEN: 'second' })}`, withId('e'));
     expect(await two.names()).toEqual(META);
@@ -58,7 +58,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect([await one.text('tenant.whoami'), await two.text('tenant.whoami')]).toEqual(['first', 'second']);
   });
 
-  it('lets go of what only one client had, when that goes', async () => {
+  it('unloads what only one client had when that client leaves', async () => {
     const before = seen.length;
     const one = await open('f', { TOKEN: 'short' });
     await one.json('disable_toolset', { name: 'tenant' });
@@ -67,7 +67,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(seen.length).toBe(before + 2);
   });
 
-  it('refuses what makes no sense, and never takes it for something else', async () => {
+  it('refuses a context that it cannot understand, and never misreads one', async () => {
     for (const [query, why] of [
       ['config=%%%', 'is not base64'],
       ['config=bm90IGpzb24', 'is not JSON in base64'],
@@ -85,7 +85,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
   });
 });
 
-it('asks the resolver, once for each client, and refuses where it throws', async () => {
+it('asks the resolver once for each client, and refuses the client if it throws', async () => {
   const asked: unknown[] = [];
   const { url } = await startServer({
     catalog,
@@ -112,8 +112,8 @@ it('asks the resolver, once for each client, and refuses where it throws', async
   expect(await refused.text()).not.toContain('secret');
 });
 
-describe('clients that do not come back', () => {
-  it('are forgotten after a while, with what was loaded for them', async () => {
+describe('clients that do not reconnect', () => {
+  it('are forgotten after a while, and what was loaded for them is unloaded', async () => {
     const server = await startServer({ catalog, moduleLoaders, sessionContext: {}, clients: { ttlMs: 1_000 } });
     const url = `${server.url}?config=${base64({ TOKEN: 'gone' })}`;
     const { client, transport } = await connectHttp(url, withId('a'));
@@ -125,7 +125,7 @@ describe('clients that do not come back', () => {
     expect(await (await connect(ERAS[0]!, url, withId('a'))).names()).toEqual(META);
   });
 
-  it('are forgotten for others, the longest gone first', async () => {
+  it('are forgotten to make room for others, the longest disconnected first', async () => {
     const era = ERAS[0]!;
     const { url } = await startServer({ catalog, moduleLoaders, clients: { most: 2 } });
     for (const id of ['a', 'b', 'c']) {

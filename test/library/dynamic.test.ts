@@ -1,4 +1,4 @@
-/** Toolsets that each client switches for itself. */
+/** Toolsets that each client switches on and off for itself. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type McpServerHandle, type McpToolDefinition } from '../../src/index.ts';
@@ -44,7 +44,7 @@ const options = {
   serverInfo: { name: 'dynamic', version: '3.2.1', instructions: 'Enable a toolset first.' },
 };
 
-describe.each(ERAS)('with a client of the SDK %s', (era) => {
+describe.each(ERAS)('with a client of SDK %s', (era) => {
   let server: McpServerHandle & { url: string };
   beforeAll(async () => {
     loads = 0;
@@ -54,7 +54,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
   let last = 0;
   const client = (id = `client-${++last}`) => connect(era, server.url, withId(id));
 
-  it('has meta-tools alone at first, and says who it is', async () => {
+  it('has only meta-tools at first, and introduces itself', async () => {
     const one = await client();
     expect(await one.names()).toEqual(META);
     expect(one.server()).toMatchObject({ name: 'dynamic', version: '3.2.1' });
@@ -69,7 +69,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     });
   });
 
-  it('enables a toolset for one client, tells it once, and for no other', async () => {
+  it('enables a toolset for one client only, and notifies it once', async () => {
     const [one, other] = [await client(), await client()];
     await Promise.all([one.names(), other.names()]);
     expect(await one.json('enable_toolset', { name: 'search' })).toEqual({
@@ -92,7 +92,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect([one.changes(), other.changes()]).toEqual([1, 0]);
   });
 
-  it('really removes what is disabled, and enables it again', async () => {
+  it('removes the tools of a disabled toolset, and enables it again', async () => {
     const one = await client();
     await one.names();
     for (const turn of [1, 2]) {
@@ -109,24 +109,24 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     }
     expect(await one.json('disable_toolset', { name: 'math' })).toMatchObject({ success: true });
     expect(one.changes()).toBe(4);
-    // Loaded once, whoever wants it.
+    // Loaded once for all clients.
     expect(loads).toBeLessThanOrEqual(2);
   });
 
-  it('knows a client again that comes back', async () => {
+  it('recognizes a client that reconnects', async () => {
     const one = await client('stable');
     await one.json('enable_toolset', { name: 'search' });
     await one.close();
     const back = await client('stable');
     expect(await back.names()).toEqual([...META, 'search.find']);
-    // Two at a time are one.
+    // Two connections at a time are one client.
     const second = await client('stable');
     await back.json('enable_toolset', { name: 'math' });
     expect(await second.names()).toEqual([...META, 'search.find', 'math.add']);
     expect(JSON.parse(await second.text('math.add', { a: 1, b: 1 }))).toEqual({ sum: 2, for: 'stable' });
   });
 
-  it('names the loader that fails, enables nothing then, and tries again', async () => {
+  it('names a loader that fails, enables nothing, and tries again next time', async () => {
     const one = await client();
     await one.names();
     failing = true;
@@ -146,7 +146,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     await waitFor(() => one.changes() === 1);
   });
 
-  it('answers bad input with what is wrong with it', async () => {
+  it('says what is wrong with bad input', async () => {
     const one = await client();
     const failure = async (name: string, args: Record<string, unknown>) => {
       const result = await one.call(name, args);
@@ -175,7 +175,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
   });
 });
 
-/** What an error says, as if a tool had said it. */
+/** The text of an error, as if a tool had returned it. */
 function said({ message }: Error) {
   return { content: [{ type: 'text' as const, text: message }] };
 }

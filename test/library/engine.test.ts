@@ -1,4 +1,4 @@
-/** One engine: what the gateway has holds for toolsets of a program, too. */
+/** The features of the gateway work for toolsets of a program too. */
 import { expect, it } from 'vitest';
 import { readAudit } from '../../src/index.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -10,7 +10,7 @@ const catalog = {
   other: { name: 'Other', description: 'D', tools: [tool('do')] },
 };
 
-it('keeps policies, limits and the audit of its settings, and runs middleware', async () => {
+it('applies policies, limits and the audit from its settings, and runs middleware', async () => {
   const dataDir = tempFolder();
   const server = await startServer({
     catalog,
@@ -48,7 +48,7 @@ it('keeps policies, limits and the audit of its settings, and runs middleware', 
   expect(JSON.stringify(lines)).toContain('other.do');
 });
 
-it('is of one mind where a client does everything at once, through several sessions', async () => {
+it('stays consistent while a client does everything at once in several sessions', async () => {
   const server = await startServer({ catalog, exposurePolicy: { maxActiveToolsets: 1 } });
   const clients = await Promise.all(ERAS.flatMap((era) => [1, 2].map(() => connect(era, server.url, withId('one')))));
   const done = await Promise.all(

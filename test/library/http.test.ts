@@ -1,4 +1,4 @@
-/** The addresses of a server with toolsets, and those of the program beside them. */
+/** The paths of a server with toolsets, and the endpoints of the program next to them. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -72,7 +72,7 @@ describe('a server with a base path', () => {
     body: JSON.stringify(body),
   });
 
-  it('has MCP, health, tools and its schema below it', async () => {
+  it('serves MCP, health, tools and its schema below the base path', async () => {
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/deep\/api\/mcp$/);
     expect(await json('/healthz')).toEqual([200, { ok: true }]);
     const schema = await get('/.well-known/mcp-config');
@@ -87,7 +87,7 @@ describe('a server with a base path', () => {
     expect((await fetch(new URL('/healthz', server.url))).status).toBe(404);
   });
 
-  it('wants to know the client, in every method', async () => {
+  it('requires a client id for every method', async () => {
     for (const method of ['POST', 'GET', 'DELETE']) {
       const response = await fetch(server.url, { method, headers: { 'mcp-session-id': 'x' } });
       expect(response.status).toBe(400);
@@ -95,7 +95,7 @@ describe('a server with a base path', () => {
       const odd = await fetch(server.url, { method, headers: withId('two words') });
       expect(odd.status).toBe(400);
     }
-    // A session of one client is no session of another.
+    // One client cannot use the session of another.
     const opened = await post({ 'mcp-client-id': 'a' }, INITIALIZE);
     const id = opened.headers.get('mcp-session-id')!;
     expect(id).toMatch(/\S{8,}/);
@@ -120,7 +120,7 @@ describe('a server with a base path', () => {
       body: JSON.stringify(body),
     });
 
-  it('checks what comes to endpoints of the program, and what goes out', async () => {
+  it('validates requests to the endpoints of the program, and their responses', async () => {
     expect(await json('/api/users?limit=3', { headers: withId('me') })).toEqual([200, { limit: 3, clientId: 'me' }]);
     expect((await json('/api/users'))[1]).toEqual({ limit: 10, clientId: expect.stringMatching(/^anon-/) });
     expect(await json('/api/users?limit=x')).toEqual([
@@ -155,7 +155,7 @@ describe('a server with a base path', () => {
     expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 
-  it('refuses a body that is too long, and says so', async () => {
+  it('refuses a body that is too long, with a reason', async () => {
     const small = await startServer({ catalog, settings: { limits: { body: '1KB' } }, http: { customEndpoints } });
     const [fitting, long] = ['x', 'x'.repeat(5_000_000)].map((name) => JSON.stringify({ name }));
     const put = (body: string) =>
@@ -165,7 +165,7 @@ describe('a server with a base path', () => {
     expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'too_large' }]);
   });
 
-  it('lets pages of named origins in, and no others', async () => {
+  it('admits web pages of listed origins, and no others', async () => {
     const from = (origin: string) => get('/healthz', { headers: { origin } });
     expect((await from('https://app.example')).headers.get('access-control-allow-origin')).toBe('https://app.example');
     expect((await from('https://evil.example')).status).toBe(403);
@@ -178,7 +178,7 @@ describe('a server with a base path', () => {
   });
 });
 
-it('shows `authenticate` every request with its address as it came', async () => {
+it('passes every request to `authenticate` with its original URL', async () => {
   const seen: string[] = [];
   const server = await startServer({
     catalog,
@@ -205,7 +205,7 @@ it('answers 503 once it is closed', async () => {
   for (const path of ['/healthz', '/mcp']) expect((await fetch(origin + path)).status).toBe(503);
 });
 
-it('tells endpoints of a server with permissions what their client has', async () => {
+it('tells permission-aware endpoints which toolsets their client has', async () => {
   const server = await createPermissionBasedMcpServer({
     catalog: { ...catalog, broken: { name: 'B', description: 'D', modules: ['none'] } },
     permissions: { source: 'config', staticMap: { me: ['core', 'broken'] } },
@@ -227,7 +227,7 @@ it('tells endpoints of a server with permissions what their client has', async (
   expect(await me()).toMatchObject({ allowedToolsets: [], failedToolsets: [] });
 });
 
-it('is one function for any server, and lets the program switch', async () => {
+it('is one handler for any server, and lets the program switch toolsets', async () => {
   const server = await createMcpServer({ catalog, registerMetaTools: false, http: { customEndpoints } });
   atEnd(() => server.close());
   const own = createServer(await server.handler()).listen(0, '127.0.0.1');
@@ -246,7 +246,7 @@ it('is one function for any server, and lets the program switch', async () => {
   await expect(fixed.disableToolset('a', 'core')).rejects.toThrow('Toolsets cannot be switched here');
 });
 
-it('adds itself to an app of Fastify, beside the routes of that', async () => {
+it('adds its routes to a Fastify app that has its own', async () => {
   const app = Fastify();
   app.post('/own', async (request) => ({ got: request.body }));
   const server = await createMcpServer({ catalog, http: { app, basePath: '/tools-api', customEndpoints } });

@@ -1,4 +1,4 @@
-/** Clients in the process of the gateway: the official SDK's, of both generations, on the transport that needs no socket. */
+/** Clients in the same process as the gateway: official SDK clients of both generations on the in-memory transport. */
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -48,8 +48,8 @@ async function connectModern(transport: MemoryTransport, mode: 'auto' | { pin: s
 const cancelled = async (client: Client, tag: string) =>
   JSON.stringify(await client.callTool({ name: 'slow_cancelled' })).includes(tag);
 
-describe('a client of the SDK v1', () => {
-  it('lists, calls, and is told how far a call has come', async () => {
+describe('a client of SDK v1', () => {
+  it('lists tools, calls them, and receives progress', async () => {
     const client = await connect(connectInMemory(gateway));
     expect(client.getServerVersion()?.name).toBe('toolgate');
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('slow_slow');
@@ -60,7 +60,7 @@ describe('a client of the SDK v1', () => {
     expect(seen).toEqual([1, 2, 3, 4]);
   });
 
-  it('is asked, and gives up', async () => {
+  it('answers questions, and cancels', async () => {
     const client = await connect(connectInMemory(gateway));
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { value: 'yes' } }));
     const asked = await client.callTool({ name: 'asking_ask', arguments: { questions: 1 } });
@@ -73,7 +73,7 @@ describe('a client of the SDK v1', () => {
     await waitFor(() => cancelled(client, 'memory'));
   });
 
-  it('hears of changes', async () => {
+  it('is notified of changes', async () => {
     const client = await connect(connectInMemory(gateway));
     let changes = 0;
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
@@ -83,14 +83,14 @@ describe('a client of the SDK v1', () => {
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('up_late');
   });
 
-  it('comes as an agent, and sees what that one may use', async () => {
+  it('connects as an agent, and sees what that agent may use', async () => {
     const client = await connect(connectInMemory(gateway, { agent: 'guest' }));
     const { tools } = await client.listTools();
     expect(tools.every(({ name }) => name.startsWith('up_'))).toBe(true);
     await expect(client.callTool({ name: 'slow_ok' })).resolves.toMatchObject({ isError: true });
   });
 
-  it('leaves nothing running', async () => {
+  it('leaves nothing running when it disconnects', async () => {
     const client = await connect(connectInMemory(gateway));
     const call = client.callTool({ name: 'slow_hang', arguments: { tag: 'left' } });
     const ended = expect(call).rejects.toThrow();
@@ -102,8 +102,8 @@ describe('a client of the SDK v1', () => {
   });
 });
 
-describe('a client of the SDK v2', () => {
-  it.each([['auto'], [{ pin: MODERN }]] as const)('speaks the newest revision: %j', async (mode) => {
+describe('a client of SDK v2', () => {
+  it.each([['auto'], [{ pin: MODERN }]] as const)('uses the newest revision: %j', async (mode) => {
     const client = await connectModern(connectInMemory({ gateway }), mode);
     expect(client.getProtocolEra()).toBe('modern');
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('slow_slow');
@@ -113,7 +113,7 @@ describe('a client of the SDK v2', () => {
     expect(seen).toEqual([1, 2, 3, 4]);
   });
 
-  it('listens for changes until one side ends it', async () => {
+  it('listens for changes until one side ends the subscription', async () => {
     const client = await connectModern(connectInMemory(gateway), { pin: MODERN });
     await client.listTools();
     let changes = 0;
@@ -126,7 +126,7 @@ describe('a client of the SDK v2', () => {
   });
 });
 
-it('is for one client, and open between start and close', async () => {
+it('serves one client, between start and close', async () => {
   const transport = connectInMemory(gateway);
   await expect(transport.send({})).rejects.toThrow('not open');
   const client = await connect(transport);

@@ -1,6 +1,6 @@
 /**
- * Programs as they are written for Toolception 0.6, by its documentation, with every option of it used once. Nothing but
- * the import is another.
+ * Programs written for Toolception 0.6 according to its documentation, which use every option once. Only the import is
+ * changed.
  */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import Fastify from 'fastify';

@@ -1,11 +1,11 @@
-/** A program for Toolception does here what it did there, and better where docs/migrate.md says so. */
+/** A program for Toolception works the same with Toolgate, or better where docs/migrate.md says so. */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { dynamic, exceeded, fixed, permitted } from './migrated.ts';
 import { connect, ERAS, META, textOf, withId } from './support.ts';
 
-it.each(ERAS)('runs the dynamic program with its import changed: %s', async (era) => {
+it.each(ERAS)('runs the dynamic program after its import is changed: %s', async (era) => {
   exceeded.length = 0;
   const { server, origin, close } = await dynamic();
   atEnd(close);
@@ -30,14 +30,14 @@ it.each(ERAS)('runs the dynamic program with its import changed: %s', async (era
   expect(await (await fetch(`${origin}/.well-known/mcp-config`)).json()).toMatchObject({ required: ['USER_ID'] });
 });
 
-it('runs the static one', async () => {
+it('runs the static program', async () => {
   const { url, close } = await fixed();
   atEnd(close);
   const client = await connect(ERAS[0]!, url!, withId('one'));
   expect(await client.names()).toEqual(['list_tools', 'quotes.price', 'math.sum']);
 });
 
-it('runs those with permissions', async () => {
+it('runs the programs with permissions', async () => {
   const headers = await permitted('headers');
   atEnd(headers.close);
   const one = await connect(ERAS[0]!, headers.url!, { ...withId('one'), 'mcp-toolset-permissions': 'math,quotes' });

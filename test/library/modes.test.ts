@@ -1,4 +1,4 @@
-/** Toolsets that all have, policies over what may be switched on, and what is wrong with options. */
+/** Toolsets that all clients have, exposure policies, and wrong options. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import * as z3 from 'zod/v3';
@@ -12,7 +12,7 @@ const tool = (name: string, say = name) => ({ name, description: `Says ${say}`, 
 const set = (...names: string[]) => ({ name: 'N', description: 'D', tools: names.map((name) => tool(name)) });
 
 describe('the mode STATIC', () => {
-  it.each(ERAS)('gives all the same from the start: %s', async (era) => {
+  it.each(ERAS)('gives all clients the same toolsets from the start: %s', async (era) => {
     const loader = vi.fn((context) => [tool('loaded', String(context.word))]);
     const { url } = await startServer({
       catalog: { one: set('a'), two: { name: 'Two', description: 'D', modules: ['m'] }, off: set('x') },
@@ -25,7 +25,7 @@ describe('the mode STATIC', () => {
     const clients = [
       await connect(era, url, withId('a')),
       await connect(era, `${url}?config=${said}`, withId('b')),
-      // What nobody looks at cannot be wrong.
+      // The context is not used here, so it cannot be wrong.
       await connect(era, `${url}?config=nonsense`, withId('c')),
     ];
     for (const client of clients) {
@@ -49,7 +49,7 @@ describe('the mode STATIC', () => {
     });
   });
 
-  it('has ALL toolsets where they are named so, and no meta-tools where none are wanted', async () => {
+  it('has all toolsets with ALL, and no meta-tools if they are switched off', async () => {
     const { url } = await startServer({
       catalog: { one: set('a'), two: set('b') },
       startup: { toolsets: 'ALL' },
@@ -59,7 +59,7 @@ describe('the mode STATIC', () => {
     expect(await (await connect(ERAS[0]!, url, withId('a'))).names()).toEqual(['a', 'b']);
   });
 
-  it('does not start where a loader fails, two tools have one name, or too many are wanted', async () => {
+  it('does not start if a loader fails, two tools have the same name, or there are too many toolsets', async () => {
     const failing = { a: { name: 'A', description: 'D', modules: ['m'] } };
     const open = (more: object) => createMcpServer({ catalog: {}, startup: { toolsets: 'ALL' }, ...more } as never);
     await expect(
@@ -79,7 +79,7 @@ describe('the mode STATIC', () => {
 });
 
 describe('the exposure policy', () => {
-  it('limits how many, which, and leaves names without a prefix', async () => {
+  it('limits how many and which toolsets can be enabled, and can leave names without a prefix', async () => {
     const onLimitExceeded = vi.fn();
     const { url } = await startServer({
       catalog: { a: set('x'), b: set('x'), c: set('y'), d: set('z'), e: set('w') },
@@ -97,7 +97,7 @@ describe('the exposure policy', () => {
     expect(await enable('a')).toMatchObject({ success: true, tools: ['x'] });
     expect(await enable('d')).toMatchObject({ code: 'E_VALIDATION', message: 'The toolset "d" is not allowed here.' });
     expect(await enable('e')).toMatchObject({ code: 'E_VALIDATION' });
-    // All or nothing, and the next one is not in its way.
+    // All or nothing, and a failure does not affect the next toolset.
     expect(await enable('b')).toEqual({
       success: false,
       code: 'E_TOOL_NAME_CONFLICT',
@@ -116,7 +116,7 @@ describe('the exposure policy', () => {
   });
 });
 
-describe('options that make no sense', () => {
+describe('wrong options', () => {
   it.each([
     [{ catalog: null }, '"catalog" must be a map of toolsets'],
     [{ catalog: { _meta: set() } }, 'has a reserved key'],
@@ -138,7 +138,7 @@ describe('options that make no sense', () => {
     expect((failed as ToolingError).message).toContain(message);
   });
 
-  it('warns of what it does not look at', async () => {
+  it('cause a warning if they are ignored', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const server = await createMcpServer({ catalog: { a: set() }, startup: { mode: 'DYNAMIC', toolsets: ['a'] } });
     await server.close();
@@ -218,7 +218,7 @@ describe('tools from anywhere', () => {
     ({ url } = await startServer(options as never));
   });
 
-  it('takes shapes and schemas of zod 3 and 4, and checks by them', async () => {
+  it('accepts shapes and schemas of zod 3 and 4, and validates with them', async () => {
     const client = await connect(ERAS[0]!, url, withId('schemas'));
     await client.json('enable_toolset', { name: 'own' });
     expect(await client.json('own.shape4', { a: 'x', stray: 1 })).toEqual({ a: 'x' });
@@ -230,7 +230,7 @@ describe('tools from anywhere', () => {
     expect(textOf(await client.call('own.fails'))).toContain('broken');
   });
 
-  it('ends what takes too long, or is cancelled, and passes on what a function tells', async () => {
+  it('ends calls that time out or are cancelled, and relays progress and log messages', async () => {
     const { connectHttp } = await import('../support/connection.ts');
     const { client, notifications } = await connectHttp(url, withId('calls'));
     await client.callTool({ name: 'enable_toolset', arguments: { name: 'own' } });

@@ -1,4 +1,4 @@
-/** The gateway inside the servers of other programs, with the official SDK's clients of both eras. */
+/** The gateway mounted in web servers of other programs, with official SDK clients of both eras. */
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -65,7 +65,7 @@ async function listen(server: Server): Promise<string> {
 
 const serveNode = (handle: RequestListener) => listen(createServer(handle));
 
-/** Each gives the origin of a program with a route `/own` of its own, and the gateway below `/gateway`. */
+/** Each starts a program with its own route `/own` and the gateway below `/gateway`, and returns its origin. */
 const FRAMEWORKS: Record<string, (door: HttpDoor) => Promise<string>> = {
   'node:http': (door) =>
     serveNode((request, response) => {
@@ -114,7 +114,7 @@ async function serveHono(door: HttpDoor, reads: boolean): Promise<string> {
 
 const SLOW = { name: 'slow_slow', arguments: { ms: 60, steps: 3 } };
 
-/** How far a client was told that its calls have come, before the answer. The SDK's own callbacks miss what comes with that. */
+/** The progress that a client received before the answer. The SDK's callbacks miss progress that arrives together with it. */
 function steps({ messages }: Told): unknown[] {
   const last = messages.findLastIndex((message) => 'result' in message);
   return messages
@@ -129,7 +129,7 @@ async function cancelled(tag: string): Promise<boolean> {
   return (await local.callTool('slow_cancelled', {})).includes(tag);
 }
 
-/** Takes a call back that the server has begun with, and waits until that has heard of it. */
+/** Cancels a call that the server has started, and waits until the server knows. */
 async function giveUp(client: ModernClient, tag: string): Promise<void> {
   const abort = new AbortController();
   const call = { name: 'slow_slow', arguments: { ms: 60_000, steps: 6_000, tag } };
@@ -145,7 +145,7 @@ describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
     at = await start(door);
   });
 
-  it('serves a client with a session, until that ends it', async () => {
+  it('serves a client with a session until the client ends it', async () => {
     const { client, transport, ...told } = await connectHttp(`${at}/gateway/mcp`);
     const { tools } = await client.listTools();
     expect(tools.map((tool) => tool.name)).toContain('basic_echo');
@@ -164,12 +164,12 @@ describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
     expect(steps(told)).toEqual([1, 2, 3]);
   });
 
-  it('tells the server of a client that gives up', async () => {
+  it('tells the upstream server when a client disconnects', async () => {
     const { client } = await connectModernHttp(`${at}/gateway/mcp`);
     await giveUp(client, `gone from ${name}`);
   });
 
-  it('leaves to the program what is its own', async () => {
+  it('leaves the routes of the program alone', async () => {
     const reply = await fetch(`${at}/own`);
     expect([reply.status, await reply.text()]).toEqual([200, 'own']);
     expect((await fetch(`${at}/mcp`, { method: 'POST' })).status).not.toBe(401);
@@ -178,7 +178,7 @@ describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
     expect((await fetch(`${at}/gateway/tools`)).status).toBe(200);
   });
 
-  it('answers a message that is none', async () => {
+  it('answers an invalid message', async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
     const reply = await fetch(`${at}/gateway/mcp`, { method: 'POST', body: '{"jsonrpc":"2.0"}', headers });
     expect(reply.status).toBe(400);
@@ -186,7 +186,7 @@ describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
   });
 });
 
-/** A client whose requests are answered without any socket. */
+/** A client whose requests are answered without a socket. */
 async function connectFetch(door: HttpDoor, token: string) {
   const answer = fetchHandler(door);
   const options = {
@@ -205,7 +205,7 @@ async function connectFetch(door: HttpDoor, token: string) {
 }
 
 describe('as a function from Request to Response', () => {
-  it('serves clients of both kinds, as streams too, and hears of their end', async () => {
+  it('serves clients of both eras, also with streams, and notices when they disconnect', async () => {
     const door = await makeDoor({ token: 'secret' });
     const { legacy, modern, transport, heard } = await connectFetch(door, 'secret');
     expect((await legacy.listTools()).tools.length).toBeGreaterThan(5);
@@ -219,7 +219,7 @@ describe('as a function from Request to Response', () => {
     expect(door.sessions).toBe(0);
   });
 
-  it('gives long results whole, and slowly where they are read slowly', async () => {
+  it('returns long results completely, as slowly as they are read', async () => {
     const door = await makeDoor({ token: 'secret' });
     const text = 'x'.repeat(3_000_000);
     const reply = await fetchHandler(door)(
@@ -232,12 +232,12 @@ describe('as a function from Request to Response', () => {
     expect([reply.status, (await reply.text()).includes(text)]).toEqual([200, true]);
   });
 
-  it('lets nobody in without a credential, because nothing says where a request comes from', async () => {
+  it('admits no request without a credential, because it cannot know where a request comes from', async () => {
     const reply = await fetchHandler(await makeDoor())(new Request('http://localhost/tools'));
     expect([reply.status, await reply.text()]).toEqual([401, expect.stringContaining('identify')]);
   });
 
-  it('is what Hono uses where there is no Node', async () => {
+  it('is what Hono uses on platforms other than Node', async () => {
     const app = new Hono();
     app.use(honoMiddleware(await makeDoor({ token: 'secret', basePath: '/gateway' })));
     app.get('/own', (context) => context.text('own'));
@@ -247,10 +247,10 @@ describe('as a function from Request to Response', () => {
   });
 });
 
-describe('who is let in', () => {
+describe('admission', () => {
   const status = async (url: string, headers: Record<string, string>) => (await fetch(url, { headers })).status;
 
-  it('without a credential is whoever comes to loopback, by a name of it', async () => {
+  it('needs no credential on loopback, under a loopback name', async () => {
     const at = await serveNode((await makeDoor()).handle);
     expect(await status(`${at}/tools`, {})).toBe(200);
     expect(await status(`${at}/tools`, { 'x-forwarded-for': '192.0.2.1' })).toBe(401);
@@ -260,7 +260,7 @@ describe('who is let in', () => {
     expect(await statusAs(at, ['Host: localhost', 'Authorization: a', 'Authorization: b'])).toBe(403);
   });
 
-  it('is nobody from elsewhere', async () => {
+  it('is refused from other addresses', async () => {
     const { handle } = await makeDoor({ allowedHosts: 'any' });
     const at = await serveNode((request, response) => {
       Object.defineProperty(request.socket, 'localAddress', { value: '192.0.2.1' });
@@ -269,13 +269,13 @@ describe('who is let in', () => {
     expect(await status(`${at}/tools`, {})).toBe(401);
   });
 
-  it('comes by the names that the program allows', async () => {
+  it('is possible under the host names that the program allows', async () => {
     const at = await serveNode((await makeDoor({ allowedHosts: ['Tools.Example.com'] })).handle);
     expect(await statusAs(at, ['Host: tools.example.com'])).toBe(200);
     expect(await statusAs(at, ['Host: evil.example'])).toBe(403);
   });
 
-  it('is whom the program says, under that name, until it says otherwise', async () => {
+  it('is decided by the program, which names the agent and can revoke it', async () => {
     const users = new Map([['alice', createVisitor('alice', { principal: 'alice@example.com' })]]);
     const door = await makeDoor({
       async identify({ headers }) {
@@ -301,7 +301,7 @@ describe('who is let in', () => {
     expect(await status(`${at}/tools`, { 'x-user': 'alice' })).toBe(401);
   });
 
-  it('is let in for as long as the program says', async () => {
+  it('lasts as long as the program says', async () => {
     const visitor = createVisitor('alice', { expires: Date.now() + 3_600_000 });
     const over = createVisitor('bob', { expires: Date.now() - 1 });
     const door = await makeDoor({ identify: ({ headers }) => (headers['x-user'] === 'bob' ? over : visitor) });
@@ -310,13 +310,13 @@ describe('who is let in', () => {
     expect(await status(`${at}/tools`, { 'x-user': 'bob' })).toBe(401);
   });
 
-  it('has a name that agents may have', () => {
+  it('requires a valid agent name', () => {
     expect(() => createVisitor('no name')).toThrow('"no name" names no agent');
   });
 });
 
-describe('below a base path', () => {
-  it('is everything else, too: HTTP+SSE, and documents', async () => {
+describe('a base path', () => {
+  it('applies to all other paths too: HTTP+SSE and documents', async () => {
     const at = await serveNode((await makeDoor({ basePath: '/a/b/' })).handle);
     const { client } = await connectSse(`${at}/a/b/sse`);
     expect((await client.listTools()).tools.length).toBeGreaterThan(5);
@@ -326,11 +326,11 @@ describe('below a base path', () => {
     expect((await fetch(`${at}/a/bc`)).status).toBe(404);
   });
 
-  it('has to be a path', async () => {
+  it('must be a path', async () => {
     await expect(createHttpDoor(gateway, { basePath: 'gateway' })).rejects.toThrow('basePath is a path');
   });
 
-  it('is where Express may mount it, and not anywhere else', async () => {
+  it('is where Express must mount the gateway', async () => {
     const app = express();
     app.use('/here', expressMiddleware(await makeDoor({ basePath: '/here/it/is' })));
     app.use('/there', expressMiddleware(await makeDoor()));
@@ -343,7 +343,7 @@ describe('below a base path', () => {
     expect(await (await fetch(`${at}/there/tools`)).text()).toContain('basePath: "/there"');
   });
 
-  it('is not what Fastify calls a prefix', async () => {
+  it('cannot be a prefix of Fastify', async () => {
     const app = fastify();
     const plugin = fastifyPlugin(await makeDoor());
     await expect(app.register(plugin, { prefix: '/gateway' })).rejects.toThrow('basePath: "/gateway"');
@@ -358,11 +358,11 @@ describe('tokens of an authorization server', () => {
     return made;
   };
 
-  it('need to know the address, which only the configuration can say', async () => {
+  it('require the public URL in the configuration', async () => {
     await expect(createHttpDoor(open({ jwt }))).rejects.toThrow('http.public_url');
   });
 
-  it('are told about at the root', async () => {
+  it('are described at the root', async () => {
     const resource = 'https://tools.example.com/gateway/mcp';
     const door = await createHttpDoor(open({ jwt, public_url: resource }), { basePath: '/gateway' });
     atEnd(() => door.close());
@@ -375,7 +375,7 @@ describe('tokens of an authorization server', () => {
   });
 });
 
-it('closes with the app of Fastify, whatever streams are open', async () => {
+it('closes with the Fastify app, even if streams are open', async () => {
   const door = await makeDoor();
   const app = fastify();
   await app.register(fastifyPlugin(door));
@@ -386,7 +386,7 @@ it('closes with the app of Fastify, whatever streams are open', async () => {
   await client.close();
 });
 
-it('says so where a body was read and nothing of it is left', async () => {
+it('reports a body that was already read and not kept', async () => {
   const door = await makeDoor();
   const at = await serveNode((request, response) => {
     request.resume().on('end', () => door.handle(request, response));
@@ -396,7 +396,7 @@ it('says so where a body was read and nothing of it is left', async () => {
   expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('not in request.body')]);
 });
 
-/** The status of a request with just these headers. */
+/** The status of a request with only these headers. */
 async function statusAs(at: string, lines: readonly string[]): Promise<number> {
   const { hostname, port } = new URL(at);
   const socket = connect(Number(port), hostname);

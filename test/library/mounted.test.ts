@@ -1,4 +1,4 @@
-/** Toolsets inside servers that somebody already has: those of the official SDK, of both generations, and its clients on them. */
+/** Toolsets mounted in existing servers of the official SDK, of both generations, with its clients. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
@@ -86,14 +86,14 @@ interface Made {
   connect(transport: Transport): Promise<void>;
 }
 
-/** Each with a tool of its own, called `own`. */
+/** Each has its own tool, called `own`. */
 const SERVERS: Record<string, () => Made> = {
-  'McpServer of the SDK v1': () => {
+  'McpServer of SDK v1': () => {
     const server = new McpServer(info);
     server.registerTool('own', { description: 'Its own.' }, () => OWN);
     return { server, connect: (transport) => server.connect(transport) };
   },
-  'Server of the SDK v1': () => {
+  'Server of SDK v1': () => {
     const server = new Server(info, { capabilities: { tools: {} } });
     server.setRequestHandler(ListToolsRequestSchema, () => ({
       tools: [{ name: 'own', inputSchema: { type: 'object' } }],
@@ -101,11 +101,11 @@ const SERVERS: Record<string, () => Made> = {
     server.setRequestHandler(CallToolRequestSchema, () => OWN);
     return { server, connect: (transport) => server.connect(transport) };
   },
-  'McpServer of the SDK v2': () => {
+  'McpServer of SDK v2': () => {
     const server = makeV2();
     return { server, connect: (transport) => server.connect(transport as never) };
   },
-  'Server of the SDK v2': () => {
+  'Server of SDK v2': () => {
     const server = new Server2(info, { capabilities: { tools: {} } });
     server.setRequestHandler('tools/list', () => ({ tools: [{ name: 'own', inputSchema: { type: 'object' } }] }));
     server.setRequestHandler('tools/call', () => OWN);
@@ -144,8 +144,8 @@ const textOf = (result: unknown) => JSON.stringify((result as { content: unknown
 const enable = (name: string) => ({ name: 'enable_toolset', arguments: { name } });
 const disable = (name: string) => ({ name: 'disable_toolset', arguments: { name } });
 
-describe.each(Object.entries(SERVERS))('in a %s', (_name, make) => {
-  it('stand beside its own tools, and are switched on and off', async () => {
+describe.each(Object.entries(SERVERS))('toolsets in a %s', (_name, make) => {
+  it('appear next to its own tools, and are switched on and off', async () => {
     const client = await connectTo(make());
     let changes = 0;
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
@@ -165,7 +165,7 @@ describe.each(Object.entries(SERVERS))('in a %s', (_name, make) => {
     expect(textOf(await client.callTool({ name: 'add', arguments: { a: 2, b: 3 } }))).toContain('5');
   });
 
-  it('tell how far they are, write to the log, and hear of a client that gives up', async () => {
+  it('report progress, log, and learn of cancelled calls', async () => {
     const client = await connectTo(make());
     const logged: unknown[] = [];
     client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }: LoggingMessageNotification) => {
@@ -189,7 +189,7 @@ describe.each(Object.entries(SERVERS))('in a %s', (_name, make) => {
     await waitFor(() => aborted.includes(tag));
   });
 
-  it('are not switched on where a tool would be called like one of its own', async () => {
+  it('are not switched on if a tool would have the name of one of its own', async () => {
     const client = await connectTo(make());
     const result = await client.callTool(enable('clash'));
     expect(textOf(result)).toContain('E_TOOL_NAME_CONFLICT');
@@ -198,9 +198,9 @@ describe.each(Object.entries(SERVERS))('in a %s', (_name, make) => {
   });
 });
 
-describe('each connection', () => {
-  it('has its own, unless the program knows that it is the same client', async () => {
-    const make = SERVERS['McpServer of the SDK v1']!;
+describe('a connection', () => {
+  it('has its own toolsets, unless the program says that it is the same client', async () => {
+    const make = SERVERS['McpServer of SDK v1']!;
     const [one, other] = [await connectTo(make()), await connectTo(make())];
     await one.callTool(enable('math'));
     expect([(await names(one)).length, (await names(other)).length]).toEqual([8, 6]);
@@ -211,15 +211,15 @@ describe('each connection', () => {
     expect(await names(await connectTo(make(), 'alice'))).toContain('add');
   });
 
-  it('is asked what a server behind a toolset asks', async () => {
-    const client = await connectTo(SERVERS['McpServer of the SDK v1']!());
+  it('receives the questions of a server behind a toolset', async () => {
+    const client = await connectTo(SERVERS['McpServer of SDK v1']!());
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { value: 'yes' } }));
     await client.callTool(enable('asking'));
     const result = await client.callTool({ name: 'ask', arguments: { questions: 1 } });
     expect(textOf(result)).toContain('accept');
   });
 
-  it('sees tools that the server gets later, and is told where one of them is called like another', async () => {
+  it('sees tools that the server adds later, and gets an error if one has the name of another', async () => {
     const server = new McpServer(info);
     toolsets.mount(server);
     server.registerTool('first', {}, () => OWN);
@@ -242,7 +242,7 @@ describe('each connection', () => {
     expect(await names(client)).toEqual(['first', ...META, 'add', 'long']);
   });
 
-  it('reads the pages of a list to their end before its own', async () => {
+  it('receives all pages of the list of the server before the tools of toolsets', async () => {
     const server = new Server(info, { capabilities: { tools: {} } });
     const tool = (name: string) => ({ name, inputSchema: { type: 'object' as const } });
     server.setRequestHandler(ListToolsRequestSchema, ({ params }) =>
@@ -259,8 +259,8 @@ describe('each connection', () => {
   });
 });
 
-describe('without sessions', () => {
-  it('work over a pipe, with the one server that the SDK v2 makes for it', async () => {
+describe('toolsets without sessions', () => {
+  it('work over a pipe, with the one server that SDK v2 creates for it', async () => {
     const [near, far] = InMemoryTransport.createLinkedPair();
     const handle = serveStdio(
       () => {
@@ -341,7 +341,7 @@ describe('without sessions', () => {
   });
 });
 
-it('work in sessions of the SDK v1 over HTTP, each with its own', async () => {
+it('gives each session of SDK v1 over HTTP its own toolsets', async () => {
   const sessions = new Map<string, StreamableHTTPServerTransport>();
   const at = await serveNode(async (request, response) => {
     const id = request.headers['mcp-session-id'] as string | undefined;
@@ -377,7 +377,7 @@ it('work in sessions of the SDK v1 over HTTP, each with its own', async () => {
 });
 
 describe('mountToolsets', () => {
-  it('is all at once, also for toolsets that all have', async () => {
+  it('creates and mounts in one step, also for toolsets that all clients have', async () => {
     const server = new McpServer(info);
     const handle = await mountToolsets(server, {
       catalog: { math: catalog.math! },
@@ -393,7 +393,7 @@ describe('mountToolsets', () => {
     expect(textOf(await client.callTool({ name: 'math.add', arguments: { a: 1, b: 1 } }))).toContain('2');
   });
 
-  it('gives each client what it may use, where permissions say that', async () => {
+  it('gives each client what its permissions allow', async () => {
     const permitted = await createPermissionBasedMcpServer({
       catalog,
       permissions: { source: 'config', staticMap: { ann: ['math'] } },
@@ -415,7 +415,7 @@ describe('mountToolsets', () => {
     expect(await seen({})).toEqual([]);
   });
 
-  it('wants a server that is one, and not connected, and once', async () => {
+  it('requires a server that is not connected and has no toolsets yet', async () => {
     expect(() => toolsets.mount({} as never)).toThrow('only in a Server or McpServer of the official SDK');
     const server = new McpServer(info);
     toolsets.mount(server);

@@ -1,6 +1,6 @@
 /**
- * The package as npm would publish it, installed into an empty project: what is in it, that TypeScript takes its types, and
- * that it runs with nothing but its own dependencies, on every Node that it is for.
+ * The package as npm would publish it, installed into an empty project: its files, its types for TypeScript, and that it runs
+ * with only its own dependencies on every supported version of Node.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
@@ -24,7 +24,7 @@ const newer: [string, string][] = [
 const installed = newer.filter(([, node]) => existsSync(node));
 const nodes: [string, string][] = [['that runs the tests', process.execPath], ...installed];
 
-/** As a stranger would write it, in TypeScript. */
+/** A typical program in TypeScript. */
 const program = `
 import { configFromValue, createGateway, createMcpServer, defineTool, GatewayError, openLocalDoor, VERSION } from 'toolgate';
 import type { CallResult, McpServerHandle, Middleware, Toolset, ToolCallResult } from 'toolgate';
@@ -85,7 +85,7 @@ const configs = {
   bundler: { ...options, module: 'esnext', moduleResolution: 'bundler', noEmit: true },
 };
 
-describe('the package in a project of its own', () => {
+describe('the package in another project', () => {
   const folder = tempFolder({
     'package.json': '{ "private": true, "type": "module" }',
     'program.ts': program,
@@ -97,7 +97,7 @@ describe('the package in a project of its own', () => {
   const bin = join(folder, 'node_modules/.bin/toolgate');
   let files: string[] = [];
 
-  /** What the compiler says of a project. */
+  /** The errors of the compiler for a project. */
   async function complaints(project: string): Promise<string> {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const done = run(process.execPath, [tsc, '-p', project], { cwd: folder, env });
@@ -105,7 +105,7 @@ describe('the package in a project of its own', () => {
   }
 
   beforeAll(async () => {
-    // npm as whoever runs the tests has it: with its cache and its registry.
+    // With the cache and the registry of the user's own npm.
     const npm = (...args: string[]) =>
       run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
         cwd: folder,
@@ -115,13 +115,13 @@ describe('the package in a project of its own', () => {
     const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
     files = packed!.files.map((file) => file.path);
     await npm('install', '--prefer-offline', `./${packed!.filename}`);
-    // What every TypeScript program for Node has.
+    // Every TypeScript program for Node has these.
     await run('mkdir', ['-p', join(folder, 'node_modules/@types')]);
     for (const name of ['@types/node', 'undici-types'])
       symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   }, 120_000);
 
-  it('has what it needs and nothing else', () => {
+  it('contains what it needs and nothing else', () => {
     const wanted = [
       'bin/toolgate.mjs',
       'dist/cli/main.js',
@@ -138,17 +138,14 @@ describe('the package in a project of its own', () => {
     expect(existsSync(join(folder, 'node_modules/zod'))).toBe(false);
   });
 
-  // The first one also makes program.js, which is run below.
-  it.each(Object.entries(configs))(
-    'has types that are sound in themselves, with resolution by %s',
-    async (name, given) => {
-      writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
-      expect(await complaints(`${name}.json`)).toBe('');
-    },
-  );
+  // The first one also writes program.js, which runs below.
+  it.each(Object.entries(configs))('has types without errors, with module resolution %s', async (name, given) => {
+    writeFiles(folder, { [`${name}.json`]: JSON.stringify({ compilerOptions: given, files: ['program.ts'] }) });
+    expect(await complaints(`${name}.json`)).toBe('');
+  });
 
-  it('has the types that the source has', async () => {
-    // In a folder below, which has the packages that those programs use: the project itself must not find them.
+  it('has the same types as the source', async () => {
+    // In a subfolder with the packages that those programs use, which the project itself must not find.
     const names = ['public-types.test.ts', 'examples.ts'];
     for (const name of names) {
       const text = readFileSync(join(root, 'test/library', name), 'utf8');
@@ -157,13 +154,13 @@ describe('the package in a project of its own', () => {
     await run('mkdir', ['-p', join(folder, 'all/node_modules')]);
     for (const name of ['@modelcontextprotocol', 'vitest', 'zod'])
       symlinkSync(join(root, 'node_modules', name), join(folder, 'all/node_modules', name));
-    // What those packages declare is not ours to judge.
+    // Errors in the types of those packages do not matter here.
     const given = { ...configs.nodenext, skipLibCheck: true, exactOptionalPropertyTypes: false, noEmit: true };
     writeFiles(folder, { 'all/all.json': JSON.stringify({ compilerOptions: given, files: names }) });
     expect(await complaints('all/all.json')).toBe('');
   });
 
-  it.each(nodes)('runs as a library on the Node %s', async (_, node) => {
+  it.each(nodes)('runs as a library on Node %s', async (_, node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
     expect(JSON.parse(stdout)).toEqual({
       VERSION: version,
@@ -176,11 +173,11 @@ describe('the package in a project of its own', () => {
     });
   });
 
-  it.each(nodes)('runs as a command on the Node %s', async (_, node) => {
+  it.each(nodes)('runs as a command on Node %s', async (_, node) => {
     expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${version}\n`);
   });
 
-  it('runs by its own name, with configurations in every language: each dependency gets loaded', async () => {
+  it('runs as `toolgate` with configurations in every language, so that every dependency is loaded', async () => {
     const toolgate = async (...args: string[]) => (await run(bin, args, { cwd: folder, env })).stdout;
     expect(await toolgate('doctor')).toContain('basic: up');
     expect(await toolgate('list', 'servers', '--config', 'gateway.yaml')).toContain('No servers');

@@ -1,4 +1,4 @@
-/** Toolsets that clients are given: by a header of a proxy, by the program, and by who they are. */
+/** Toolsets that clients are given: by a header of a proxy, by the program, or by their identity. */
 import { describe, expect, it, vi } from 'vitest';
 import { type CreatePermissionBasedMcpServerOptions, createPermissionBasedMcpServer } from '../../src/index.ts';
 import { waitFor } from '../support/processes.ts';
@@ -12,8 +12,8 @@ const set = (name: string, say = 'done') => ({
 const catalog = { admin: set('Admin'), user: set('User'), open: set('Open') };
 const given = (permissions: CreatePermissionBasedMcpServerOptions['permissions']) => ({ catalog, permissions });
 
-describe.each(ERAS)('with a client of the SDK %s', (era) => {
-  it('gives what the header names, and nothing that it does not', async () => {
+describe.each(ERAS)('with a client of SDK %s', (era) => {
+  it('gives exactly the toolsets that the header names', async () => {
     const { url } = await startPermitted(given({ source: 'headers' }));
     const names = async (id: string, header: string) => {
       const client = await connect(era, url, { ...withId(id), 'mcp-toolset-permissions': header });
@@ -32,7 +32,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(refused).toContain('item_unknown');
   });
 
-  it('gives what the program says: the resolver first, then the map, then the rest', async () => {
+  it('gives what the program says: first the resolver, then the map, then the default', async () => {
     const { url } = await startPermitted(
       given({
         source: 'config',
@@ -52,12 +52,12 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(await names('admin-1')).toEqual(['admin.do', 'user.do']);
     expect(await names('known-client')).toEqual(['user.do']);
     expect(await names('constructor')).toEqual(['open.do']);
-    // A resolver that fails gives nothing, whatever stands elsewhere.
+    // A resolver that fails gives nothing, even if the map has an entry.
     expect(await names('broken')).toEqual([]);
     expect(await names('odd')).toEqual([]);
   });
 
-  it('asks again after a while, and takes away what is no longer given', async () => {
+  it('asks again after a while, and removes what is no longer permitted', async () => {
     let allowed = ['admin', 'user'];
     const { url } = await startPermitted(given({ source: 'config', resolver: () => allowed, refreshMs: 0 }));
     const client = await connect(era, url, withId('a'));
@@ -68,7 +68,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(client.changes()).toBeLessThanOrEqual(1);
   });
 
-  it('lets in whom it knows, and gives them what is theirs', async () => {
+  it('admits known clients, and gives each its toolsets', async () => {
     const known: Record<string, { clientId: string; toolsets?: string[] }> = {
       'Bearer one': { clientId: 'one' },
       'Bearer two': { clientId: 'two', toolsets: ['admin', 'nonsense'] },
@@ -81,7 +81,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
       },
     });
     const come = (authorization: string, more = {}) => connect(era, url, { authorization, ...more });
-    // What a client says it is counts for nothing then.
+    // The id that the client claims is ignored then.
     expect(await (await come('Bearer one', withId('two'))).names()).toEqual(['user.do']);
     expect(await (await come('Bearer two', { 'mcp-toolset-permissions': 'user' })).names()).toEqual(['admin.do']);
     await expect(come('Bearer three')).rejects.toThrow();
@@ -92,7 +92,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
       expect((await fetch(url.replace('/mcp', path))).status).toBe(status);
   });
 
-  it('serves what could be loaded, says what could not, and tries that again', async () => {
+  it('serves what could be loaded, reports what could not, and tries that again', async () => {
     let failing = true;
     const notes: string[] = [];
     const server = await startPermitted({
@@ -116,7 +116,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
   });
 });
 
-it('has list_tools where it is asked for, and ignores what permissions decide', async () => {
+it('has list_tools if it is switched on, and ignores options that permissions replace', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const { url } = await startPermitted({
     ...given({ source: 'config', staticMap: { a: ['user', 'open'] } }),
@@ -140,6 +140,6 @@ it.each([
   [{ permissions: { source: 'config', staticMap: { a: 'user' } } }, 'permissions of "a"'],
   [{ permissions: { source: 'headers', headerName: 'a b' } }, 'headerName'],
   [{ permissions: { source: 'headers' }, startup: { mode: 'STATIC' } }, '"startup" cannot be used here'],
-])('refuses options that make no sense: %j', async (options, message) => {
+])('refuses wrong options: %j', async (options, message) => {
   await expect(createPermissionBasedMcpServer({ catalog, ...options } as never)).rejects.toThrow(message);
 });

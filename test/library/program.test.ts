@@ -1,4 +1,4 @@
-/** `gateway.call` and `gateway.view`: the gateway as a program uses it that is nobody's client. */
+/** `gateway.call` and `gateway.view`: the gateway as the program around it uses it. */
 import { beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import {
   configFromValue,
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 describe('gateway.view', () => {
-  it('has all there is, for the operator, when the servers are there', async () => {
+  it('has everything for the operator, once the servers are up', async () => {
     const { tools, resources, resourceTemplates, prompts } = await gateway.view();
     expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['basic_echo', 'slow_slow']));
     expect(tools.find(({ name }) => name === 'basic_echo')!.inputSchema).toMatchObject({ type: 'object' });
@@ -46,20 +46,20 @@ describe('gateway.view', () => {
 });
 
 describe('gateway.call', () => {
-  it('gives the result as a value', async () => {
+  it('returns the result as a value', async () => {
     const result = await gateway.call('basic_echo', { text: 'hello' });
     expectTypeOf(result).toEqualTypeOf<ToolCallResult>();
     const [first] = result.content;
     expect(first?.type === 'text' && first.text).toContain('hello');
   });
 
-  it('says what its structured content is, where the program knows', async () => {
+  it('types the structured content if the program knows its type', async () => {
     const call = gateway.call<{ sum: number }>('basic_echo', {});
     expectTypeOf(call).resolves.toHaveProperty('structuredContent').toEqualTypeOf<{ sum: number } | undefined>();
     await call;
   });
 
-  it('holds an agent to its policy', async () => {
+  it('applies the policy of an agent', async () => {
     const call = gateway.call('slow_slow', { ms: 1 }, { agent: 'guest' });
     const error = await call.then(
       () => null,
@@ -69,19 +69,19 @@ describe('gateway.call', () => {
     expect((error as GatewayError).code).toBe('item_unknown' satisfies ErrorCode);
   });
 
-  it('throws nothing for a tool that says itself that it failed', async () => {
+  it('does not throw if the tool itself reports that it failed', async () => {
     const result = await gateway.call('basic_raw', { json: '{"content":[],"isError":true}' });
     expect(result.isError).toBe(true);
   });
 
-  it('throws the error that a server answers with, as it came', async () => {
+  it('throws the error of a server unchanged', async () => {
     const error = await gateway.call('mute_ok').catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(RelayedError);
     expect((error as RelayedError).error).toMatchObject({ code: -32601 });
     await expect(gateway.call('nowhere', {})).rejects.toMatchObject({ code: 'item_unknown' });
   });
 
-  it('tells of progress, and is taken back by a signal', async () => {
+  it('reports progress, and is cancelled by a signal', async () => {
     const seen: number[] = [];
     await gateway.call('slow_slow', { ms: 20, steps: 3 }, { onProgress: ({ progress }) => seen.push(progress) });
     expect(seen).toEqual([1, 2, 3]);

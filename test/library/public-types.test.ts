@@ -1,6 +1,6 @@
 /**
- * The types of the public interface, as programs use them. `npm run check` compiles this file, and that is the test; what
- * `@ts-expect-error` stands above has to be refused. What is exported later gets its part here.
+ * The types of the public interface, as programs use them. `npm run check` compiles this file, and that is the test: lines below
+ * `@ts-expect-error` must not compile. Add a part here for every new export.
  */
 import type { RequestListener } from 'node:http';
 import { Client } from '@modelcontextprotocol/client';
@@ -72,7 +72,7 @@ describe('defineTool', () => {
   });
 
   it('infers arguments from any Standard Schema', () => {
-    // As valibot, arktype and others have it: input and output differ by what the schema makes of it.
+    // As in valibot, arktype and others: the schema turns the input into another output.
     const schema = {} as StandardSchema<{ when: string }, { when: Date }>;
     defineTool({
       description: 'x',
@@ -84,7 +84,7 @@ describe('defineTool', () => {
     });
   });
 
-  it('knows nothing of arguments with a plain JSON Schema', () => {
+  it('infers no arguments from a plain JSON Schema', () => {
     const tool = defineTool({
       description: 'x',
       inputSchema: { type: 'object', properties: { a: { type: 'string' } } },
@@ -96,22 +96,22 @@ describe('defineTool', () => {
     expectTypeOf(tool).toExtend<ToolDefinition<JsonSchema>>();
   });
 
-  it('wants what the output schema wants, or a finished result', () => {
+  it('requires what the output schema accepts, or a complete result', () => {
     const output = z.object({ sum: z.number() });
     const result: ToolResult = { content: [{ type: 'text', text: 'x' }] };
     defineTool({ description: 'x', inputSchema: {}, outputSchema: output, execute: () => ({ sum: 1 }) });
     defineTool({ description: 'x', inputSchema: {}, outputSchema: output, execute: async () => result });
-    // @ts-expect-error: a number is wanted.
+    // @ts-expect-error: it must be a number.
     defineTool({ description: 'x', inputSchema: {}, outputSchema: output, execute: () => ({ sum: '1' }) });
-    // @ts-expect-error: a tool says what it does.
+    // @ts-expect-error: the description is missing.
     defineTool({ inputSchema: {}, execute: () => 1 });
-    // @ts-expect-error: no annotation is called that.
+    // @ts-expect-error: there is no such annotation.
     defineTool({ description: 'x', inputSchema: {}, annotations: { readonly: true }, execute: () => 1 });
   });
 });
 
 describe('errors', () => {
-  it('have a code out of a table', () => {
+  it('have a code from a fixed list', () => {
     const error = new GatewayError('forbidden', 'No.', { details: { tool: 'x' } });
     expectTypeOf(error).toExtend<Error>();
     expectTypeOf(error.code).toEqualTypeOf<ErrorCode>();
@@ -119,7 +119,7 @@ describe('errors', () => {
     expectTypeOf<'item_unknown' | 'config_invalid' | 'source_timeout' | 'cancelled'>().toExtend<ErrorCode>();
     // @ts-expect-error: there is no such code.
     new GatewayError('no_such_code', 'x');
-    // @ts-expect-error: nor can one be asked for.
+    // @ts-expect-error: comparing with an unknown code.
     if (error.code === 'no_such_code') throw error;
   });
 });
@@ -127,9 +127,9 @@ describe('errors', () => {
 describe('a gateway', () => {
   const use = (gateway: Gateway, config: Config) => {
     gateway.apply(config);
-    // @ts-expect-error: a configuration is made by loadConfig or configFromValue.
+    // @ts-expect-error: configurations come from loadConfig or configFromValue.
     gateway.apply({ servers: {} });
-    // @ts-expect-error: nobody but the gateway changes what is in it.
+    // @ts-expect-error: only the gateway changes its fields.
     gateway.catalog = null as never;
     expectTypeOf(gateway.catalog.entries).toHaveProperty('tool');
     expectTypeOf(gateway.close).returns.toEqualTypeOf<Promise<void>>();
@@ -137,7 +137,7 @@ describe('a gateway', () => {
     return openLocalDoor(gateway, 'all', 'ci');
   };
 
-  it('comes of a configuration, read from a file or given in code', () => {
+  it('is created from a configuration, read from a file or written in code', () => {
     expectTypeOf(loadConfig).returns.toEqualTypeOf<Promise<Config>>();
     expectTypeOf(configFromValue).returns.toEqualTypeOf<Config>();
     expectTypeOf(configFromValue).parameter(0).toEqualTypeOf<unknown>();
@@ -149,14 +149,14 @@ describe('a gateway', () => {
     expectTypeOf(use).returns.toHaveProperty('callTool').returns.toEqualTypeOf<Promise<Buffer>>();
     expectTypeOf(use).returns.toHaveProperty('list').parameter(0).toEqualTypeOf<Kind>();
     expectTypeOf(openHttpDoor).returns.toEqualTypeOf<Promise<ListeningDoor>>();
-    // @ts-expect-error: where to listen has to be said.
+    // @ts-expect-error: the address is missing.
     const wrong = (gateway: Gateway) => openHttpDoor(gateway, { port: 0 });
     void wrong;
   });
 });
 
 describe('events', () => {
-  it('come with what belongs to their name', () => {
+  it('have the fields that belong to their name', () => {
     const hear = ({ events }: Gateway) => {
       const stop = events.on('source', (event) => {
         expectTypeOf(event).toEqualTypeOf<EventMap['source']>();
@@ -166,9 +166,9 @@ describe('events', () => {
         const said: EventName = name;
         void said;
       });
-      // @ts-expect-error: no event is called that.
+      // @ts-expect-error: there is no such event.
       events.on('sources', () => {});
-      // @ts-expect-error: this one has no source.
+      // @ts-expect-error: this event has no source.
       events.on('config', ({ source }) => source);
       return stop;
     };
@@ -177,7 +177,7 @@ describe('events', () => {
 });
 
 describe('middleware', () => {
-  it('gives on what it got, or an object', () => {
+  it('returns what it got from next, or another result', () => {
     const pass: Middleware = (_call, next) => next();
     const answer: Middleware = () => ({ content: [] });
     const change: Middleware = async ({ arguments: args, signal }, next) => {
@@ -190,14 +190,14 @@ describe('middleware', () => {
     };
     const add = (gateway: Gateway) => [pass, answer, change, logCalls(() => {})].map((one) => gateway.use(one));
     expectTypeOf(add).returns.toEqualTypeOf<(() => void)[]>();
-    // @ts-expect-error: a text is no result.
+    // @ts-expect-error: a string is not a result.
     const wrong: Middleware = () => 'text';
     void wrong;
   });
 });
 
-describe('toolsets in a server of your own', () => {
-  it('take tools as programs write them, with arguments inferred', () => {
+describe('toolsets in your own server', () => {
+  it('accept tools with inferred arguments', () => {
     const execute = defineTool({
       name: 'add',
       description: 'x',
@@ -219,10 +219,10 @@ describe('toolsets in a server of your own', () => {
     expectTypeOf<McpServerHandle>().toHaveProperty('gateway').toEqualTypeOf<Gateway>();
     // @ts-expect-error: there is no such mode.
     const mode = () => createMcpServer({ catalog, startup: { mode: 'LAZY' } });
-    // @ts-expect-error: who gets what has to be said.
+    // @ts-expect-error: permissions are missing.
     const bare = () => createPermissionBasedMcpServer({ catalog });
     const options = { catalog, permissions: { source: 'config' }, startup: { mode: 'STATIC' } } as const;
-    // @ts-expect-error: clients have what they may have, from the start.
+    // @ts-expect-error: permissions and startup exclude each other.
     const startup = () => createPermissionBasedMcpServer(options);
     void [mode, bare, startup];
   });
@@ -231,13 +231,13 @@ describe('toolsets in a server of your own', () => {
     const mount = (catalog: ToolSetCatalog) => [
       mountToolsets(new McpServer({ name: 'a', version: '1' }), { catalog }),
       mountToolsets(new LegacyServer({ name: 'a', version: '1' }), { catalog, clientId: 'me' }),
-      // @ts-expect-error: this is no server.
+      // @ts-expect-error: this is not a server.
       mountToolsets({}, { catalog }),
     ];
     expectTypeOf(mount).returns.items.toEqualTypeOf<Promise<McpServerHandle<null>>>();
   });
 
-  it('have endpoints whose handlers know what was checked', () => {
+  it('have endpoints whose handlers know the types of validated values', () => {
     defineEndpoint({
       method: 'POST',
       path: '/users/:id',
@@ -255,12 +255,12 @@ describe('toolsets in a server of your own', () => {
 });
 
 describe('a program around a gateway', () => {
-  it('gets values', () => {
+  it('gets typed values', () => {
     const ask = (gateway: Gateway) => gateway.call<{ sum: number }>('math_add', { a: 1 }, { agent: 'ci' });
     expectTypeOf(ask).returns.resolves.toEqualTypeOf<ToolCallResult<{ sum: number }>>();
     const look = (gateway: Gateway) => gateway.view({ agent: 'ci' });
     expectTypeOf(look).returns.resolves.toEqualTypeOf<Seen>();
-    // @ts-expect-error: arguments are an object.
+    // @ts-expect-error: arguments must be an object.
     const wrong = (gateway: Gateway) => gateway.call('math_add', [1]);
     void wrong;
   });
@@ -273,7 +273,7 @@ describe('a program around a gateway', () => {
     expectTypeOf(connect).returns.toEqualTypeOf<Promise<void>>();
   });
 
-  it('puts the HTTP door into servers that it has', () => {
+  it('mounts the HTTP door in its own servers', () => {
     const door = (gateway: Gateway) =>
       createHttpDoor(gateway, { basePath: '/tools', identify: () => createVisitor('ci', { isAdmin: true }) });
     expectTypeOf(door).returns.resolves.toEqualTypeOf<HttpDoor>();
@@ -281,7 +281,7 @@ describe('a program around a gateway', () => {
   });
 });
 
-describe('what is read and written beside calls', () => {
+describe('everything other than calls', () => {
   it('has types too', () => {
     expectTypeOf(readAudit).returns.toEqualTypeOf<AsyncGenerator<AuditRecord>>();
     expectTypeOf<Toolset['tools'][number]['namespacedName']>().toEqualTypeOf<string>();

@@ -1,4 +1,4 @@
-/** Servers with toolsets on standard input and output: programs of their own, clients of both SDKs. */
+/** Servers with toolsets on standard input and output, as separate programs, with clients of both SDKs. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createPermissionBasedMcpServer } from '../../src/index.ts';
@@ -28,7 +28,7 @@ async function open(era: Era, mode: string): Promise<TestClient> {
   return testClient(pipe.client as unknown as SomeClient, pipe.changes);
 }
 
-describe.each(ERAS)('with a client of the SDK %s', (era) => {
+describe.each(ERAS)('with a client of SDK %s', (era) => {
   it('switches toolsets on and off', async () => {
     const client = await open(era, 'dynamic');
     expect(client.server()).toMatchObject({ name: 'on-stdio', version: '1.2.3' });
@@ -43,7 +43,7 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(await client.call('talk.echo', { text: 'hi' })).toMatchObject({ isError: true });
   });
 
-  it('is held to the policy, and asks a loader again that failed', async () => {
+  it('applies the policy, and retries a loader that failed', async () => {
     const client = await open(era, 'dynamic');
     const failure = async (name: string) => {
       const result = await client.call('enable_toolset', { name });
@@ -58,20 +58,20 @@ describe.each(ERAS)('with a client of the SDK %s', (era) => {
     expect(await client.names()).toEqual([...META, 'talk.echo', 'flaky.ok']);
   });
 
-  it('has what all have', async () => {
+  it('has the toolsets that all clients have', async () => {
     const client = await open(era, 'static');
     expect(await client.names()).toEqual(['list_tools', 'talk.echo', 'late.late']);
     expect(await client.json('list_tools')).toMatchObject({ tools: ['talk.echo', 'late.late'] });
     expect(await client.text('late.late', { text: '' })).toBe('loaded');
   });
 
-  it('has what its client may use', async () => {
+  it('has the toolsets that its client may use', async () => {
     const client = await open(era, 'permitted');
     expect(await client.names()).toEqual(['late.late']);
   });
 });
 
-it('takes no permissions from headers, which are not there', async () => {
+it('refuses permissions from headers, because there are none on stdio', async () => {
   const server = await createPermissionBasedMcpServer({ catalog: {}, permissions: { source: 'headers' } });
   atEnd(() => server.close());
   await expect(server.start({ transport: 'stdio' })).rejects.toThrow('standard input has none');

@@ -1,4 +1,4 @@
-/** Servers with toolsets in this process, and clients of both kinds on them. */
+/** Servers with toolsets in this process, and clients of both eras. */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import {
   type CreateMcpServerOptions,
@@ -13,7 +13,7 @@ import { connectModernHttp } from '../support/modern.ts';
 
 type Given<Options> = Omit<Options, 'http'> & { readonly http?: CreateMcpServerOptions['http'] };
 
-/** One on a free port. */
+/** A server on a free port. */
 export async function startServer(options: Given<CreateMcpServerOptions>): Promise<McpServerHandle & { url: string }> {
   return started(await createMcpServer({ ...options, http: { port: 0, ...options.http } }));
 }
@@ -30,19 +30,19 @@ async function started(handle: McpServerHandle): Promise<McpServerHandle & { url
   return handle as McpServerHandle & { url: string };
 }
 
-/** What tests do with a client, whichever era it is of. */
+/** What tests do with a client of either era. */
 export interface TestClient {
-  /** Names of the tools that it sees. */
+  /** The names of the tools that it sees. */
   names(): Promise<string[]>;
   call(name: string, args?: Record<string, unknown>): Promise<CallToolResult>;
-  /** What a tool says as one text, or its JSON. */
+  /** The text of a tool's result, or its JSON. */
   text(name: string, args?: Record<string, unknown>): Promise<string>;
   json(name: string, args?: Record<string, unknown>): Promise<Record<string, unknown>>;
-  /** How often it was told that its tools changed. */
+  /** How often it was notified that its tools changed. */
   changes(): number;
   server(): { name: string; version: string } | undefined;
   close(): Promise<void>;
-  /** Says that it goes, where there is a session to end. */
+  /** Ends the session if there is one. */
   leave(): Promise<void>;
 }
 

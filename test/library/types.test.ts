@@ -1,4 +1,4 @@
-/** What TypeScript knows: checked by the compiler, not by running. */
+/** What TypeScript infers. The compiler checks this, not a run. */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { expectTypeOf, it } from 'vitest';
 import * as z from 'zod';
@@ -47,7 +47,7 @@ it('infers the arguments of tools from their schemas', () => {
   expectTypeOf(loose.handler).parameter(0).toBeAny();
 });
 
-it('infers what endpoints get', () => {
+it('infers what endpoints receive', () => {
   defineEndpoint({
     method: 'POST',
     path: '/:id',
@@ -67,7 +67,7 @@ it('infers what endpoints get', () => {
     method: 'GET',
     path: '/',
     responseSchema: z.object({ n: z.number() }),
-    // @ts-expect-error: it does not fit
+    // @ts-expect-error: it does not fit the schema
     handler: () => ({ n: 'x' }),
   });
   definePermissionAwareEndpoint({
@@ -77,7 +77,7 @@ it('infers what endpoints get', () => {
   });
 });
 
-it('knows what createServer gives, and which options go together', () => {
+it('knows what createServer returns, and which options exclude each other', () => {
   const create = () => createMcpServer({ catalog: {}, createServer: () => new McpServer({ name: 'a', version: '1' }) });
   expectTypeOf(create).returns.resolves.toEqualTypeOf<McpServerHandle<McpServer>>();
   const without = () => createMcpServer({ catalog: {} });
@@ -87,7 +87,7 @@ it('knows what createServer gives, and which options go together', () => {
   // @ts-expect-error: permissions are missing
   const lacking = () => createPermissionBasedMcpServer({ catalog: {} });
   const both = () =>
-    // @ts-expect-error: permissions decide what startup would
+    // @ts-expect-error: permissions and startup exclude each other
     createPermissionBasedMcpServer({ catalog: {}, permissions: { source: 'headers' }, startup: {} });
   expectTypeOf(lacking).toBeFunction();
   expectTypeOf(both).toBeFunction();
