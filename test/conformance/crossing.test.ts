@@ -1,10 +1,10 @@
-/** The official suite through the gateway, with a server behind it that knows only the other era. */
+/** The official suite against the gateway, with a server behind it that supports only the other era. */
 import { describe, expect, it } from 'vitest';
 import { answersTo, callModern } from '../questions/use.ts';
 import type { HttpGateway } from '../support/gateway.ts';
 import { explain, type Revision, runScenario, runSuite, startGateway, startSharing, type Verdict } from './suite.ts';
 
-/** Scored scenarios that cannot pass, and their checks that fail. One that starts to pass has to leave the list. */
+/** Scored scenarios that cannot pass, and their failing checks. Remove a scenario from the list when it passes. */
 interface Exception {
   readonly scenario: string;
   readonly checks: readonly string[];
@@ -49,8 +49,8 @@ const crossings: Crossing[] = [
 ];
 
 /**
- * Has a server on a pipe asked by as many as it has processes for. Some checks allow half a second, in which no further one
- * is started on a busy machine.
+ * Starts all processes of a server on a pipe, by asking that many questions at once. Some checks allow only half a second, in
+ * which a busy machine cannot start another process.
  */
 async function warmUp(gateway: HttpGateway): Promise<void> {
   const elicit = async (message: string) => {
@@ -61,22 +61,25 @@ async function warmUp(gateway: HttpGateway): Promise<void> {
   await Promise.all(['left', 'right'].map(elicit));
 }
 
-it.each(['stdio', 'HTTP'] as const)('a legacy server on %s that is not shared is told of roots', async (upstream) => {
-  const gateway = await startSharing('session', upstream, '--era', 'legacy');
-  const verdict = await runScenario(gateway.url, '2026-07-28', 'input-required-result-basic-list-roots');
-  expect(verdict.outcome, explain([verdict])).toBe('passed');
-});
+it.each(['stdio', 'HTTP'] as const)(
+  'a legacy server on %s that is not shared gets the roots of its client',
+  async (upstream) => {
+    const gateway = await startSharing('session', upstream, '--era', 'legacy');
+    const verdict = await runScenario(gateway.url, '2026-07-28', 'input-required-result-basic-list-roots');
+    expect(verdict.outcome, explain([verdict])).toBe('passed');
+  },
+);
 
 for (const { client, server, exceptions } of crossings) {
   describe.each(['stdio', 'HTTP'] as const)(`a ${server} server on %s`, { timeout: 150_000 }, (upstream) => {
-    it(`behind the gateway is one of ${client}, but for the exceptions`, async () => {
+    it(`behind the gateway passes as a ${client} server, with known exceptions`, async () => {
       const gateway = await startGateway(upstream, '--era', server);
       if (upstream === 'stdio' && server === 'legacy') await warmUp(gateway);
       const first = await runSuite(gateway.url, client);
       const failed = ({ scored, outcome }: Verdict) => scored && outcome !== 'passed';
       const known = new Set(exceptions.map(({ scenario }) => scenario));
-      // The suite goes away from questions without an answer, and those keep a process each for a while: what came when none
-      // was left has another gateway to itself.
+      // The suite abandons questions, and each occupies a process for a while. Scenarios that found no free process run again
+      // against another gateway.
       const failing = await Promise.all(
         first.filter(failed).map(async (verdict) => {
           if (upstream !== 'stdio' || known.has(verdict.scenario)) return verdict;

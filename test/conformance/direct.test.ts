@@ -1,4 +1,4 @@
-/** The fixture without a gateway: what fails behind the gateway is then the gateway's. */
+/** The fixture without a gateway. So a failure behind the gateway is a fault of the gateway. */
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { explain, named, type Revision, runScenario, runSuite, scoredScenarios, 
 
 interface Expected {
   readonly scored: number;
-  /** Run by the suite, but not counted. */
+  /** Run by the suite, but not scored. */
   readonly passing: readonly string[];
   readonly failing: readonly string[];
 }
@@ -22,7 +22,7 @@ const expected: Record<Revision, Expected> = {
   '2026-07-28': {
     scored: 37,
     passing: ['http-custom-header-server-validation', 'http-header-validation', 'json-schema-2020-12'],
-    // An extension that the fixture does not have.
+    // An extension that the fixture does not support.
     failing: [
       'tasks-capability-negotiation',
       'tasks-dispatch-and-envelope',
@@ -53,18 +53,22 @@ describe('the conformance fixture', () => {
   it.each([
     ['legacy', '2025-11-25', '2026-07-28'],
     ['modern', '2026-07-28', '2025-11-25'],
-  ] as const)('serves only the %s era over HTTP when told to', { timeout: 60_000 }, async (era, served, refused) => {
-    const url = await startFixture('--era', era);
-    expect(await runScenario(url, served, 'tools-list')).toMatchObject({ outcome: 'passed' });
-    expect(await runScenario(url, refused, 'tools-list')).toMatchObject({ outcome: 'failed' });
-  });
+  ] as const)(
+    'serves only the %s era over HTTP if configured so',
+    { timeout: 60_000 },
+    async (era, served, refused) => {
+      const url = await startFixture('--era', era);
+      expect(await runScenario(url, served, 'tools-list')).toMatchObject({ outcome: 'passed' });
+      expect(await runScenario(url, refused, 'tools-list')).toMatchObject({ outcome: 'failed' });
+    },
+  );
 
-  // The suite knows only HTTP.
+  // The suite supports only HTTP.
   it.each([
     ['both', '2026-07-28'],
     ['legacy', '2025-11-25'],
     ['modern', '2026-07-28'],
-  ] as const)('on stdio, serving %s, agrees on %s and answers', async (era, revision) => {
+  ] as const)('on stdio, with the eras: %s, negotiates %s and answers', async (era, revision) => {
     const client = new Client({ name: 'test', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
     atEnd(() => client.close());
     await client.connect(
@@ -75,7 +79,7 @@ describe('the conformance fixture', () => {
     expect(await client.callTool({ name: 'test_simple_text' })).toMatchObject({ content: [{ type: 'text' }] });
   });
 
-  it('on stdio refuses an older client when only the modern era is served', async () => {
+  it('refuses a legacy client on stdio if it supports only the modern era', async () => {
     const client = new Client({ name: 'test', version: '1.0.0' });
     atEnd(() => client.close());
     const connecting = client.connect(new StdioClientTransport(serverEntry('conformance', '--era', 'modern')));

@@ -1,9 +1,9 @@
-/** The official suite through the gateway, with the fixture behind it on stdio and over HTTP. */
+/** The official suite against the gateway, with the fixture behind it on stdio and over HTTP. */
 import { describe, expect, it } from 'vitest';
 import { isWide, some } from '../support/wide.ts';
 import { explain, named, type Revision, runScenario, runSuite, startGateway } from './suite.ts';
 
-/** Scored scenarios that do not pass yet, and why. One that starts to pass has to leave the list, one that starts to fail is a fault. */
+/** Scored scenarios that do not pass yet, and why. Remove a scenario from the list when it passes. */
 const waiting: Record<Revision, Readonly<Record<string, string>>> = {
   '2025-11-25': {},
   '2026-07-28': {},
@@ -14,7 +14,7 @@ const revisions = Object.keys(waiting) as Revision[];
 for (const upstream of some<'stdio' | 'HTTP'>(['stdio', 'HTTP'], ['stdio'])) {
   describe(`the gateway in front of a server on ${upstream}`, { timeout: 150_000 }, () => {
     for (const revision of revisions) {
-      it(`passes ${revision}, but for what is waiting`, async () => {
+      it(`passes ${revision}, except for known failures`, async () => {
         const verdicts = await runSuite((await startGateway(upstream)).url, revision);
         const unexpected = verdicts.filter(({ scored, scenario }) => scored && !(scenario in waiting[revision]));
         expect(named(verdicts, true, 'failed', 'vacuous'), explain(unexpected)).toEqual(
@@ -22,7 +22,7 @@ for (const upstream of some<'stdio' | 'HTTP'>(['stdio', 'HTTP'], ['stdio'])) {
         );
       });
 
-      // The result may overtake the last progress; one good run proves nothing.
+      // The result may overtake the last progress, so one good run proves nothing.
       it(`never loses progress in ${revision}`, async () => {
         const { url } = await startGateway(upstream);
         const runs = Array.from({ length: RUNS }, () => runScenario(url, revision, 'tools-call-with-progress'));

@@ -1,4 +1,4 @@
-/** The official conformance suite as a client that we did not write. */
+/** Runs the official conformance suite as a client. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -13,13 +13,13 @@ export type Revision = '2025-11-25' | '2026-07-28';
 
 export interface Verdict {
   readonly scenario: string;
-  /** Whether the official set counts it; the others are run and reported only. */
+  /** Whether the official set scores it. The others are only run and reported. */
   readonly scored: boolean;
-  /** Vacuous: nothing was tested. The suite itself prints those as passed. */
+  /** Vacuous: nothing was tested. The suite prints these as passed. */
   readonly outcome: 'passed' | 'failed' | 'vacuous';
-  /** The checks that failed. */
+  /** The names of the checks that failed. */
   readonly failures: readonly string[];
-  /** What failed, and what was warned of. */
+  /** Failures and warnings. */
   readonly messages: readonly string[];
 }
 
@@ -36,7 +36,7 @@ interface Requirements {
 
 const suite = tool('@modelcontextprotocol', 'conformance');
 
-/** The scenarios that the official set of a revision counts. */
+/** The scenarios that the official set of a revision scores. */
 export function scoredScenarios(revision: Revision): readonly string[] {
   return requirements(revision).server;
 }
@@ -49,7 +49,7 @@ export async function runSuite(url: string, revision: Revision): Promise<Verdict
   return [...server, ...unscored].map((scenario) => judge(scenario, server.includes(scenario), checks.get(scenario)));
 }
 
-/** Runs one scenario of a revision; those of extensions belong to none, and have to be forced on it. */
+/** Runs one scenario of a revision. Scenarios of extensions belong to no revision and have to be forced. */
 export async function runScenario(
   url: string,
   revision: Revision,
@@ -60,7 +60,7 @@ export async function runScenario(
   return judge(scenario, scoredScenarios(revision).includes(scenario), checks.get(scenario));
 }
 
-/** The names of those that ended so, in order. */
+/** The names of the scenarios with this outcome, sorted. */
 export function named(verdicts: readonly Verdict[], scored: boolean, ...outcomes: Verdict['outcome'][]): string[] {
   return verdicts
     .filter((verdict) => verdict.scored === scored && outcomes.includes(verdict.outcome))
@@ -76,7 +76,7 @@ export function explain(verdicts: readonly Verdict[]): string {
     .join('\n');
 }
 
-/** Starts the fixture that has everything the suite asks for, and gives its endpoint. */
+/** Starts the fixture, which has everything that the suite tests, and returns its endpoint. */
 export async function startFixture(...args: string[]): Promise<string> {
   const child = startChild(process.execPath, [fixture('conformance'), '--port', '0', ...args], {
     cwd: tempFolder(),
@@ -95,12 +95,12 @@ const upstreams = {
 };
 export type Upstream = keyof typeof upstreams;
 
-/** Starts a gateway in front of that fixture. No prefix and no tool of our own, so that names are those that the suite knows. */
+/** Starts a gateway in front of the fixture, without a prefix and control tools, so that the suite finds the names it knows. */
 export function startGateway(upstream: Upstream, ...args: string[]): Promise<HttpGateway> {
   return startSharing('project', upstream, ...args);
 }
 
-/** The same, with a server that is shared by all callers or not. */
+/** The same, with a server that is shared by all callers, or not. */
 export async function startSharing(
   share: 'project' | 'session',
   upstream: Upstream,
@@ -115,7 +115,7 @@ function requirements(revision: Revision): Requirements {
   return parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8')) as Requirements;
 }
 
-/** From scenario to its checks. Each gets a folder `server-SCENARIO-TIME`; one that broke off has no file in it. */
+/** The checks of each scenario. Each has a folder `server-SCENARIO-TIME`, which is empty if the scenario was aborted. */
 async function runCli(args: readonly string[]): Promise<Map<string, Check[]>> {
   const results = tempFolder();
   const cli = join(suite, 'dist', 'index.js');
@@ -133,12 +133,12 @@ async function runCli(args: readonly string[]): Promise<Map<string, Check[]>> {
 
 function judge(scenario: string, scored: boolean, checks: readonly Check[] | undefined): Verdict {
   if (!checks) return { scenario, scored, outcome: 'failed', failures: [], messages: ['it broke off'] };
-  // The schema check is also granted to a server that sent nothing at all.
+  // The schema check also passes for a server that sent nothing.
   const tested = checks.some(({ id, status }) => status === 'SUCCESS' && id !== 'wire-schema-valid');
   const failures = checks.filter(({ status }) => status === 'FAILURE').map(({ id }) => id);
   const messages = checks
     .filter(({ status }) => status === 'FAILURE' || status === 'WARNING')
-    // A message in full may hold whole messages of the wire.
+    // A full message may contain whole protocol messages.
     .map(({ id, status, errorMessage }) => `${status} ${id}: ${(errorMessage ?? '').slice(0, 500)}`);
   const outcome = failures.length > 0 ? 'failed' : tested ? 'passed' : 'vacuous';
   return { scenario, scored, outcome, failures, messages };

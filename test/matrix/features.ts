@@ -1,17 +1,17 @@
-/** The rows of the matrix: what is checked, where that cannot be, and why. */
+/** The rows of the matrix: what is checked, where it is impossible, and why. */
 import type { Era } from '../../src/protocol/revisions.ts';
 import * as calls from './checks/calls.ts';
 import * as lists from './checks/lists.ts';
 import * as questions from './checks/questions.ts';
 import { replay } from './checks/replay.ts';
 import { tasks } from './checks/tasks.ts';
-import type { Guest } from './guests.ts';
+import type { MatrixClient } from './clients.ts';
 import { notYet } from './not-yet.ts';
 import { type Cell, sides, titleOf } from './sides.ts';
 
 export interface Feature {
   readonly name: string;
-  check(guest: Guest, cell: Cell): Promise<void>;
+  check(subject: MatrixClient, cell: Cell): Promise<void>;
 }
 
 export const features: readonly Feature[] = [
@@ -54,7 +54,7 @@ interface Impossible {
   readonly reason: string;
 }
 
-/** What the specification does not let be. */
+/** What the specification makes impossible. */
 export const impossible: readonly Impossible[] = [
   {
     feature: 'Ping',
@@ -98,7 +98,7 @@ export function verdictOn({ name }: Feature, cell: Cell): Verdict {
   return later === undefined ? { kind: 'yes' } : { kind: 'not yet', reason: later };
 }
 
-/** All cells of two eras. */
+/** All cells for a pair of eras. */
 export function cellsOf(clientEra: Era, upstreamEra: Era): Cell[] {
   const of = (era: Era) => sides.filter((side) => side.era === era);
   return of(clientEra).flatMap((client) => of(upstreamEra).map((upstream) => ({ client, upstream })));

@@ -1,4 +1,4 @@
-/** What is not built yet, of features and of clients' sides, and why. To be emptied. */
+/** Features and kinds of clients that are not supported yet, and why. This list should become empty. */
 export const notYet: Readonly<Record<string, string>> = {};
 
 export function isBuilt(what: string): boolean {

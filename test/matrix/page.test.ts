@@ -1,4 +1,4 @@
-/** docs/protocol.md shows what was checked, and nothing else. `UPDATE_DOCS=1` writes it anew. */
+/** docs/protocol.md shows exactly what is checked. `UPDATE_DOCS=1` updates it. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { renderFeatures, renderSides } from './table.ts';
 const file = join(root, 'docs/protocol.md');
 const parts = { sides: renderSides, features: renderFeatures };
 
-it.each(Object.entries(parts))('docs/protocol.md has the %s that were checked', (name, render) => {
+it.each(Object.entries(parts))('docs/protocol.md shows the %s that are checked', (name, render) => {
   const marked = new RegExp(`(?<=<!-- ${name}: from test/matrix -->\\n).*?(?=<!-- ${name}: end -->)`, 's');
   const page = readFileSync(file, 'utf8');
   const given = marked.exec(page)?.[0];
@@ -25,14 +25,14 @@ it.each(Object.entries(parts))('docs/protocol.md has the %s that were checked', 
   else expect(given, 'run it again with UPDATE_DOCS=1').toBe(table);
 });
 
-describe('the tables behind it', () => {
+describe('the tables', () => {
   const names = features.map(({ name }) => name);
 
-  it('have each feature once', () => {
+  it('contain each feature once', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('speak only of what is there', () => {
+  it('refer only to features and sides that exist', () => {
     expect(impossible.map(({ feature }) => feature).filter((name) => !names.includes(name))).toEqual([]);
     const known = [...names, ...sides.map(titleOf)];
     expect(Object.keys(notYet).filter((what) => !known.includes(what))).toEqual([]);

@@ -1,8 +1,8 @@
-/** Runs every feature for one kind of server and every kind of client. One file for each kind of server, so that they run beside each other. */
+/** Checks every feature for one kind of server and every kind of client. Each kind of server has a file, so that they run in parallel. */
 import { beforeAll, describe, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { type MatrixClient, openMatrixClient } from './clients.ts';
 import { features, verdictOn } from './features.ts';
-import { type Guest, openGuest } from './guests.ts';
 import { configFor } from './servers.ts';
 import { type Side, sides, titleOf } from './sides.ts';
 
@@ -19,12 +19,12 @@ export function describeUpstream(upstream: Side): void {
       const cell = { client, upstream };
       const verdicts = features.map((feature) => ({ feature, verdict: verdictOn(feature, cell) }));
       const possible = verdicts.filter(({ verdict }) => verdict.kind === 'yes');
-      let guest: Guest;
+      let subject: MatrixClient;
       beforeAll(async () => {
-        if (possible.length > 0) guest = await openGuest(client, http, config);
+        if (possible.length > 0) subject = await openMatrixClient(client, http, config);
       });
 
-      for (const { feature } of possible) it(feature.name, () => feature.check(guest, cell));
+      for (const { feature } of possible) it(feature.name, () => feature.check(subject, cell));
       for (const { feature, verdict } of verdicts)
         if (verdict.kind === 'not yet') it.todo(`${feature.name}: ${verdict.reason}`);
     });

@@ -6,19 +6,19 @@ import { tempFolder } from '../support/temp.ts';
 import { isBuilt } from './not-yet.ts';
 import type { Side } from './sides.ts';
 
-/** Where its items are found; what it calls `echo` is `up_echo` for clients. */
+/** Its namespace: its tool `echo` is `up_echo` for clients. */
 export const NAMESPACE = 'up';
-/** Of one that each session has to itself, because only such a server is told of roots. It has a single tool. */
+/** The namespace of a server that each session has for itself, because only such a server gets roots. It has one tool. */
 export const OWN = 'own';
-/** The most that is listed on one page. */
+/** The most items on one page. */
 export const PAGE = 40;
 
-/** A configuration with such servers in it. Over HTTP they are started; on stdio each gateway starts its own. */
+/** A configuration with these servers. Over HTTP they are started here; on stdio each gateway starts its own. */
 export async function configFor(side: Side): Promise<string> {
-  // All gateways but the first know the servers from before, as after a first start: a slow machine cannot do without.
+  // All gateways but the first know the servers already, as after a restart. Otherwise a slow machine takes too long.
   const lines = ['controls = []', `data_dir = ${JSON.stringify(tempFolder())}`];
   if (isBuilt('Pages: for a client')) lines.push('[limits]', `page = ${PAGE}`);
-  // So long it counts what a server may still say about a call that was cancelled.
+  // How long messages of a server may still belong to a cancelled call.
   lines.push('[[servers]]', `namespace = "${NAMESPACE}"`, 'timeout = "1s"', await placeOf(side));
   if (isBuilt('Roots'))
     lines.push('[[servers]]', `namespace = "${OWN}"`, 'share = "session"', await placeOf(side, '--only', 'ask_roots'));

@@ -1,4 +1,4 @@
-/** The two sides of the gateway: who may be a client, and at which door; who may be a server, and over what. */
+/** The two sides of the gateway: the kinds of clients with their doors, and the kinds of servers with their transports. */
 import { type Era, MODERN_REVISION, REVISIONS } from '../../src/protocol/revisions.ts';
 
 export type Transport = 'stdio' | 'http' | 'sse';
@@ -8,7 +8,7 @@ export interface Side {
   readonly transport: Transport;
 }
 
-/** A client and a server with the gateway between. */
+/** A client and a server with the gateway between them. */
 export interface Cell {
   readonly client: Side;
   readonly upstream: Side;
@@ -28,7 +28,7 @@ export const revisions: Readonly<Record<Era, readonly string[]>> = {
   modern: [MODERN_REVISION],
 };
 
-/** Why there is no such client and no such server; undefined where there is. */
+/** Why such a client or server does not exist; undefined if it does. */
 export function whyNoSide({ era, transport }: Side): string | undefined {
   if (era === 'modern' && transport === 'sse')
     return 'HTTP+SSE is the transport of 2024-11-05, which carries a session; 2026-07-28 has neither.';

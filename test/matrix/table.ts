@@ -1,8 +1,8 @@
-/** The tables of docs/protocol.md, from the same values by which the checks are run. */
+/** The tables of docs/protocol.md, from the same values that the checks use. */
 import { cellsOf, type Feature, features, verdictOn } from './features.ts';
 import { type Cell, ERAS, revisions, type Side, TRANSPORTS, transportNames, whyNoSide } from './sides.ts';
 
-/** Notes below a table, each once. */
+/** The notes below a table, without duplicates. */
 function createNotes() {
   const notes: string[] = [];
   return {
@@ -18,7 +18,7 @@ function renderRows(head: readonly string[], rows: readonly (readonly string[])[
   return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
 }
 
-/** Which revisions, over which transports. */
+/** Revisions and transports. */
 export function renderSides(): string {
   const rows = ERAS.map((era) => {
     const cells = TRANSPORTS.map((transport) => whyNoSide({ era, transport }) ?? 'yes');
@@ -29,7 +29,7 @@ export function renderSides(): string {
 
 const PAIRS = ERAS.flatMap((client) => ERAS.map((upstream) => ({ client, upstream })));
 
-/** Rows are features, columns pairs of eras; what is not possible everywhere, or not at all, is said below. */
+/** Rows are features, columns are pairs of eras. Notes below say what is impossible, everywhere or in some cells. */
 export function renderFeatures(): string {
   const notes = createNotes();
   const rows = features.map((feature) => [
@@ -53,7 +53,7 @@ function renderCell(feature: Feature, cells: readonly Cell[], mark: (note: strin
   return (found('yes') ? 'yes' : found('not yet') ? 'not yet' : 'no') + marks.join('');
 }
 
-/** Which of the cells: by their client, by their server, or by both. */
+/** Names a group of cells by client, by server, or by both. */
 function describeCells(some: readonly Cell[], all: readonly Cell[]): string {
   const names = (side: keyof Cell, cells: readonly Cell[]) => [...new Set(cells.map((cell) => nameOf(cell[side])))];
   const [clients, servers] = [names('client', some), names('upstream', some)];

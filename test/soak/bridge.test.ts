@@ -11,14 +11,14 @@ import { createFindings } from './word.ts';
 
 const CLIENTS = 200;
 const SECONDS = Number(process.env.SOAK_SECONDS ?? 60);
-/** What a client without a session may take to come back with its answer. */
+/** How long a client without a session may take to answer a question. */
 const HELD = 120_000;
-/** A further process of a server goes when it was idle at two looks, a minute apart. */
+/** An additional process of a server ends if it is idle at two checks, a minute apart. */
 const IDLE = 130_000;
 
 const NONE = { foreign: [], broken: [] };
 
-it(`keeps ${CLIENTS} clients with the same ids apart for ${SECONDS} s, and nothing stays open after them`, {
+it(`keeps ${CLIENTS} clients with the same ids apart for ${SECONDS} s, and leaves nothing open`, {
   timeout: 600_000,
 }, async () => {
   const random = createRandom();
@@ -34,7 +34,7 @@ it(`keeps ${CLIENTS} clients with the same ids apart for ${SECONDS} s, and nothi
   const counts = Object.fromEntries([...findings.counts].sort());
   console.log(`${crowd.clients} clients, ids 1 to ${crowd.ids}: ${print(counts)}`);
   console.log(
-    `upstreams: ${upstreams.sum('calls')} calls, ${upstreams.sum('asked')} questions, ${upstreams.sum('cancelled')} cancelled, ${upstreams.sum('overtaken')} before they came`,
+    `upstreams: ${upstreams.sum('calls')} calls, ${upstreams.sum('asked')} questions, ${upstreams.sum('cancelled')} cancelled, ${upstreams.sum('overtaken')} before they arrived`,
   );
   console.log(`${findings.foreign.length} foreign, ${findings.broken.length} broken`);
   expect({ foreign: findings.foreign.slice(0, 20), broken: findings.broken.slice(0, 20) }).toEqual(NONE);
@@ -42,9 +42,9 @@ it(`keeps ${CLIENTS} clients with the same ids apart for ${SECONDS} s, and nothi
 
   expect(await upstreams.calm()).toEqual([]);
   console.log(`no call open after ${since(leftAt)} s`);
-  // A question can be parked eight times over only where nothing is parked any more.
+  // Eight questions can be parked only if no other is parked any more.
   await sleep(Math.max(0, leftAt + HELD + 10_000 - performance.now()));
-  // The calls that timed out last may have led to the server being asked less: the first that comes finds out that it is there.
+  // The last timeouts may have opened the breaker of a server. The next call closes it.
   await parkable(gateway);
   expect(await parkable(gateway)).toBe(8);
   expect(await upstreams.calm()).toEqual([]);
@@ -63,7 +63,7 @@ const print = (counts: Record<string, number>) =>
     .map(([what, n]) => `${n} ${what}`)
     .join(', ');
 
-/** How many of ten questions are put to a client without a session. Each is answered afterwards. */
+/** How many of ten questions reach a client without a session. Each is answered afterwards. */
 async function parkable(gateway: HttpGateway): Promise<number> {
   const ask = (place: number, more: object = {}) => callModern(gateway, 'http_ask', { word: `p-${place}` }, more);
   const replies = await Promise.all(Array.from({ length: 10 }, (_, place) => ask(place)));

@@ -9,9 +9,9 @@ export type Kind = 'session' | 'sse' | 'modern';
 export interface WordClient {
   readonly kind: Kind;
   readonly isAskable: boolean;
-  /** Makes a call and sees it through: resolves when it is over for this client. */
+  /** Makes a call. Resolves when the call is over for this client. */
   call(plan: Plan): Promise<void>;
-  /** Leaves: politely, or by dropping everything. */
+  /** Disconnects: properly, or by dropping all connections. */
   leave(how: 'politely' | 'dropping'): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ const ABLE = { elicitation: {}, sampling: {} };
 const PREFIX = 'io.modelcontextprotocol/';
 const ignore = () => {};
 
-/** Sends something whose reply is a bare status. */
+/** Sends a message whose reply is only a status. */
 function tell(line: Line, path: string, headers: object, body: object): Promise<number> {
   return new Promise((resolve) => line.send('POST', path, { ...headers }, body, ignore, resolve));
 }
@@ -38,7 +38,7 @@ const initializeParams = (revision: string, isAskable: boolean) => ({
   clientInfo: { name: 'soak', version: '1' },
 });
 
-/** Does what the plan says for the middle of the call, once. */
+/** Does once what the plan says for the middle of the call. */
 function interrupt(call: WordCall, act: () => void): () => void {
   const { then, after } = call.plan;
   if (then === 'wait') return ignore;
@@ -68,7 +68,7 @@ export async function openSession({ name, origin, isAskable, findings }: Options
   });
   const headers = { 'mcp-session-id': id };
   await tell(line, '/mcp', headers, notification('notifications/initialized'));
-  // Nothing of a call may come here.
+  // No message about a call may arrive here.
   const standing = line.send('GET', '/mcp', headers, null, (message) => strayed(name, message, findings), ignore);
   return {
     kind: 'session',
@@ -125,7 +125,7 @@ export async function openSession({ name, origin, isAskable, findings }: Options
 
 export async function openSse({ name, origin, isAskable, findings }: Options): Promise<WordClient> {
   const line = openLine(origin);
-  /** All calls of the session, because one that was cancelled may still be heard of. */
+  /** All calls of the session, because messages about a cancelled one may still arrive. */
   const calls: WordCall[] = [];
   let path = '';
   let isReady = ignore;
@@ -269,7 +269,7 @@ export function openModern({ name, origin, isAskable, findings }: Options): Word
 }
 
 function strayed(name: string, message: Message, findings: Findings): void {
-  // A question that is taken back is known by an id that every client has.
+  // The id of a withdrawn question is the same for every client.
   if (/(list_changed|cancelled)$/.test(message.method ?? '')) return;
   findings.foreign.push(`${name} got ${JSON.stringify(message).slice(0, 300)} on the stream of nothing`);
 }

@@ -1,15 +1,15 @@
-/** Many clients at once, with the same ids at the same time, who answer, decline, fall silent, cancel, drop and vanish. */
+/** Many clients that use the same ids at the same time, and answer, decline, stay silent, cancel, drop and vanish. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Kind, openModern, openSession, openSse, type WordClient } from './clients.ts';
 import type { Random } from './random.ts';
 import { UPSTREAMS } from './upstreams.ts';
 import { type Answering, count, type Findings, type Plan } from './word.ts';
 
-/** All clients count by this clock: whoever is free makes its next call when it ticks, under the number of the tick. */
+/** The clock of all clients: at each tick every idle client makes a call, with the number of the tick as its id. */
 const TICK = 250;
-/** Nobody waits longer than this for the end of a call: `total_timeout` of the servers, and some time for a busy machine. */
+/** The longest wait for the end of a call: `total_timeout` of the servers, and some time for a busy machine. */
 export const BOUND = 30_000;
-/** So many clients without a session leave questions unanswered, early; each of them keeps one of eight places for two minutes. */
+/** How many clients without a session leave questions unanswered. Each occupies one of eight places for two minutes. */
 const SILENT = 4;
 const SILENT_FOR = 8_000;
 
@@ -67,29 +67,29 @@ export async function gather(
       silent++;
       return 'never';
     }
-    // Such a client can only say that its user declined, and not that it failed.
+    // Such a client can only answer that its user declined, not with an error.
     return about === 'elicitation' ? 'decline' : 'accept';
   }
 
   async function sit(client: WordClient, kind: Kind): Promise<void> {
     let last = 0;
-    let guest = client;
+    let current = client;
     while (performance.now() - start < ms) {
       if (tick() === last) {
         await sleep(TICK - ((performance.now() - start) % TICK));
         continue;
       }
       last = tick();
-      const next = plan(guest, last);
+      const next = plan(current, last);
       count(findings, 'calls');
-      const isOver = await Promise.race([guest.call(next).then(() => true), sleep(BOUND, false, { ref: false })]);
+      const isOver = await Promise.race([current.call(next).then(() => true), sleep(BOUND, false, { ref: false })]);
       if (!isOver) findings.broken.push(`${JSON.stringify(next)}: not over after ${BOUND} ms`);
       if (next.then !== 'vanish') continue;
-      await guest.leave('dropping');
-      guest = await open(kind, client.isAskable);
+      await current.leave('dropping');
+      current = await open(kind, client.isAskable);
       last = tick();
     }
-    await guest.leave(random.chance(0.5) ? 'politely' : 'dropping');
+    await current.leave(random.chance(0.5) ? 'politely' : 'dropping');
   }
 
   await Promise.all(first.map((client, seat) => sit(client, seats[seat]!.kind)));

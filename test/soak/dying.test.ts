@@ -4,7 +4,7 @@ import { createRandom } from './random.ts';
 
 const ROUNDS = 50;
 
-it(`leaves no process behind in ${ROUNDS} rounds of start, use and every way of dying`, {
+it(`leaves no process behind in ${ROUNDS} rounds of start, use and every kind of death`, {
   timeout: 600_000,
 }, async () => {
   const random = createRandom();

@@ -1,4 +1,4 @@
-/** Gateways that die in every way, in front of servers that do not want to: what is left of them afterwards? */
+/** Kills gateways in every way, in front of servers that ignore signals, and looks for processes that are left. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { toml } from '../resilience/use.ts';
@@ -11,7 +11,7 @@ import type { Random } from './random.ts';
 export interface Way {
   readonly door: 'stdio' | 'http';
   readonly how: 'SIGTERM' | 'SIGINT' | 'SIGKILL' | 'stdin';
-  /** After some calls, in the middle of one, or at any moment of its start. */
+  /** After some calls, in the middle of one, or at a random moment during start-up. */
   readonly when: 'used' | 'busy' | 'early';
 }
 
@@ -20,14 +20,14 @@ export const ways: readonly Way[] = (['used', 'busy', 'early'] as const).flatMap
     { door: 'stdio', how, when } as const,
     { door: 'http', how, when } as const,
   ]),
-  // A client that closes our input while it waits for an answer gets some time for that answer: see doors/stdio.ts.
+  // If a client closes the input while it waits for an answer, the gateway still waits for that answer: see doors/stdio.ts.
   ...(when === 'busy' ? [] : [{ door: 'stdio', how: 'stdin', when } as const]),
 ]);
 
 export interface Death {
-  /** Processes below the gateway when it was told to die, its watchdog included. */
+  /** The number of processes below the gateway when it was killed, including its watchdog. */
   readonly processes: number;
-  /** Those that were still there 3 s later. */
+  /** Those that still ran 3 s later. */
   readonly left: number;
   readonly ms: number;
 }
@@ -35,7 +35,7 @@ export interface Death {
 const PATIENCE = 3000;
 let count = 0;
 
-/** Starts a gateway with two servers and a grandchild that ignore every signal, uses it, ends it, and looks for what is left. */
+/** Starts a gateway with two servers and a grandchild that ignore every signal, uses it, kills it, and looks for leftovers. */
 export async function die(way: Way, random: Random): Promise<Death> {
   const name = `dying-${process.pid}-${++count}`;
   const config = toml([
@@ -43,7 +43,7 @@ export async function die(way: Way, random: Random): Promise<Death> {
     { namespace: 'holding', command: server('stubborn', '--name', name, '--hold-stdout') },
     { namespace: 'hang', command: server('hang', '--name', name) },
   ]);
-  // Those who are busy are not waited for: that is what is to be seen.
+  // Does not wait for busy servers: that is what this tests.
   const hasty = `${config}\n[http]\ndrain = "100ms"\n`;
   const gateway = way.when === 'early' ? await startBarely(way, hasty, random) : await startAndUse(way, hasty);
   const below = descendants(gateway.pid);
@@ -53,7 +53,7 @@ export async function die(way: Way, random: Random): Promise<Death> {
   await waitFor(() => !alive(gateway.pid) && left().length === 0, PATIENCE).catch(() => {});
   const remaining = left();
   const ms = performance.now() - start;
-  // Whatever the count says, nothing may outlive the tests.
+  // Nothing may outlive the tests, even if the test fails.
   for (const pid of remaining) process.kill(pid, 'SIGKILL');
   await ended;
   return { processes: below.length, left: remaining.length, ms };

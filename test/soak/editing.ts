@@ -1,4 +1,4 @@
-/** Edits of tool files under load: good ones, and broken ones of every kind, in both languages at the same time. */
+/** Edits tool files under load, with good and broken contents of every kind, in both languages at the same time. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTool, type Dock, PY_HEAD, pyTool, save, startDock, tsTool } from '../support/dock.ts';
@@ -11,9 +11,9 @@ export interface EditReport {
   readonly calls: number;
   /** Calls to tools whose files were not edited. */
   readonly failures: readonly string[];
-  /** Moments in which an edited tool was not there in its last good version, or a newer one. */
+  /** Moments in which an edited tool was not available in its last good version or a newer one. */
   readonly gaps: readonly string[];
-  /** Milliseconds from an edit to the answer of the new version. */
+  /** Milliseconds from an edit to the first answer of the new version. */
   readonly served: Record<Language, number[]>;
 }
 
@@ -69,7 +69,7 @@ export async function editUnderLoad(edits: number, random: Random): Promise<Edit
   });
   await waitFor(async () => (await dock.names()).length === 6, 60_000);
   const good = { typescript: 0, python: 0 };
-  /** The last one that was written, and is not known to be served yet. */
+  /** The last version that was written and is not known to be served yet. */
   const next = { typescript: 0, python: 0 };
   const served = { typescript: [] as number[], python: [] as number[] };
   let broken = 0;
@@ -86,11 +86,11 @@ export async function editUnderLoad(edits: number, random: Random): Promise<Edit
     const { file, tool, good: text, broken: kinds } = EDITED[language];
     const path = join(dock.tools, 'moving', file);
     for (let n = 1; n <= each; n++) {
-      // The last one is good, so that something is left to look at.
+      // The last version is good, so that the end state can be checked.
       if (n < each && random.chance(0.4)) {
         broken++;
         save(path, random.pick(kinds)(n));
-        // Often the next edit comes while this one is being tried.
+        // Often the next edit comes while this one is being loaded.
         await sleep(random.number(1_500));
         continue;
       }
@@ -105,7 +105,7 @@ export async function editUnderLoad(edits: number, random: Random): Promise<Edit
   }
 }
 
-/** Calls without a pause. */
+/** Calls a tool again and again. */
 function startLoad(dock: Dock, good: Record<Language, number>, next: Record<Language, number>) {
   let stopped = false;
   let calls = 0;
@@ -131,7 +131,7 @@ function startLoad(dock: Dock, good: Record<Language, number>, next: Record<Lang
       await sleep(5);
     }
   };
-  // Several of each, so that there are always calls under way when a worker takes over from another.
+  // Several for each tool, so that calls are always running when one worker takes over from another.
   const loops = Array.from({ length: 3 }, () => [
     steady('still_ts', 'still'),
     steady('still_py', 'still'),

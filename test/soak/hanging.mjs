@@ -1,7 +1,7 @@
-// Sends the same request on many connections at once and holds them open, in a process of its own: what it costs to keep
-// them is not to be felt by whoever measures.
+// Sends the same request on many connections at once and holds them open. A separate process, so that the cost of holding
+// them does not affect the measurement.
 //   node hanging.mjs PORT COUNT REQUEST   REQUEST in base64
-// Prints `sent` when all are out, and `answered` for each that gets an answer. Ends with its standard input.
+// Prints `sent` when all are sent, and `answered` for each answer. Ends with its standard input.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 

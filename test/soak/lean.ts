@@ -1,4 +1,4 @@
-/** Requests as lean as they can be, for hundreds of clients in one process: node's own client, messages as they come. */
+/** Minimal requests, for hundreds of clients in one process: the HTTP client of Node, and messages as they arrive. */
 import { Agent, type ClientRequest, type OutgoingHttpHeaders, request } from 'node:http';
 
 export interface Message {
@@ -10,7 +10,7 @@ export interface Message {
 }
 
 export interface Line {
-  /** Sends a request; `heard` gets every message of the reply, `over` its end with the status, 0 where it broke off. */
+  /** Sends a request. `heard` gets every message of the reply, `over` the status at its end, or 0 if the connection broke. */
   send(
     verb: 'GET' | 'POST' | 'DELETE',
     path: string,

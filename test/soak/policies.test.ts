@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { holdPolicies } from './policies.ts';
 import { createRandom } from './random.ts';
 
-it('keeps 50 agents to their policies while a server hangs with 500 calls, and the others as quick as before', {
+it('applies the policies of 50 agents while a server hangs with 500 calls, and the others stay as fast as before', {
   timeout: 300_000,
 }, async () => {
   const random = createRandom();

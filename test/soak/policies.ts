@@ -1,4 +1,4 @@
-/** Many agents with policies of their own at one gateway, half of their requests forbidden, while a server hangs. */
+/** Many agents with different policies at one gateway. Half of their requests are forbidden, and a server hangs. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,21 +15,21 @@ import type { Random } from './random.ts';
 export interface PolicyReport {
   readonly calls: number;
   readonly denials: number;
-  /** Each answer that was not the one due, in words. */
+  /** A description of each wrong answer. */
   readonly leaks: readonly string[];
-  /** Milliseconds, before and while the server hangs. */
+  /** In milliseconds, before and while the server hangs. */
   readonly p99: { readonly before: number; readonly during: number };
   readonly p50: { readonly before: number; readonly during: number };
-  /** Calls of the server that hangs, and how many of them were refused at once. */
+  /** Calls to the server that hangs, and how many of them were refused at once. */
   readonly hanging: { readonly asked: number; readonly refused: number };
-  /** Lines of the audit about these calls and denials, and how many there should be. */
+  /** The lines of the audit about these calls and denials, and the expected number. */
   readonly audited: { readonly found: number; readonly due: number };
 }
 
 export interface PolicyPlan {
   readonly agents: number;
   readonly hanging: number;
-  /** How often the server hangs, and milliseconds of each phase with and without that. */
+  /** How often the server hangs, and the milliseconds of each phase with and without that. */
   readonly rounds: number;
   readonly phase: number;
   /** Milliseconds between two requests of one agent. */
@@ -190,11 +190,11 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
   const calm: number[][] = [];
   const hung: number[][] = [];
   let refused = 0;
-  // By turns, so that whatever else the machine does hits both alike.
+  // Alternates, so that other load on the machine affects both phases alike.
   for (let round = 0; round < plan.rounds; round++) {
     calm.push(await phase());
     const stuck = await hang(gateway, plan.hanging);
-    // It is about a server that hangs, not about the moment in which so many come at once.
+    // Waits until the burst of calls is over: only the hanging server is measured.
     await phase();
     hung.push(await phase());
     refused += stuck.refused();
@@ -219,7 +219,7 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
   };
 }
 
-/** So many calls that are never answered, all at once. */
+/** Starts many calls at once that are never answered. */
 async function hang({ origin }: HttpGateway, count: number) {
   const params = JSON.stringify({ name: 'stuck_hang', arguments: {} });
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: JSON.parse(enveloped(params)) });
@@ -248,7 +248,7 @@ async function hang({ origin }: HttpGateway, count: number) {
 
 const HANGING = fileURLToPath(new URL('hanging.mjs', import.meta.url));
 
-/** Waits until the audit has all that is due, or nothing more comes. */
+/** Waits until the audit is complete, or no more lines arrive. */
 async function countAudited({ cwd }: HttpGateway, due: number): Promise<number> {
   const folder = join(cwd, '.toolgate', 'logs');
   const count = () =>

@@ -1,4 +1,4 @@
-/** Chance that can be repeated: the same seed makes the same choices. `SEED=n` picks one. */
+/** Repeatable randomness: the same seed makes the same choices. `SEED=n` sets it. */
 export interface Random {
   readonly seed: number;
   /** A whole number from 0 up to, but not including, `below`. */

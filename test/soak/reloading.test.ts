@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createRandom } from './random.ts';
 import { reloadUnderLoad } from './reloading.ts';
 
-it('serves every call through 100 reloads with random edits and restarts nothing without need', {
+it('serves every call through 100 reloads with random edits, and restarts nothing needlessly', {
   timeout: 600_000,
 }, async () => {
   const random = createRandom();

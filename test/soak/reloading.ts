@@ -1,4 +1,4 @@
-/** Reloads with random edits under load: no call to a server that stays fails, and no server restarts without need. */
+/** Random edits and reloads under load: no call to a remaining server fails, and no server restarts needlessly. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { call, logOf, replaceFile, type ServerEntry, toml } from '../resilience/use.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -15,7 +15,7 @@ export interface ReloadReport {
 }
 
 interface Server {
-  /** Names the process: as long as it is the same, the process has to be the same. */
+  /** As long as this is the same, the process must be the same. */
   launch: string;
   namespace: string;
   description: string;
@@ -40,7 +40,7 @@ export async function reloadUnderLoad(reloads: number, random: Random): Promise<
   const pids = new Map<string, number>();
   const restarts: string[] = [];
 
-  /** Asks every server who it is; one that is still starting is waited for. */
+  /** Asks every server for its process. Waits for servers that are starting. */
   const look = async () => {
     for (const { namespace, launch } of servers) {
       const { pid, argv } = await waitFor(() => whoAmI(client, namespace, launch), 10_000);
@@ -114,7 +114,7 @@ function print(servers: readonly Server[], round: number): string {
   return `# ${round}\n${toml(entries)}`;
 }
 
-/** Applied or refused, for each reload so far. */
+/** Whether each reload so far was applied or refused. */
 function outcomes(gateway: HttpGateway): string[] {
   const lines = logOf(gateway).filter(({ message }) => message.startsWith('configuration: '));
   return lines.map(({ message }) => (message.includes('refused') ? 'refused' : 'applied'));
@@ -127,7 +127,7 @@ async function whoAmI(client: Client, namespace: string, launch: string) {
   return me.name === launch ? me : null;
 }
 
-/** Calls of the servers that stay configured, without a pause. */
+/** Calls the servers that stay configured, again and again. */
 function startLoad(clients: readonly Client[]) {
   let stopped = false;
   let calls = 0;
@@ -141,7 +141,7 @@ function startLoad(clients: readonly Client[]) {
       }));
       if (!isError && text === `{"n":${n}}`) continue;
       failures.push(`${namespace}: ${text}`);
-      // A gateway that is gone fails at once, and a loop without a pause would let nothing else happen.
+      // If the gateway is gone, calls fail at once, and a loop without a pause would block everything else.
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };

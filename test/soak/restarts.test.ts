@@ -1,9 +1,9 @@
-/** An agent behind `toolgate connect` outlasts its gateway, twenty times, in each era. */
+/** A client of `toolgate connect` survives twenty restarts of its gateway, in each era. */
 import { expect, it } from 'vitest';
 import { outlast } from '../connect/restarts.ts';
 
 it.each(['legacy', 'modern'] as const)(
-  'works through 20 restarts, for a %s client',
+  'keeps a %s client working through 20 restarts',
   async (era) => {
     await expect(outlast(era, 20)).resolves.toBeUndefined();
   },

@@ -10,19 +10,19 @@ import { socketsOf, watchMemory } from './watching.ts';
 
 const MIB = 1024 * 1024;
 const LIMITS = { unread: 4 * MIB, unread_total: 160 * MIB, replay: MIB / 4 };
-/** Beyond what lies unread: what is kept for clients that come back, what passes through, and what waits to be collected. */
+/** In addition to unread data: what is kept for clients that reconnect, what passes through, and garbage. In MB. */
 const MARGIN = 200;
-/** What may be in use beyond the start when they are gone. */
+/** How much memory may be in use above the start when they are gone. */
 const LEFT = 60;
 /** How long half of the small calls may take meanwhile, and all of them, on a busy machine. */
 const SOON = 1_000;
 const LATEST = 30_000;
-/** Otherwise the allocator keeps what was freed, and the system cannot tell that from what is in use. */
+/** Otherwise the allocator keeps freed memory, which the system counts as used. */
 const GIVES_BACK = { MALLOC_MMAP_THRESHOLD_: '32768', MALLOC_TRIM_THRESHOLD_: '131072' };
 const URI = `pipe_wordy://${'long/'.repeat(800)}`;
 const MESSAGE = 32_768;
 
-it('bears 200 clients that do not read', { timeout: 300_000 }, async () => {
+it('survives 200 clients that do not read', { timeout: 300_000 }, async () => {
   const random = createRandom();
   const upstreams = await startUpstreams({}, { limits: LIMITS });
   const gateway = await startHttp({ config: upstreams.config, env: GIVES_BACK });
@@ -41,7 +41,7 @@ it('bears 200 clients that do not read', { timeout: 300_000 }, async () => {
   const stage = (what: string) =>
     console.log(`${what}: ${cuts()} cut so far, ${memory.now()} MB, at most ${memory.most} MB so far`);
 
-  // They need not be told: a server behind HTTP waits.
+  // No message is needed: a server behind HTTP waits.
   const web = await open(100, (era, sips, index) => {
     const name = index < 70 ? 'http_flood' : 'modernhttp_flood';
     return openSlowCalls(gateway, era, name, { word: `w${index}`, messages: 1_000_000, bytes: MESSAGE }, sips);
@@ -50,7 +50,7 @@ it('bears 200 clients that do not read', { timeout: 300_000 }, async () => {
   const held = await waitFor(async () => {
     const before = sent();
     await sleep(3000);
-    // Those that read a little go on, at their pace.
+    // Clients that read slowly make progress.
     return before > 0 && sent() - before < (100 * MIB) / 4 && { mb: Math.round(sent() / MIB) };
   }, 60_000);
   stage(`${web.length} floods behind HTTP`);
@@ -59,7 +59,7 @@ it('bears 200 clients that do not read', { timeout: 300_000 }, async () => {
   const pipe = await open(40, (era, sips, index) =>
     openSlowCalls(gateway, era, 'pipe_flood', { word: `p${index}`, messages: 400, bytes: MESSAGE }, sips),
   );
-  // Those with a session are served to the end, because they may come back for it.
+  // Calls with a session run to the end, because the client may reconnect for the result.
   await waitFor(() => upstreams.sum('sent', 'pipe') >= (pipe.length / 2) * 400 * MESSAGE, 60_000);
   stage(`${pipe.length} floods on a pipe`);
 
@@ -83,7 +83,7 @@ it('bears 200 clients that do not read', { timeout: 300_000 }, async () => {
   await Promise.all([...web, ...pipe, ...big, ...listeners].map((reader) => reader.leave()));
   expect(await upstreams.calm()).toEqual([]);
   await waitFor(() => socketsOf(gateway.pid) <= sockets, 90_000);
-  // Garbage is collected while there is something to do.
+  // Garbage is collected only while there is work.
   const stopLaterCalls = startSmallCalls(gateway);
   await waitFor(() => memory.now() < memory.base + LEFT, 60_000).catch(() => {});
   const later = await stopLaterCalls();

@@ -1,4 +1,4 @@
-/** Clients that ask for much and do not read it, or hardly. */
+/** Clients that ask for a lot and read nothing, or very little. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSession } from '../http/raw.ts';
@@ -8,15 +8,15 @@ import type { HttpGateway } from '../support/gateway.ts';
 import { UPSTREAMS, type Upstream } from './upstreams.ts';
 
 export interface SlowReader {
-  /** Goes, and ends its session: a call goes on for a client that may come back. */
+  /** Disconnects and ends the session. Without the end, calls would go on for a client that may reconnect. */
   leave(): Promise<unknown>;
 }
 
-/** How much one that reads a little reads, and how often. */
+/** How much a slow reader reads, and how often. */
 const SIP = 4096;
 const PAUSE = 250;
 
-/** Writes requests as they are on one socket; `sips` reads a little now and then. */
+/** Writes raw requests on one socket. With `sips` it reads a little now and then. */
 function openSlow(
   { origin }: HttpGateway,
   requests: readonly string[],
@@ -59,7 +59,7 @@ function modern(method: string, params: Record<string, unknown>, id = 1): string
 
 export type Era = 'session' | 'modern';
 
-/** One call, or several at once on the same connection, none of whose answers is read. */
+/** One call, or several at once on the same connection, whose answers are not read. */
 export async function openSlowCalls(
   gateway: HttpGateway,
   era: Era,
@@ -87,7 +87,7 @@ export async function openSlowCalls(
   );
 }
 
-/** A stream on which changes are told, opened and not read. */
+/** A stream for notifications that is opened and not read. */
 export async function openSlowListener(
   gateway: HttpGateway,
   era: Era,
@@ -110,7 +110,7 @@ export interface Latencies {
   readonly failures: readonly string[];
 }
 
-/** Small calls of every server by a client that reads, one after the other, until told to stop. */
+/** Makes small calls to every server, one after the other, until it is stopped. This client reads. */
 export function startSmallCalls(gateway: HttpGateway): () => Promise<Latencies> {
   let stopped = false;
   const times: number[] = [];

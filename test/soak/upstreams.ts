@@ -1,4 +1,4 @@
-/** Real servers in every way that there is to reach one, all of them test/fixtures/wordy.mjs, and what they say of themselves. */
+/** Real servers over every transport, all of them test/fixtures/wordy.mjs, and what they report about themselves. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ServerEntry, toml } from '../resilience/use.ts';
@@ -10,18 +10,18 @@ import { tempFolder } from '../support/temp.ts';
 export const UPSTREAMS = ['pipe', 'http', 'events', 'modernpipe', 'modernhttp'] as const;
 export type Upstream = (typeof UPSTREAMS)[number];
 
-/** What wordy.mjs keeps of itself. */
+/** What wordy.mjs records about itself. */
 export interface State {
   readonly name: Upstream;
   readonly pid: number;
-  /** Calls under way, and what some of them are. */
+  /** The number of running calls, and details of some. */
   readonly open: number;
   readonly words: readonly string[];
   readonly calls: number;
   readonly cancelled: number;
   readonly asked: number;
   readonly foreign: number;
-  /** Calls that were cancelled before they came. */
+  /** Calls that were cancelled before they arrived. */
   readonly overtaken: number;
   readonly sent: number;
   readonly sockets: number;
@@ -29,9 +29,9 @@ export interface State {
 
 export interface Upstreams {
   readonly config: string;
-  /** Of every process that there is or was. */
+  /** Of every process, including those that have ended. */
   states(): State[];
-  /** Waits until no call is under way; gives those that are by then. */
+  /** Waits until no call is running. Returns those that still run at the end. */
   calm(): Promise<string[]>;
   sum(what: 'open' | 'calls' | 'cancelled' | 'asked' | 'foreign' | 'overtaken' | 'sent', name?: Upstream): number;
 }
@@ -64,7 +64,7 @@ export async function startUpstreams(
     readdirSync(folder)
       .filter((file) => file.endsWith('.json'))
       .map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as State)
-      // A process that was ended in the middle of a call has nothing open any more.
+      // A process that ended in the middle of a call has no open call.
       .map((state) => (alive(state.pid) ? state : { ...state, open: 0, words: [], sockets: 0 }));
   return {
     config: toml(

@@ -1,10 +1,10 @@
-/** What the system says of a gateway under load. Linux only, as processes.ts. */
+/** What the operating system reports about a gateway under load. Only on Linux, like processes.ts. */
 import { readdirSync, readlinkSync } from 'node:fs';
 import { memoryOf } from '../resilience/use.ts';
 import { atEnd } from '../support/cleanup.ts';
 
 export interface MemoryWatch {
-  /** In MB: at the start, and the most so far. */
+  /** In MB: at the start, and the maximum so far. */
   readonly base: number;
   readonly most: number;
   now(): number;
@@ -27,7 +27,7 @@ export function watchMemory(pid: number): MemoryWatch {
   };
 }
 
-/** Open sockets of a process. */
+/** The open sockets of a process. */
 export function socketsOf(pid: number): number {
   const folder = `/proc/${pid}/fd`;
   return readdirSync(folder).filter((fd) => {

@@ -1,4 +1,4 @@
-/** A call of wordy.mjs and what belongs to it: every message about it has its word, and whatever has another one is foreign. */
+/** A call of wordy.mjs. Every message about the call contains its word; a message with another word was misrouted. */
 import type { Message } from './lean.ts';
 
 export type Answering = 'accept' | 'decline' | 'error' | 'never';
@@ -9,12 +9,12 @@ export interface Plan {
   readonly tool: 'say' | 'ask';
   readonly args: Record<string, unknown>;
   readonly answering: Answering;
-  /** What the client does when it has heard something of the call, or some time has passed. */
+  /** What the client does after the first message about the call, or after some time. */
   readonly then: 'wait' | 'cancel' | 'drop' | 'return' | 'vanish';
   readonly after: number;
 }
 
-/** What came of everything, by name. */
+/** Counts of outcomes, by name. */
 export interface Findings {
   readonly foreign: string[];
   readonly broken: string[];
@@ -40,13 +40,13 @@ const GAVE_WAY = /exited with code 0 before it answered|is being stopped/;
 export class WordCall {
   readonly plan: Plan;
   readonly word: string;
-  /** All clients use the same tokens too. */
+  /** All clients also use the same progress tokens. */
   readonly token: string;
   readonly findings: Findings;
   readonly #settled: () => void;
   readonly over: Promise<void>;
   isOver = false;
-  /** Asked without a session: whoever is not back yet gives way where others need the process. */
+  /** The client has no session: its parked question may be dropped if another call needs the process. */
   mayGiveWay = false;
 
   constructor(client: string, plan: Plan, findings: Findings) {
@@ -87,7 +87,7 @@ export class WordCall {
     return `${upstream} ${tool} ${answering} ${then}`;
   }
 
-  /** Takes a notification or a question; gives the question. */
+  /** Takes a notification or a question. Returns the question. */
   hear(message: Message): Asked | null {
     const { method, params = {}, id } = message;
     if (method === 'notifications/progress') {
@@ -134,7 +134,7 @@ export class WordCall {
     else this.end(answers.some((answer) => answer.startsWith('re ')) ? 'answered' : 'declined');
   }
 
-  /** Some refusals are right: what the soak does not make happen is none of them. */
+  /** Some refusals are expected, but only those that this test can cause. */
   #refused(code: string, text: string): void {
     const { answering, then } = this.plan;
     if (this.mayGiveWay && GAVE_WAY.test(text)) {
@@ -152,7 +152,7 @@ export class WordCall {
   }
 }
 
-/** What a client answers a question with: a result or an error; null for nothing. */
+/** A client's answer to a question: a result or an error; null for no answer. */
 export function answerTo({ method, line }: Asked, answering: Answering): { result: object } | { error: object } | null {
   if (answering === 'never') return null;
   const isSampling = method === 'sampling/createMessage';

@@ -1,8 +1,8 @@
-/** What servers ask of clients in the middle of a call. */
+/** Questions that servers ask clients during a call. */
 import { expect } from 'vitest';
 import { within } from '../../support/child.ts';
 import { waitFor } from '../../support/processes.ts';
-import { type Asked, type Guest, ROOTS } from '../guests.ts';
+import { type Asked, type MatrixClient, ROOTS } from '../clients.ts';
 import { OWN } from '../servers.ts';
 import { callJson } from './calls.ts';
 
@@ -20,32 +20,32 @@ const sampling = {
 };
 const samplingAnswer = { model: 'm', role: 'assistant', content: { type: 'text', text: 'a word' } };
 
-/** The answers that the tool says it got, and what the client was asked meanwhile. */
-async function interview(guest: Guest, tool: string): Promise<{ got: unknown; asked: readonly Asked[] }> {
-  const from = guest.asked.length;
-  const got = await callJson(guest, tool);
-  return { got, asked: guest.asked.slice(from) };
+/** The answers that the tool reports, and the questions that the client received. */
+async function interview(subject: MatrixClient, tool: string): Promise<{ got: unknown; asked: readonly Asked[] }> {
+  const from = subject.asked.length;
+  const got = await callJson(subject, tool);
+  return { got, asked: subject.asked.slice(from) };
 }
 
-export async function elicitForm(guest: Guest): Promise<void> {
-  const { got, asked } = await interview(guest, 'ask_form');
+export async function elicitForm(subject: MatrixClient): Promise<void> {
+  const { got, asked } = await interview(subject, 'ask_form');
   expect(asked).toMatchObject([form('Which word?')]);
   expect(got).toEqual({ form: formAnswer('Which word?') });
 }
 
-export async function elicitUrl(guest: Guest): Promise<void> {
-  const { got, asked } = await interview(guest, 'ask_url');
+export async function elicitUrl(subject: MatrixClient): Promise<void> {
+  const { got, asked } = await interview(subject, 'ask_url');
   const params = { mode: 'url', message: 'Sign in, please.', url: 'https://example.com/sign-in' };
   expect(asked).toMatchObject([{ method: 'elicitation/create', params }]);
-  // Only the earlier revisions know questions of this kind by an id.
-  expect(typeof asked[0]!.params.elicitationId).toBe(guest.side.era === 'legacy' ? 'string' : 'undefined');
+  // Only the earlier revisions identify such questions by an id.
+  expect(typeof asked[0]!.params.elicitationId).toBe(subject.side.era === 'legacy' ? 'string' : 'undefined');
   expect(got).toEqual({ url: { action: 'accept' } });
 }
 
-export async function elicitDone(guest: Guest): Promise<void> {
-  const { asked } = await interview(guest, 'ask_url');
+export async function elicitDone(subject: MatrixClient): Promise<void> {
+  const { asked } = await interview(subject, 'ask_url');
   const done = await waitFor(() =>
-    guest.notifications.find(
+    subject.notifications.find(
       ({ method, params }) =>
         method === 'notifications/elicitation/complete' && params?.elicitationId === asked[0]!.params.elicitationId,
     ),
@@ -53,30 +53,30 @@ export async function elicitDone(guest: Guest): Promise<void> {
   expect(done.params).toEqual({ elicitationId: expect.any(String) });
 }
 
-export async function sample(guest: Guest): Promise<void> {
-  const { got, asked } = await interview(guest, 'ask_model');
+export async function sample(subject: MatrixClient): Promise<void> {
+  const { got, asked } = await interview(subject, 'ask_model');
   expect(asked).toMatchObject([sampling]);
   expect(got).toEqual({ model: samplingAnswer });
 }
 
-export async function roots(guest: Guest): Promise<void> {
-  const { content } = await guest.call('ask_roots', {}, { namespace: OWN });
+export async function roots(subject: MatrixClient): Promise<void> {
+  const { content } = await subject.call('ask_roots', {}, { namespace: OWN });
   expect(JSON.parse(content[0]!.text)).toEqual({ roots: { roots: ROOTS } });
 }
 
 const label = ({ params }: Asked) => String(params.message ?? '');
 
-export async function several(guest: Guest): Promise<void> {
-  const { got, asked } = await interview(guest, 'ask_much');
-  // Where they are asked at once, nothing says in which order they arrive.
+export async function several(subject: MatrixClient): Promise<void> {
+  const { got, asked } = await interview(subject, 'ask_much');
+  // Questions that are asked at once may arrive in any order.
   const inOrder = [...asked].sort((one, two) => label(one).localeCompare(label(two)));
   expect(inOrder).toMatchObject([sampling, form('One?'), form('Two?')]);
   expect(got).toEqual({ one: formAnswer('One?'), two: formAnswer('Two?'), model: samplingAnswer });
 }
 
-/** A client that cannot be asked gets an error, soon, and can go on. */
-export async function unable(guest: Guest): Promise<void> {
-  const other = await guest.another({});
+/** A client that cannot be asked gets an error quickly, and can go on. */
+export async function unable(subject: MatrixClient): Promise<void> {
+  const other = await subject.another({});
   expect(await callJson(other, 'echo', { there: 'at all' })).toEqual({ there: 'at all' });
   const outcome = other.call('ask_form').then(
     ({ content, isError }) => ({ failed: isError, text: content[0]?.text }),

@@ -1,6 +1,6 @@
-/** A stream that breaks off and is taken up again where it ended. */
+/** A stream that breaks and is resumed where it ended. */
 import { expect } from 'vitest';
-import type { Guest } from '../guests.ts';
+import type { MatrixClient } from '../clients.ts';
 import { NAMESPACE } from '../servers.ts';
 
 interface Event {
@@ -26,8 +26,8 @@ async function* eventsOf(response: Response): AsyncGenerator<Event> {
   }
 }
 
-export async function replay(guest: Guest): Promise<void> {
-  const { url, headers } = guest.http!;
+export async function replay(subject: MatrixClient): Promise<void> {
+  const { url, headers } = subject.http!;
   const abort = new AbortController();
   const params = { name: `${NAMESPACE}_late`, arguments: {}, _meta: { progressToken: 'mine' } };
   const begun = await fetch(url, {

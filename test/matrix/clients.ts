@@ -1,4 +1,4 @@
-/** The clients of the matrix with one face: those of the SDK v1 for the legacy era, those of v2 for the modern one, at every door. */
+/** The clients of the matrix with one interface: SDK v1 for the legacy era, SDK v2 for the modern one, at every door. */
 import type { ClientCapabilities as ModernCapabilities, Client as ModernClient } from '@modelcontextprotocol/client';
 import type { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.js';
 import {
@@ -15,7 +15,7 @@ import { connectModernHttp } from '../support/modern.ts';
 import { NAMESPACE } from './servers.ts';
 import type { Side } from './sides.ts';
 
-/** What the clients of both SDKs have in common. */
+/** The common part of the clients of both SDKs. */
 interface Verbs {
   getInstructions(): string | undefined;
   listTools(): Promise<{ tools: { name: string }[] }>;
@@ -48,26 +48,26 @@ export interface Asked {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-export interface Guest extends Pick<Told, 'messages' | 'notifications'> {
+export interface MatrixClient extends Pick<Told, 'messages' | 'notifications'> {
   readonly side: Side;
   readonly client: Verbs;
-  /** Where it is and what it sends with every request, for a check that speaks itself; only with a session over HTTP. */
+  /** The URL and headers of its requests, for checks that send requests themselves. Only with a session over HTTP. */
   readonly http?: { readonly url: string; readonly headers: Record<string, string> };
-  /** What it was asked, in order. */
+  /** The questions that it received, in order. */
   readonly asked: readonly Asked[];
-  /** A request that the SDK does not look into. */
+  /** A request whose result the SDK does not check. */
   request(method: string, params?: object): Promise<Record<string, unknown>>;
-  /** Calls a tool by the name that its server gave it. */
+  /** Calls a tool by the name that its server uses. */
   call(tool: string, args?: object, options?: CallOptions): Promise<ToolResult>;
-  /** The same, hearing log messages from this level on. */
+  /** The same, with log messages from this level on. */
   callAt(level: string, tool: string): Promise<ToolResult>;
-  /** Hears of changes in the resource until the function is called that this gives. */
+  /** Listens for changes of the resource until the returned function is called. */
   listen(uri: string): Promise<() => Promise<unknown>>;
-  /** Another client at the same kind of door that can do less. */
-  another(capabilities: ClientCapabilities): Promise<Guest>;
+  /** Another client at the same kind of door, with fewer capabilities. */
+  another(capabilities: ClientCapabilities): Promise<MatrixClient>;
 }
 
-/** What a client can be asked, all of it, and that it takes tasks. */
+/** All kinds of questions, and MCP tasks. */
 const ABLE = {
   elicitation: { form: {}, url: {} },
   sampling: {},
@@ -78,15 +78,15 @@ const ABLE = {
 export const ROOTS = [{ uri: 'file:///srv/one', name: 'one' }];
 
 /** `http` is a gateway with the same configuration, for clients over HTTP. */
-export async function openGuest(
+export async function openMatrixClient(
   side: Side,
   http: HttpGateway,
   config: string,
   capabilities: ClientCapabilities = ABLE,
-): Promise<Guest> {
+): Promise<MatrixClient> {
   const asked: Asked[] = [];
   const answer = answering(capabilities, asked);
-  const another = (less: ClientCapabilities) => openGuest(side, http, config, less);
+  const another = (less: ClientCapabilities) => openMatrixClient(side, http, config, less);
   const opened =
     side.era === 'legacy'
       ? await openLegacy(side, http, config, capabilities).then((one) => ({ ...one, ...ofLegacy(one.client, answer) }))
@@ -126,7 +126,7 @@ function placeOf({ url }: HttpGateway, { sessionId = '', protocolVersion = '' }:
 type Session = Pick<HttpConnection['transport'], 'sessionId' | 'protocolVersion'>;
 type Answers = ReadonlyMap<string, (params?: object) => object>;
 
-/** What such a client says to each question, keeping the questions. */
+/** Answers each question, and records it. */
 function answering(capabilities: ClientCapabilities, asked: Asked[]): Answers {
   const all: [keyof ClientCapabilities, string, (params: { message?: string; mode?: string }) => object][] = [
     [
@@ -153,7 +153,7 @@ function answering(capabilities: ClientCapabilities, asked: Asked[]): Answers {
   );
 }
 
-type Own = Pick<Guest, 'request' | 'call' | 'callAt' | 'listen'>;
+type Own = Pick<MatrixClient, 'request' | 'call' | 'callAt' | 'listen'>;
 
 function ofLegacy(client: LegacyClient, answers: Answers): Own {
   const [elicit, sample, listRoots] = ['elicitation/create', 'sampling/createMessage', 'roots/list'].map((method) =>
@@ -166,7 +166,7 @@ function ofLegacy(client: LegacyClient, answers: Answers): Own {
       ({ params }) => sample(params) as { model: string; role: 'assistant'; content: { type: 'text'; text: string } },
     );
   if (listRoots) client.setRequestHandler(ListRootsRequestSchema, ({ params }) => listRoots(params) as { roots: [] });
-  const call: Guest['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
+  const call: MatrixClient['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
     (await client.callTool(
       { name: `${namespace}_${tool}`, arguments: { ...args }, ...(meta && { _meta: meta }) },
       undefined,
@@ -186,7 +186,7 @@ function ofLegacy(client: LegacyClient, answers: Answers): Own {
   };
 }
 
-/** A schema that takes everything. */
+/** A schema that accepts everything. */
 const RAW = {
   '~standard': { version: 1, vendor: 'toolgate-test', validate: (value: unknown) => ({ value }) },
 } as const;
@@ -194,7 +194,7 @@ const RAW = {
 function ofModern(client: ModernClient, answers: Answers): Own {
   for (const [method, answer] of answers)
     client.setRequestHandler(method as 'roots/list', ({ params }) => answer(params) as { roots: [] });
-  const call: Guest['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
+  const call: MatrixClient['call'] = async (tool, args = {}, { namespace = NAMESPACE, meta, signal } = {}) =>
     (await client.callTool(
       { name: `${namespace}_${tool}`, arguments: { ...args }, ...(meta && { _meta: meta }) },
       signal && { signal },
