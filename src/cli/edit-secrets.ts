@@ -4,6 +4,7 @@ import { accessSync, constants, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { isAlive } from '../base/is-alive.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import type { SecretChange, SecretStore } from '../store/secrets.ts';
 import { changesIn, secretsText } from '../store/secrets-text.ts';
@@ -76,21 +77,12 @@ const PREFIX = 'toolgate-secrets-';
 function removeLeftovers(parent: string): void {
   for (const name of readdirSync(parent)) {
     const pid = name.startsWith(PREFIX) ? Number.parseInt(name.slice(PREFIX.length), 10) : Number.NaN;
-    if (Number.isNaN(pid) || isRunning(pid)) continue;
+    if (Number.isNaN(pid) || isAlive(pid)) continue;
     try {
       rmSync(join(parent, name), { recursive: true, force: true });
     } catch {
       // It belongs to another user.
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
