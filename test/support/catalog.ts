@@ -1,23 +1,23 @@
-/** Catalogs from literals, for tests of code that only looks at them. */
+/** Catalogs from literals, for tests of code that only reads them. */
 import { buildCatalog, type Catalog, type Contribution } from '../../src/catalog/catalog.ts';
 import type { Entry } from '../../src/catalog/entry.ts';
 import { KINDS, type Kind, kindWords, type Offer, readItems } from '../../src/catalog/item.ts';
 import { JOINED, type Naming } from '../../src/catalog/names.ts';
 import { toBytes } from '../../src/protocol/json.ts';
 
-/** What identifies it, or members of its definition. */
+/** The name or URI of an item, or members of its definition. */
 type Definition = string | Readonly<Record<string, unknown>>;
 
 export type Offered = { readonly [K in Kind]?: readonly Definition[] };
 
 export interface Offering extends Offered {
-  /** Also its key, unless that is given. */
+  /** Also the default for its key. */
   readonly namespace: string;
   readonly key?: string;
   readonly away?: boolean;
 }
 
-/** What a server with these definitions offers. */
+/** The offer of a server with these definitions. */
 export function offerOf(offered: Offered): Offer {
   const pages = KINDS.map((kind) => {
     const { list, identity } = kindWords[kind];
@@ -53,12 +53,12 @@ export function namedCatalog(naming: Naming, ...offerings: Offering[]): Catalog 
   return buildCatalog(1, contributionsOf(offerings), ['toolman_activate'], naming);
 }
 
-/** What a server is asked for, out of the JSON with one character a byte. */
+/** The name in a request to a server, from its JSON as latin1. */
 export function askedFor(upstreamName: string): string {
   return JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
 }
 
-/** An entry of which nothing but its name matters. */
+/** An entry of which only the name matters. */
 export function entryOf(kind: Kind, name: string): Entry {
   const catalog = catalogOf({ namespace: '', [kind]: [name] });
   return catalog.entries[kind].get(name)!;

@@ -10,20 +10,20 @@ export interface Exit {
 
 export type Ending = NodeJS.Signals | 'stdin';
 
-/** A program under test: what it wrote, how it ended. */
+/** A program under test: its output, and how it ended. */
 export interface Child {
   readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly pid: number;
-  /** Everything it has written so far. */
+  /** All output so far. */
   stdout(): string;
   stderr(): string;
   /** Resolves when it has ended and its output is complete. */
   readonly exited: Promise<Exit>;
-  /** Ends it, by a signal or the end of its stdin, and gives its exit. If it is still there after 10 s it is killed, and that is an error. */
+  /** Ends it with a signal or by closing its stdin, and returns how it exited. After 10 s it is killed, and the test fails. */
   stop(how?: Ending): Promise<Exit>;
 }
 
-/** Variables that a test may inherit; anything else would make it depend on who runs it. */
+/** The variables that a test inherits. With others it would depend on the user's environment. */
 const inherited = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_V8_COVERAGE'];
 
 export function childEnv(env: Record<string, string | undefined> = {}): Record<string, string> {
@@ -41,7 +41,7 @@ export function startChild(
   const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
   child.stdout.on('data', (chunk: Buffer) => output.stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => output.stderr.push(chunk));
-  // Writing to a program that has ended is something that tests do on purpose.
+  // Tests write to ended programs on purpose.
   child.stdin.on('error', () => {});
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject);
@@ -55,7 +55,7 @@ export function startChild(
     const exit = await within(10_000, exited);
     if (exit) return exit;
     child.kill('SIGKILL');
-    // Not `exited`: a grandchild that survives may hold its output open for ever.
+    // Not `exited`: a surviving grandchild may hold the output open for ever.
     throw new Error(`${command} ${args.join(' ')} did not end within 10 s. Its stderr:\n${text(output.stderr)}`);
   };
   const started: Child = {
@@ -73,7 +73,7 @@ export function startChild(
   return started;
 }
 
-/** What the promise gives, or undefined if that takes longer. */
+/** The value of the promise, or undefined if it takes longer. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const timer = new AbortController();
   const late = sleep(ms, undefined, { signal: timer.signal }).catch(() => undefined);

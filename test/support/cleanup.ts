@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 
 const left: (() => unknown)[] = [];
 
-/** Runs `end` when the present test is over; when called from `beforeAll`, when the file is. Not for `it.concurrent`, which has no present test. */
+/** Runs `end` after the current test, or after the file if called from `beforeAll`. Not for `it.concurrent`, which has no current test. */
 export function atEnd(end: () => unknown): void {
   try {
     onTestFinished(async () => {
@@ -13,7 +13,7 @@ export function atEnd(end: () => unknown): void {
   }
 }
 
-/** What is left at the end of a file. */
+/** Runs what is left at the end of a file. */
 export async function endFile(): Promise<void> {
   for (const end of left.splice(0).reverse()) await end();
 }

@@ -1,4 +1,4 @@
-/** The commands that pages and examples use, as programs in a folder for the PATH. */
+/** The commands that pages and examples use, as programs in a folder for PATH. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { tempFolder } from './temp.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const tools = join(root, 'test', 'tools');
 
-/** `toolgate`, and `npx` and `uvx` for packages that are here: what they would download is not what is tested. */
+/** `toolgate`, and stand-ins for `npx` and `uvx` that use installed packages instead of downloading them. */
 export function commandFolder(): string {
   const folder = tempFolder();
   shim(folder, 'toolgate', `exec "${process.execPath}" "${join(root, 'bin', 'toolgate.mjs')}" "$@"`);
@@ -34,7 +34,7 @@ echo "uvx: there is no $program here" >&2; exit 1`,
   return folder;
 }
 
-/** An executable of this name with a script of the shell. */
+/** Writes a shell script as an executable of this name. */
 export function shim(folder: string, name: string, script: string): void {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);

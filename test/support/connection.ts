@@ -1,4 +1,4 @@
-/** Clients of the official SDK (v1) that keep what they are told, and raw access beside them for tests about bytes. */
+/** Clients of the official SDK (v1) that record what they receive, with raw access for tests about bytes. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -7,28 +7,28 @@ import type { ClientCapabilities, JSONRPCMessage, JSONRPCNotification } from '@m
 import { type Child, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 
-/** What a client was told. */
+/** What a client received. */
 export interface Told {
-  /** Everything in order of arrival, answers too. */
+  /** All messages in order of arrival, including answers. */
   readonly messages: readonly JSONRPCMessage[];
-  /** Every notification in order of arrival, also those the client has no handler for. */
+  /** All notifications in order of arrival, including those without a handler. */
   readonly notifications: JSONRPCNotification[];
-  /** How many list-changed notifications there were. */
+  /** The number of list-changed notifications. */
   changes(kind: 'tools' | 'resources' | 'prompts'): number;
 }
 
-/** A client, and what it was told. */
+/** A client, and what it received. */
 export interface Connection extends Told {
   readonly client: Client;
 }
 
-/** Raw access to a program beside the client on it. */
+/** Raw access to a program, in addition to the client. */
 export interface Pipe {
-  /** Writes a line as it is, with a newline after it. */
+  /** Writes a raw line and a newline. */
   send(line: string | Uint8Array): void;
-  /** A request with `params` as raw JSON text; gives the raw line of its response. The client does not get to see it. */
+  /** Sends a request with `params` as raw JSON, and returns the raw line of the response. The client does not see it. */
   request(method: string, params?: string): Promise<Buffer>;
-  /** Every line received, as it came. */
+  /** Every received line, unchanged. */
   readonly lines: Buffer[];
 }
 
@@ -41,7 +41,7 @@ export interface HttpConnection extends Connection {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** A client on the stdin and stdout of a program. `stray` says whether lines that are no messages are allowed there. */
+/** A client on the stdin and stdout of a program. `stray`: whether lines that are not messages are allowed. */
 export function openPipe(child: Child, capabilities?: ClientCapabilities, stray?: Stray): PipeConnection {
   const { transport, ...pipe } = openTransport(child, stray);
   const connection = watch(transport, capabilities);
@@ -71,7 +71,7 @@ export function openTransport(child: Child, stray: Stray = 'refused'): Pipe & { 
     else transport.onmessage?.(message);
   });
   child.exited.finally(() => transport.onclose?.()).catch(() => {});
-  // stdout belongs to the protocol, so anything else on it is a defect, whatever the test is about.
+  // stdout belongs to the protocol, so anything else on it fails every test.
   atEnd(async () => {
     await child.stop();
     const found = stray === 'refused' && lines.find((line) => parseMessage(line) === undefined);
@@ -111,7 +111,7 @@ export async function connectHttp(
   const connection = watch(transport, capabilities);
   await connection.client.connect(transport);
   atEnd(() => connection.client.close());
-  // The SDK opens the stream on the side; a notification sent before that would be missed now and then.
+  // The SDK opens the stream in the background. Without this wait, a notification might be sent before it is open.
   await within(2000, stream);
   return { ...connection, transport };
 }
@@ -125,13 +125,13 @@ export async function connectSse(url: string, capabilities?: ClientCapabilities)
   return connection;
 }
 
-/** A client that keeps what it is told. */
+/** A client that records what it receives. */
 function watch(transport: Transport, capabilities: ClientCapabilities = {}): Connection {
   const client = new Client({ name: 'toolgate-test', version: '1.0.0' }, { capabilities });
   return { client, ...overhear(transport) };
 }
 
-/** What comes through a transport. A handler set before connecting is kept by the SDK and called first. */
+/** Records what arrives at a transport. The SDK keeps a handler that is set before connecting and calls it first. */
 export function overhear(transport: Pick<Transport, 'onmessage'>): Told {
   const messages: JSONRPCMessage[] = [];
   const notifications: JSONRPCNotification[] = [];

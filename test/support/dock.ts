@@ -1,4 +1,4 @@
-/** A gateway with folders of tools in both languages, in environments that are there already. */
+/** A gateway with folders of tools in both languages, in environments that already exist. */
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,11 +13,11 @@ export interface Called {
 }
 
 export interface Dock extends HttpGateway {
-  /** The folder with those of the tools. */
+  /** The folder of the namespaces. */
   readonly tools: string;
   call(name: string, args?: Record<string, unknown>): Promise<Called>;
   names(): Promise<string[]>;
-  /** Calls it until it answers like that; gives how many milliseconds that took. */
+  /** Calls a tool until it gives this answer, and returns how many milliseconds that took. */
   until(name: string, fits: (called: Called) => boolean, ms?: number): Promise<number>;
 }
 
@@ -25,13 +25,13 @@ export interface DockOptions {
   readonly config?: string;
   readonly env?: Record<string, string>;
   readonly cwd?: string;
-  /** Instead of the usual one in `cwd`. */
+  /** Default: a folder in `cwd`. */
   readonly dataDir?: string;
-  /** Whether there is Python in it. */
+  /** Whether it contains Python tools. */
   readonly python?: boolean;
 }
 
-/** `files` by their path below the folder of namespaces. */
+/** `files` by their path below the folder of the namespaces. */
 export async function startDock(files: Files, options: DockOptions = {}): Promise<Dock> {
   const { config = 'controls = []\n', env, cwd = tempFolder(), python = true } = options;
   const data = options.dataDir ?? join(cwd, '.toolgate');
@@ -55,13 +55,13 @@ export async function startDock(files: Files, options: DockOptions = {}): Promis
   };
 }
 
-/** As the environment of the tests was made with it. */
+/** The variables that the environment of the tests was built with. */
 export function dockEnv(): Record<string, string> {
   const installer = Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)) as [string, string][];
   return { ...Object.fromEntries(installer), TOOLGATE_UV: 'off' };
 }
 
-/** By a request of its own, without a session: the SDK's client is too dear for calls by the thousand. */
+/** A plain request without a session, because the SDK's client is too slow for thousands of calls. */
 export async function callTool(url: string, name: string, args: Record<string, unknown> = {}): Promise<Called> {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': REVISION,
@@ -90,7 +90,7 @@ export async function callTool(url: string, name: string, args: Record<string, u
 
 const REVISION = '2026-07-28';
 
-/** As editors save: another file takes the place of the one before. */
+/** Saves a file as editors do: by replacing it with another. */
 export function save(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true });
   const draft = join(dirname(file), '.draft~');
@@ -98,18 +98,18 @@ export function save(file: string, text: string): void {
   renameSync(draft, file);
 }
 
-/** Where the environment is that Python folders without requirements share. */
+/** The environment that Python folders without requirements share. */
 async function sharedPython(): Promise<string> {
   const python = (await basePython()).command[0]!;
   return python.slice(0, python.indexOf('/venvs/_base/') + '/venvs/_base'.length);
 }
 
 export interface Neighbours {
-  /** Ends the calls; how many there were, the longest in milliseconds, and what did not answer. */
+  /** Stops the calls, and returns their number, the longest duration in milliseconds, and the failures. */
   stop(): Promise<{ calls: number; slowest: number; failures: string[] }>;
 }
 
-/** Calls these all the time, each as soon as the one before has answered and a moment has passed. */
+/** Calls these tools continuously, each again shortly after its last answer. */
 export function callAlways(url: string, expected: Record<string, string>): Neighbours {
   let stopped = false;
   let calls = 0;
@@ -134,7 +134,7 @@ export function callAlways(url: string, expected: Record<string, string>): Neigh
   };
 }
 
-/** A tool that is written in one line. */
+/** The source of a tool in one line. */
 export const tsTool = (name: string, body: string) => `export const ${name} = {
   description: 'Tool ${name}',
   inputSchema: { type: 'object', properties: {} },

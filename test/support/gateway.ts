@@ -1,4 +1,4 @@
-/** A real gateway in a process of its own: dist/ through bin/toolgate.mjs. At its door are the official SDK's clients, v1 or, where it says modern, v2. */
+/** A real gateway in its own process: dist/ through bin/toolgate.mjs. Its clients are from the official SDK: v1, or v2 for the modern era. */
 import { fileURLToPath } from 'node:url';
 import type { ClientCapabilities as ModernCapabilities } from '@modelcontextprotocol/client';
 import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js';
@@ -12,16 +12,16 @@ import { type Files, tempFolder, writeFiles } from './temp.ts';
 export const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 
 export interface GatewayOptions {
-  /** Text of tools.toml. Another kind of configuration goes into `files` under its own name. */
+  /** The text of tools.toml. Put other kinds of configurations into `files` under their names. */
   readonly config?: string;
   readonly files?: Files;
-  /** Instead of a fresh folder, for instance that of an earlier gateway. */
+  /** Instead of a new folder, for example that of an earlier gateway. */
   readonly cwd?: string;
-  /** On top of PATH, the locale and a fresh HOME; the variables of whoever runs the tests are not passed on. */
+  /** In addition to PATH, the locale and an empty HOME. The user's other variables are not passed on. */
   readonly env?: Record<string, string | undefined>;
-  /** Instead of this tree's own program. */
+  /** Instead of bin/toolgate.mjs. */
   readonly bin?: string;
-  /** Further arguments of the command. */
+  /** More arguments of the command. */
   readonly args?: readonly string[];
 }
 
@@ -36,13 +36,13 @@ export interface ModernStdioGateway extends ModernPipe, Child {
 export interface HttpGateway extends Child {
   readonly cwd: string;
   readonly origin: string;
-  /** Of the MCP endpoint. */
+  /** The URL of the MCP endpoint. */
   readonly url: string;
-  /** A new client with its own session; its GET stream is open. */
+  /** A new client with a session and an open GET stream. */
   connect(options?: ConnectOptions): Promise<HttpConnection>;
-  /** A new client without a session; it is listening. */
+  /** A new client without a session that listens for changes. */
   connectModern(headers?: Record<string, string>): Promise<ModernConnection>;
-  /** Posts a body as it is, with the headers that MCP wants unless told otherwise. */
+  /** Posts a raw body, by default with the headers that MCP requires. */
   post(body: string | Uint8Array, headers?: Record<string, string>, path?: string): Promise<Response>;
 }
 
@@ -52,7 +52,7 @@ export interface ConnectOptions {
   readonly capabilities?: ClientCapabilities;
 }
 
-/** `toolgate stdio` with a connected client; with `connect: false` only the pipe, for a test that speaks itself. Ends by closing stdin. */
+/** `toolgate stdio` with a connected client. With `connect: false` only the pipe, for tests that send messages themselves. Ends by closing stdin. */
 export async function startStdio(
   options: GatewayOptions & { readonly capabilities?: ClientCapabilities; readonly connect?: boolean } = {},
 ): Promise<StdioGateway> {
@@ -62,7 +62,7 @@ export async function startStdio(
   return { ...child, ...connection, cwd };
 }
 
-/** `toolgate stdio` with a connected client that speaks the revision without sessions. Ends by closing stdin. */
+/** `toolgate stdio` with a connected client of the modern era. Ends by closing stdin. */
 export async function startModernStdio(
   options: GatewayOptions & { readonly capabilities?: ModernCapabilities } = {},
 ): Promise<ModernStdioGateway> {
@@ -70,7 +70,7 @@ export async function startModernStdio(
   return { ...child, ...(await orExplain(child, openModernPipe(child, options.capabilities))), cwd };
 }
 
-/** `toolgate serve` on a free port, ready (or, with `ready: false`, only listening). Ends by SIGTERM. */
+/** `toolgate serve` on a free port, when it is ready, or with `ready: false` when it listens. Ends with SIGTERM. */
 export async function startHttp(options: GatewayOptions & { readonly ready?: boolean } = {}): Promise<HttpGateway> {
   const { child, cwd } = spawnGateway(['serve', '--port', '0'], options, 'SIGTERM');
   const origin = await orExplain(
@@ -113,7 +113,7 @@ function spawnGateway(command: string[], options: GatewayOptions, ending: Ending
   return { child, cwd };
 }
 
-/** An early end, or a failure, says nothing without the log. */
+/** Adds the log to an error: without it, an early exit says nothing. */
 async function orExplain<T>(child: Child, promise: Promise<T>): Promise<T> {
   const ended = child.exited.then(({ code, signal }) => {
     throw new Error(`the gateway ended early (${code ?? signal})`);

@@ -4,7 +4,7 @@ import { nodeFor, type Run, runTool, tool } from './tools.ts';
 const launcher = tool('@modelcontextprotocol', 'inspector', 'clients', 'launcher', 'build', 'index.js');
 
 export interface Inspection extends Run {
-  /** 0 well, 5 the server answered with an error, 6 an unportable schema (--strict). */
+  /** 0: success. 5: the server answered with an error. 6: an unportable schema (--strict). */
   readonly code: number | null;
   /** `{ result }` from stdout or `{ error }` from stderr; undefined if neither is JSON. */
   readonly json: unknown;

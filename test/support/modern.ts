@@ -1,4 +1,4 @@
-/** Clients of the official SDK (v2) in the revision without sessions, listening for changes from the start. */
+/** Clients of the official SDK (v2) in the modern era, which listen for changes from the start. */
 import {
   Client,
   type ClientCapabilities,
@@ -13,7 +13,7 @@ export const MODERN = '2026-07-28';
 
 export interface ModernConnection extends Told {
   readonly client: Client;
-  /** To all three lists. */
+  /** For changes of all three lists. */
   readonly subscription: McpSubscription;
 }
 
@@ -22,7 +22,7 @@ export interface ModernPipe extends ModernConnection, Pipe {}
 /** A client on the stdin and stdout of a program. */
 export async function openModernPipe(child: Child, capabilities?: ClientCapabilities): Promise<ModernPipe> {
   const { transport, ...pipe } = openTransport(child);
-  // By these two the SDK knows a pipe; it treats anything else as HTTP.
+  // The SDK recognizes a pipe by these two. It treats anything else as HTTP.
   Object.assign(transport, { pid: child.pid, stderr: null });
   return { ...(await connect(transport, capabilities)), ...pipe };
 }
@@ -64,13 +64,13 @@ const envelope = JSON.stringify({
   'io.modelcontextprotocol/clientCapabilities': {},
 });
 
-/** The raw parameters of a request, with the envelope that it needs put in front. */
+/** The raw parameters of a request, with the envelope in front. */
 export function enveloped(params: string): string {
   const rest = params.slice(params.indexOf('{') + 1);
   return `{"_meta":${envelope}${rest.trim() === '}' ? '' : ','}${rest}`;
 }
 
-/** The headers that repeat what stands in such a request. */
+/** The headers that repeat parts of such a request. */
 export function mirrored(method: string, params: string): Record<string, string> {
   const { name, uri } = JSON.parse(params) as { name?: unknown; uri?: unknown };
   const target = method === 'resources/read' ? uri : name;

@@ -1,4 +1,4 @@
-/** Random policies, and the decision as the text of the seed has it, written without a look at ours. */
+/** Random policies, and an independent implementation of the decision. */
 import fc from 'fast-check';
 import type { Kind } from '../../src/catalog/item.ts';
 
@@ -6,7 +6,7 @@ export const SERVERS = ['git', 'hub', 'db'] as const;
 export const AGENTS = ['alice', 'bob', 'ci-1', 'nobody'] as const;
 const POLICIES = ['alice', 'bob', 'ci-*', 'reader'] as const;
 
-/** Names that servers have, of each kind; templates reach further than the resources that are listed. */
+/** The names that servers offer, by kind. Templates match more than the listed resources. */
 export const NAMES = {
   tool: ['read', 'read_all', 'write', 'drop'],
   resource: ['note://1', 'note://2', 'log://today'],
@@ -67,7 +67,7 @@ const agentPolicy = fc.record(
   { requiredKeys: [] },
 );
 
-/** Each extends only those that come after it, so that there is no ring. */
+/** Each extends only later ones, so that there is no cycle. */
 const agentPolicies = fc
   .tuple(
     fc.tuple(...POLICIES.map(() => rare(agentPolicy))),

@@ -1,14 +1,14 @@
-/** What the system says about processes. Linux only (/proc): a program's own word that its children are gone proves nothing. */
+/** Processes according to the operating system (Linux only: /proc), because a program's own report proves nothing. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Whether the process runs. One that has ended but was not yet collected by its parent (a zombie) does not. */
+/** Whether the process runs. A zombie does not. */
 export function alive(pid: number): boolean {
   const state = readStat(pid)?.state;
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
-/** Every living process below `pid`, at any depth. Those whose parent has ended are no longer below it: see `running`. */
+/** All living processes below `pid`, at any depth. Orphans are no longer below it: see `running`. */
 export function descendants(pid: number): number[] {
   const children = new Map<number, number[]>();
   for (const id of processes()) {
@@ -24,12 +24,12 @@ export function descendants(pid: number): number[] {
   return found.filter(alive);
 }
 
-/** Every living process with `text` in its command line, orphans included. Give a fixture a unique `--name` or path to find it. */
+/** All living processes with `text` in their command lines, including orphans. Give a fixture a unique `--name` or path to find it. */
 export function running(text: string): number[] {
   return processes().filter((pid) => pid !== process.pid && readProc(pid, 'cmdline')?.includes(text) && alive(pid));
 }
 
-/** Waits until the condition gives something other than false, null or undefined, and returns that. */
+/** Waits until the condition returns something other than false, null or undefined, and returns that. */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   ms = 15_000,
@@ -54,7 +54,7 @@ function processes(): number[] {
 function readStat(pid: number): { state: string; parent: number } | undefined {
   const stat = readProc(pid, 'stat');
   if (stat === undefined) return undefined;
-  // The second field is the program's name in brackets and may itself hold blanks and brackets.
+  // The second field is the name of the program in parentheses, and may itself contain spaces and parentheses.
   const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { state: state!, parent: Number(parent) };
 }

@@ -1,4 +1,4 @@
-/** Python for tests of tools in Python files: an environment with FastMCP, made once for all runs, and the host in it. */
+/** For tests of Python tools: an environment with FastMCP, built once for all runs, and the host program in it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -14,10 +14,10 @@ import { atEnd } from './cleanup.ts';
 import { type Files, tempFolder } from './temp.ts';
 
 const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
-/** A data folder in which that environment is. */
+/** The data folder with that environment. */
 export const dataDir = join(kept, 'dock');
 
-/** Why tests with Python are left out here; undefined where they are not. */
+/** Why tests with Python are skipped; undefined if they run. */
 export const noPython: string | undefined = await whyNot();
 
 async function whyNot(): Promise<string | undefined> {
@@ -25,7 +25,7 @@ async function whyNot(): Promise<string | undefined> {
     await basePython();
     return undefined;
   } catch (error) {
-    // Where the set-up of the tests could make one, so can we.
+    // If the set-up of the tests could create an environment, this must work too.
     const missing = join(kept, 'missing.txt');
     if (existsSync(missing)) return readFileSync(missing, 'utf8');
     if (error instanceof EnvironmentError && error.message.startsWith('Python 3.10 or newer was not found'))
@@ -34,17 +34,17 @@ async function whyNot(): Promise<string | undefined> {
   }
 }
 
-/** What folders without requirements share, made with pip. */
+/** The environment that folders without requirements share, built with pip. */
 export function basePython(): Promise<WorkerEnvironment> {
   return prepare(tempFolder(), { env: { ...process.env, TOOLGATE_UV: 'off' } });
 }
 
-/** An environment that is kept for the next run, so it is made on a new machine only. */
+/** An environment that is kept for the next run. */
 export function prepare(folder: string, options: PythonOptions = {}): Promise<WorkerEnvironment> {
   return preparePython({ namespace: 'tests', folder, dataDir, progress: () => {}, signal: null }, options);
 }
 
-/** uv, from the registry. */
+/** Installs uv, and returns its path. */
 export async function findUv(): Promise<string> {
   const { command } = await basePython();
   const folder = await buildOnce({
@@ -96,19 +96,19 @@ export interface Host {
   readonly folder: string;
   readonly socket: string;
   readonly ready: Ready;
-  /** Whatever came that answers nothing. */
+  /** All messages that are not answers. */
   readonly events: Record<string, unknown>[];
-  /** Every line that came. */
+  /** All received lines. */
   readonly lines: string[];
   call(tool: string, args?: unknown, more?: Record<string, unknown>): Promise<WorkerAnswer>;
   ask(request: Record<string, unknown>): Promise<WorkerAnswer>;
-  /** As it is. */
+  /** Writes raw text. */
   write(text: string): void;
   answerTo(id: string | null): Promise<WorkerAnswer>;
   readonly connection: Socket;
 }
 
-/** The host, with these files, or a folder that is there, asked as the gateway would ask it. */
+/** Starts the host program with these files, or an existing folder, as the gateway does. */
 export async function startHost(
   files: Files | string,
   options: { args?: string[]; environment?: WorkerEnvironment } = {},
@@ -172,7 +172,7 @@ export async function startHost(
   };
 }
 
-/** It listens before it has imported anything, but not before it runs. */
+/** Waits until the host listens, which it does before it imports the tools. */
 export async function connectTo(path: string, child: Child): Promise<Socket> {
   for (let tries = 0; tries < 1000; tries += 1) {
     const socket = connect(path);

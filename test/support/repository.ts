@@ -1,4 +1,4 @@
-/** A Git repository with one commit, of all that is in the folder. */
+/** Makes the folder a Git repository with one commit of all its files. */
 import { execFileSync } from 'node:child_process';
 import { type Files, tempFolder } from './temp.ts';
 

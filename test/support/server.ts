@@ -1,4 +1,4 @@
-/** The fixture servers of test/fixtures, as a configuration names them. */
+/** The fixture servers of test/fixtures, as configurations name them. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, childEnv, startChild } from './child.ts';
@@ -8,7 +8,7 @@ import { tempFolder } from './temp.ts';
 
 const sources = fileURLToPath(new URL('../fixtures', import.meta.url));
 
-/** The absolute path of a fixture: `fixture('basic')`. One that stands elsewhere is not bundled. */
+/** The absolute path of a fixture: `fixture('basic')`. Fixtures in other folders are not bundled. */
 export function fixture(name: string): string {
   const folder = name.startsWith('.') ? sources : (process.env.TOOLGATE_FIXTURES ?? sources);
   return join(folder, `${name}.mjs`);
@@ -19,12 +19,12 @@ export function server(name: string, ...args: (string | number)[]): string {
   return [process.execPath, fixture(name), ...args].map(quote).join(' ');
 }
 
-/** The same as an executable with arguments, as `mcpServers` has it. */
+/** The same as an executable with arguments, for `mcpServers`. */
 export function serverEntry(name: string, ...args: (string | number)[]): { command: string; args: string[] } {
   return { command: process.execPath, args: [fixture(name), ...args.map(String)] };
 }
 
-/** `[[servers]]` tables of a tools.toml, from namespace to command line. */
+/** The `[[servers]]` tables of a tools.toml, from command lines by namespace. */
 export function serversToml(commands: Record<string, string>): string {
   return Object.entries(commands)
     .map(([namespace, command]) => {
@@ -33,7 +33,7 @@ export function serversToml(commands: Record<string, string>): string {
     .join('\n');
 }
 
-/** A fixture with a client on it and no gateway between: for what a result looks like at its origin. */
+/** A fixture with a client and no gateway in between, to see an original result. */
 export async function startServer(name: string, ...args: (string | number)[]): Promise<PipeConnection & Child> {
   const child = startChild(process.execPath, [fixture(name), ...args.map(String)], {
     cwd: tempFolder(),
@@ -51,7 +51,7 @@ export interface HttpLog {
   readonly requests: { verb: string; status: number; headers: Record<string, string>; body: string }[];
 }
 
-/** Starts test/fixtures/http.mjs with these flags. `log()` is what it has seen; `stop()` is also done at the end. */
+/** Starts test/fixtures/http.mjs with these flags. `log()` returns the requests that it has seen. It is stopped at the end. */
 export async function startHttpServer(...args: (string | number)[]) {
   const child = startChild(process.execPath, [fixture('http'), ...args.map(String)], {
     cwd: tempFolder(),

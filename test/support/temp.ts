@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { atEnd } from './cleanup.ts';
 
-/** Relative path to content. */
+/** Contents by relative path. */
 export type Files = Record<string, string | Uint8Array>;
 
-/** A fresh folder with the given files, removed at the end. */
+/** A new folder with the given files, removed at the end. */
 export function tempFolder(files: Files = {}): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'toolgate-')));
-  // What a gateway in this process is still writing gets its time: it cannot go on while we wait without a break.
+  // Asynchronous retries, because a gateway in this process may still be writing to the folder.
   atEnd(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   writeFiles(folder, files);
   return folder;

@@ -1,4 +1,4 @@
-/** Programs that we did not write. They live in test/tools, with a Node that is new enough for all of them. */
+/** Third-party programs. They are installed in test/tools, with a Node that is new enough for all of them. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ export function tool(...path: string[]): string {
   return join(modules, ...path);
 }
 
-/** The Node that runs the tests if it is new enough for the program, else the one installed beside it. */
+/** The Node that runs the tests if it is new enough for the program, else the one in test/tools. */
 export function nodeFor(program: string, wanted: `${number}.${number}`): string {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   const [needsMajor = 0, needsMinor = 0] = wanted.split('.').map(Number);
@@ -30,7 +30,7 @@ export interface Run {
   readonly stderr: string;
 }
 
-/** Runs a program to its end, in a home of its own unless told otherwise. */
+/** Runs a program to its end, by default with an empty HOME. */
 export async function runTool(
   command: string,
   args: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * How wide tests go that hold for every way in, or for every kind of server. `npm run test:wide` takes all of them; the
- * usual run takes those that differ most, because what is behind them is the same.
+ * How many combinations of doors and kinds of servers the tests cover. `npm run test:wide` covers all of them. A normal run
+ * covers those that differ most, because they share most of their code.
  */
 export const isWide = process.env.WIDE === '1';
 
