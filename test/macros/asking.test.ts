@@ -1,4 +1,4 @@
-/** Macros whose steps ask something: the server a question, or Toolgate for the approval of a person. */
+/** Macros whose steps need an answer: to a question of a server, or an approval by a person. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../cli/run.ts';
 import { accept, answersTo, askedIn, callModern, jsonOf, openLegacy } from '../questions/use.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
   gateway = await startHttp({ config: CONFIG });
 });
 
-describe('a question of a server, in a step', () => {
+describe('a question of a server during a step', () => {
   it('goes to the client that called the macro', async () => {
     const { client, questions } = await openLegacy(gateway, accept);
     const result = (await client.callTool({ name: 'inquire', arguments: {} })) as object;
@@ -43,7 +43,7 @@ describe('a question of a server, in a step', () => {
     expect(JSON.stringify(jsonOf(result))).toContain(`re ${questions[0]}`);
   });
 
-  it('also to one without sessions, which comes back with the answer', async () => {
+  it('also goes to a modern client, which calls again with the answer', async () => {
     const first = await callModern(gateway, 'inquire');
     expect(askedIn(first)).toHaveLength(1);
     const second = await callModern(gateway, 'inquire', {}, answersTo(first));
@@ -56,7 +56,7 @@ describe('a step that a person has to approve', () => {
     ['accept', /"tool":"delete_note","arguments":\{"which":"get_note"\}/],
     ['decline', /failed in step 2 of 2, .*delete.*needs the approval of a person.*Done before it: .*look/],
   ] as const)('%s', async (action, said) => {
-    // The macro destroys something, too, so it is asked about both.
+    // The macro is destructive too, so both need an approval.
     const { client, questions } = await openLegacy(gateway, (message) => ({
       action: message.includes('notes_delete_note') ? action : 'accept',
     }));
@@ -66,7 +66,7 @@ describe('a step that a person has to approve', () => {
   });
 });
 
-it('a category that is not there is a mistake where something is dangerous, too', async () => {
+it('reports an unknown category in security.confirm', async () => {
   const { code, stdout } = await runCli(['doctor'], { config: CONFIG.replace('category:destructive', 'category:bad') });
   expect([code, stdout]).toEqual([2, expect.stringContaining('there is no category "bad"')]);
 });

@@ -1,4 +1,4 @@
-/** Macros over public servers: visible, governed and written down like any other tool. */
+/** Macros over public servers: listed, governed and audited like any other tool. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -145,7 +145,7 @@ async function toolsOf(agent: string): Promise<string[]> {
 }
 
 describe('a macro', () => {
-  it('goes over three servers, with typed references, and answers with what its output says', async () => {
+  it('uses three servers, with typed references, and answers with its output', async () => {
     const result = await call('remember_file', { path: 'list.txt', name: 'shopping', loud: true });
     expect(result.structuredContent).toEqual({
       text: 'milk',
@@ -155,12 +155,12 @@ describe('a macro', () => {
     expect(JSON.parse(result.content[0]!.text)).toEqual(result.structuredContent);
   });
 
-  it('leaves out a step whose condition does not hold, and what it would have said', async () => {
+  it('skips a step whose condition is false, and leaves its result empty', async () => {
     const { structuredContent } = await call('remember_file', { path: 'list.txt' });
     expect(structuredContent).toEqual({ text: 'milk', entities: [expect.objectContaining({ name: 'nameless' })] });
   });
 
-  it('says which step failed, what was done before it, and what was not done', async () => {
+  it('says which step failed, which steps were done before, and which were not', async () => {
     const { code, message } = await failure('remember_file', { path: 'none.txt', name: 'half', loud: true });
     expect(code).toBe('macro_failed');
     const [first, ...rest] = message.split('\n');
@@ -172,17 +172,17 @@ describe('a macro', () => {
     expect(graph.content[0]!.text).toContain('from none.txt');
   });
 
-  it('keeps the type of a value that is one reference, and answers with its last step by default', async () => {
+  it('keeps the type of a single reference, and answers with its last step by default', async () => {
     const { content } = await call('sum', { b: 1.5 });
     expect(content[0]!.text).toBe('The sum of 7 and 1.5 is 8.5.');
   });
 
-  it('may call another, and writes $${ as ${', async () => {
+  it('can call another macro, and writes $${ as ${', async () => {
     expect((await call('twice', { b: 1 })).content[0]!.text).toBe('Echo: ${x} The sum of 7 and 1 is 8.');
     expect((await call('twice', { b: 3 })).content[0]!.text).toBe('The sum of 7 and 3 is 10.');
   });
 
-  it('refuses wrong arguments before anything is done', async () => {
+  it('refuses wrong arguments before any step runs', async () => {
     expect(await failure('sum', { b: 'x' })).toMatchObject({
       code: 'arguments_invalid',
       message: expect.stringMatching(/"b": .*expected number.*Nothing was done/),
@@ -191,7 +191,7 @@ describe('a macro', () => {
     expect(await failure('lost', { x: 1 })).toMatchObject({ code: 'arguments_invalid' });
   });
 
-  it('does not call a step with half of its arguments', async () => {
+  it('does not call a step with incomplete arguments', async () => {
     const { message } = await failure('lost');
     expect(message).toMatch(
       /step 2 of 2, "say".*There is nothing for \$\{steps.who.nobody\}: that step answered with name, /s,
@@ -205,7 +205,7 @@ describe('a macro', () => {
     });
   });
 
-  it('tells of its steps', async () => {
+  it('reports progress for its steps', async () => {
     const { client } = await connect();
     const told: unknown[] = [];
     await client.callTool({ name: 'twice', arguments: { b: 1 } }, undefined, { onprogress: (one) => told.push(one) });
@@ -215,13 +215,13 @@ describe('a macro', () => {
     ]);
   });
 
-  it('ends with its time, and its step with it', async () => {
+  it('times out, and cancels its step', async () => {
     const { message } = await failure('wait');
     expect(message).toContain('step 1 of 1, "hang" (slow.hang): The macro took longer than 200 ms.');
     await waitFor(() => gateway.metrics.inFlight === 0);
   });
 
-  it('ends when its caller cancels, and calls nothing more', async () => {
+  it('ends when its caller cancels, and runs no further step', async () => {
     const door = openLocalDoor(gateway, 'all', 'worker');
     const ending = new AbortController();
     const result = door.callTool('wait_long', {}, { signal: ending.signal });
@@ -234,7 +234,7 @@ describe('a macro', () => {
 });
 
 describe('policies', () => {
-  it('hold for the macro and for each of its steps', async () => {
+  it('apply to the macro and to each of its steps', async () => {
     expect(await toolsOf('worker')).toEqual(expect.arrayContaining(['remember_file', 'sum', 'twice']));
     const half = await toolsOf('half');
     expect(half).toContain('sum');
@@ -253,12 +253,12 @@ describe('policies', () => {
     });
   });
 
-  it('look at the arguments of a step, too', async () => {
+  it('also check the arguments of a step', async () => {
     const { message } = await failure('remember_file', { path: 'list.txt', name: 'denied' }, 'local');
     expect(message).toMatch(/step 2 of 3, "read".*The policy does not allow this call/s);
   });
 
-  it('see what it does by what its steps do', async () => {
+  it('judge the effect of a macro by its steps', async () => {
     const { tools } = await (await connect()).client.listTools();
     const hints = (name: string) => tools.find((tool) => tool.name === name)?.annotations;
     expect(hints('sum')).toMatchObject({ readOnlyHint: false });
@@ -266,7 +266,7 @@ describe('policies', () => {
   });
 });
 
-it('every step is a line of the audit, under the id of its macro', async () => {
+it('writes every step to the audit, under the id of its macro', async () => {
   await call('sum', { b: 41 });
   const lines = await waitForLines(
     home,
@@ -281,7 +281,7 @@ it('every step is a line of the audit, under the id of its macro', async () => {
 });
 
 describe('a dry run', () => {
-  it('calls nothing and tells what would be called', async () => {
+  it('calls nothing, and shows what would be called', async () => {
     const door = openLocalDoor(gateway, 'all', 'worker');
     const bytes = await door.callTool('remember_file', { path: 'a.txt', name: 'dry' }, { dryRun: true });
     expect((JSON.parse(bytes.toString()) as Result).structuredContent).toEqual({
@@ -301,13 +301,13 @@ describe('a dry run', () => {
     expect((await call('memory_search_nodes', { query: 'dry' })).content[0]!.text).not.toContain('a.txt');
   });
 
-  it('is for macros only: any other tool would be called', () => {
+  it('is refused for other tools, which would be called', () => {
     const door = openLocalDoor(gateway, 'all', 'worker');
     expect(() => door.callTool('plain_echo', {}, { dryRun: true })).toThrow(/is no macro/);
   });
 });
 
-it('what lacks a tool is not there, and that is told', () => {
+it('leaves out macros that lack a tool, and reports it', () => {
   expect(gateway.catalog.entries.tool.has('away')).toBe(false);
   const told = gateway.catalog.problems.filter(({ source }) => source === 'macros').map(({ message }) => message);
   expect(told).toEqual([
@@ -316,7 +316,7 @@ it('what lacks a tool is not there, and that is told', () => {
   ]);
 });
 
-describe('mistakes are found when the configuration is read', () => {
+describe('mistakes that are found when the configuration is read', () => {
   const step = { id: 'a', tool: 'plain.echo' };
   const load =
     (macro: object, others: object = {}) =>
@@ -357,7 +357,7 @@ describe('mistakes are found when the configuration is read', () => {
     expect(load(macro)).toThrow(why);
   });
 
-  it('also a longer ring, and a server of their name', () => {
+  it('include longer cycles, and a server of the same name', () => {
     const n = { description: 'x', steps: [{ id: 'a', tool: 'macros.m' }] };
     expect(load({ steps: [{ ...step, tool: 'macros.n' }] }, { n })).toThrow(/macros.n: calls itself/);
     const value = { macros: { m: { description: 'x', steps: [step] } }, servers: { macros: { command: 'x' } } };

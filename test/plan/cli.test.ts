@@ -14,7 +14,7 @@ const memory = server('basic', '--name', 'memory', '--tools', TOOLS.memory!.join
 const CONFIG = `active_toolsets = []\n${serversToml({ files, memory })}`;
 const RESEARCH = exposed({ files: ['read_file', 'search_files'], memory: ['create_memories', 'search_memories'] });
 
-/** What agents see of a configuration in this file. */
+/** What agents see with the configuration in this file. */
 async function toolsIn(cwd: string, file: string, agent = 'default'): Promise<string[]> {
   const gateway = createGateway(await loadConfig({ cwd, env: childEnv({ API_KEY: 'x' }), path: file }));
   atEnd(() => gateway.close());
@@ -25,7 +25,7 @@ async function toolsIn(cwd: string, file: string, agent = 'default'): Promise<st
 }
 
 describe('toolgate plan', () => {
-  it('prints TOML, JSON and a ConfigMap that all serve what the task needs, and nothing else', async () => {
+  it('prints TOML, JSON and a ConfigMap, which all serve exactly what the task needs', async () => {
     const cwd = tempFolder({ 'tools.toml': CONFIG });
     const toml = await runCli(['plan', '--type', 'research'], { cwd });
     expect(toml).toMatchObject({ code: 0, stderr: '' });
@@ -52,7 +52,7 @@ describe('toolgate plan', () => {
     );
   });
 
-  it('gives nobody more than the whole configuration does', async () => {
+  it('gives no agent more than the full configuration does', async () => {
     const policies = `
 [exposed_tools]
 files = ["read_*"]
@@ -69,7 +69,7 @@ allowed_servers = ["memory"]
     expect(await toolsIn(cwd, 'plan.toml', 'outsider')).toEqual([]);
   });
 
-  it('leaves servers out that the task does not need, and prints variables for secrets', async () => {
+  it('leaves out servers that the task does not need, and prints variables instead of secrets', async () => {
     const env = `env = { API_KEY = "sk-very-secret", LEVEL = "1" }`;
     const cwd = tempFolder({ 'toolgate.toml': `${serversToml({ memory, files })}${env}` });
     const { stdout, stderr } = await runCli(['plan', '--type', 'analysis', '--offline'], { cwd });
@@ -81,7 +81,7 @@ allowed_servers = ["memory"]
     expect(await toolsIn(cwd, 'plan.toml')).toEqual(exposed({ files: ['list_directory', 'read_file'] }));
   });
 
-  it('says why, as JSON, and what a rule of your own names in vain', async () => {
+  it('explains the plan as JSON, and reports names in your own rules that do not exist', async () => {
     const rule = `
 [[task_rules]]
 name = "tidy"
@@ -108,7 +108,7 @@ tools = { files = ["move_fil"], memory = ["delete_*"] }
     [['--task', 'none.toml'], /none.toml: there is no such file/],
     [['--task', 'bad.toml'], /bad.toml has an unknown key "servce". Did you mean "service"\?/],
     [['--type', 'api', '--name', 'No Name'], /not a valid ConfigMap name/],
-  ])('%j is refused, and it is said why', async (args, why) => {
+  ])('refuses %j with a reason', async (args, why) => {
     const files = { 'bad.toml': 'servce = "x"\n' };
     const { code, stderr } = await runCli(['plan', ...args], { config: CONFIG, files });
     expect([code, stderr]).toEqual([2, expect.stringMatching(why)]);
@@ -131,7 +131,7 @@ describe('rules with mistakes', () => {
     expect(load(value)).toThrow(why);
   });
 
-  it('names the file of rules and the line', async () => {
+  it('are reported with the rule file and the line', async () => {
     const cwd = tempFolder({
       'tools.toml': 'task_rule_files = ["default", "more.toml"]\n',
       'more.toml': '[[task_rules]]\nname = "a"\ntols = {}\n',
@@ -141,7 +141,7 @@ describe('rules with mistakes', () => {
     );
   });
 
-  it('suggests the keys of a file of rules, not those of a configuration', async () => {
+  it('suggest the keys of a rule file, not those of a configuration', async () => {
     const cwd = tempFolder({
       'tools.toml': 'task_rule_files = ["more.toml"]\n',
       'more.toml': '[[servers]]\ncommand = "x"\n',
@@ -151,7 +151,7 @@ describe('rules with mistakes', () => {
     );
   });
 
-  it('gives lines of the file that has the mistake, where two files are called the same', async () => {
+  it('name the line of the right file if two files have the same name', async () => {
     const cwd = tempFolder({
       'sub/tools.toml': '\n\n\ntask_rule_files = ["sub/tools.toml"]\n',
       'sub/sub/tools.toml': '\ntask_rule_files = []\n',

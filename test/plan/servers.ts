@@ -1,4 +1,4 @@
-/** Servers with the tools that the rules for tasks name, and others beside them. */
+/** Servers with the tools that the rules for tasks name, and with others. */
 import { serverEntry } from '../support/server.ts';
 
 /** Every server has more than any task needs. */
@@ -31,7 +31,7 @@ export const TOOLS: Readonly<Record<string, readonly string[]>> = {
   puppeteer: ['puppeteer_screenshot', 'puppeteer_navigate', 'puppeteer_evaluate'],
 };
 
-/** As `mcpServers` has them; git has a resource and a prompt too, and taskmaster others. */
+/** For `mcpServers`. git also has a resource and a prompt, and taskmaster has others. */
 export function servers(): Record<string, { command: string; args: string[] }> {
   return Object.fromEntries(
     Object.entries(TOOLS).map(([name, tools]) => {
@@ -43,14 +43,14 @@ export function servers(): Record<string, { command: string; args: string[] }> {
   );
 }
 
-/** The names of tools, by server, under which a gateway exposes them. */
+/** The exposed names of the tools, by server. */
 export function exposed(sets: Readonly<Record<string, readonly string[]>>): string[] {
   return Object.entries(sets)
     .flatMap(([server, tools]) => tools.map((tool) => `${server}_${tool}`))
     .sort();
 }
 
-/** What the seed says that a task of each profile has. */
+/** The tools that a task of each profile has. */
 export const PROFILES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   development: {
     filesystem: ['read_file', 'write_file', 'list_directory', 'create_directory'],
@@ -74,7 +74,7 @@ export const PROFILES: Readonly<Record<string, Readonly<Record<string, readonly 
   },
 };
 
-/** What every task without a profile of its own begins with. */
+/** The tools of every task without a profile. */
 export const BASE = {
   github: ['get_file_contents'],
   taskmaster: ['get_tasks', 'add_task'],

@@ -1,4 +1,4 @@
-/** Sessions that name their task: by address, by header, by whoever started the gateway. */
+/** Sessions with a task: named in the URL, in a header, or when the gateway is started. */
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
@@ -44,17 +44,17 @@ async function seenBy(task: object | string): Promise<string[]> {
   return toolsOf((await connectHttp(at(task))).client);
 }
 
-describe('the tasks of the seed have the tools that it describes', () => {
+describe('the built-in rules give a task the tools of its profile', () => {
   it.each(Object.entries(PROFILES))('%s', async (type, tools) => {
     expect(await seenBy({ type })).toEqual(exposed(tools));
     expect(await seenBy({ profile: type, service: 'any' })).toEqual(exposed(tools));
   });
 
-  it('a task that says nothing else: reading code, the list of tasks, files', async () => {
+  it('a task without a profile: reading code, the list of tasks, files', async () => {
     expect(await seenBy({ service: 'billing' })).toEqual(exposed(BASE));
   });
 
-  it('a service that is an API: branches, pull requests, folders; testing it adds the status of tasks', async () => {
+  it('an API service: branches, pull requests, folders; testing it adds the status of tasks', async () => {
     const api = {
       github: [...BASE.github, 'create_pull_request', 'create_branch'],
       taskmaster: BASE.taskmaster,
@@ -81,7 +81,7 @@ describe('the tasks of the seed have the tools that it describes', () => {
 describe('a session with a task', () => {
   const RESEARCH = exposed(PROFILES.research!);
 
-  it('may name it in a header, with clients of both eras, and over HTTP+SSE', async () => {
+  it('can name it in a header, in both eras and over HTTP+SSE', async () => {
     const headers = { 'x-task': '{"type":"research"}' };
     expect(await toolsOf((await connectHttp(gateway.url, headers)).client)).toEqual(RESEARCH);
     expect(await toolsOf((await connectModernHttp(gateway.url, headers)).client)).toEqual(RESEARCH);
@@ -94,13 +94,13 @@ describe('a session with a task', () => {
     expect(await toolsOf(client)).toEqual(RESEARCH);
   });
 
-  it('may describe it in any language that headers carry as UTF-8', async () => {
+  it('can describe it in any language, as UTF-8 in a header', async () => {
     const text = Buffer.from('Prüfen: qa für das Menü').toString('latin1');
     const names = await toolsOf((await connectHttp(gateway.url, { 'x-task': text })).client);
     expect(names).toContain('taskmaster_update_task_status');
   });
 
-  it('calls what it sees, at once, and all else is unknown to it, whatever it switches', async () => {
+  it('can call what it sees at once, and nothing else, whatever it switches on', async () => {
     const { client } = await connectHttp(at({ type: 'research' }));
     const result = await client.callTool({ name: 'memory_search_memories', arguments: { query: 'x' } });
     expect(JSON.stringify(result)).toContain('search_memories');
@@ -110,7 +110,7 @@ describe('a session with a task', () => {
     }
   });
 
-  it('sees resources and prompts of the servers that it needs, and no others', async () => {
+  it('sees resources and prompts only of the servers that it needs', async () => {
     const { client } = await connectHttp(at({ type: 'development' }));
     expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(['git_git://state']);
     expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(['git_git_help']);
@@ -126,7 +126,7 @@ describe('a session with a task', () => {
     expect(refused).toMatchObject({ isError: true });
   });
 
-  it('leaves others alone', async () => {
+  it('does not affect other sessions', async () => {
     const { client } = await connectHttp(gateway.url);
     expect(await toolsOf(client)).toEqual(['toolman_activate']);
   });
@@ -137,7 +137,7 @@ describe('a session with a task', () => {
     ['{"typ":"api"}', 'has an unknown key "typ". Did you mean "type"?'],
     ['{"type":7}', 'has a "type" that is not a text'],
     ['{"profile":"reserch"}', 'There is no task profile "reserch". Did you mean "research"?'],
-  ])('%s is refused, and it is said why', async (task, why) => {
+  ])('refuses %s with a reason', async (task, why) => {
     const response = await fetch(at(task), {
       method: 'POST',
       body: initialize(),
@@ -147,14 +147,14 @@ describe('a session with a task', () => {
     expect(((await response.json()) as { error: { message: string } }).error.message).toContain(why);
   });
 
-  it('two tasks in one request are refused', async () => {
+  it('refuses two tasks in one request', async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json', 'x-task': 'one' };
     const response = await fetch(at('two'), { method: 'POST', body: initialize(), headers });
     expect(response.status).toBe(400);
   });
 });
 
-it('many tasks do not add up in memory: the oldest are forgotten, and come again as before', async () => {
+it('forgets the oldest of many tasks to save memory, and serves them again as before', async () => {
   for (let i = 0; i < 300; i++) gateway.gateway.join(clientOf('x', { task: task(`${i}`) })).view();
   expect(await seenBy({ type: 'research' })).toEqual(exposed(PROFILES.research!));
 });
@@ -163,7 +163,7 @@ function task(description: string) {
   return { service: '', type: '', description, profile: '' };
 }
 
-it('toolgate --task FILE: everybody works on it, and what a rule file says counts', async () => {
+it('toolgate --task FILE: applies to all clients, with the rules of a rule file', async () => {
   const git = server('basic', '--name', 'git', '--tools', TOOLS.git!.join(','));
   const { client, cwd } = await startStdio({
     config: `task_rule_files = ["rules.yaml"]\n${serversToml({ git })}`,

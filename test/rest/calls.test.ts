@@ -1,4 +1,4 @@
-/** Tools over REST: what is listed, what is returned, and the status of everything that can go wrong. */
+/** Tools over REST: lists, results, and the status of everything that can go wrong. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 
 describe('lists', () => {
-  it('have all that is there, switched on or not, and no tools of our own', async () => {
+  it('contain all tools, switched on or not, but no control tools', async () => {
     const { status, json } = await gateway.ask('/tools');
     expect(status).toBe(200);
     const names = json.tools.map(({ name }: { name: string }) => name);
@@ -59,7 +59,7 @@ describe('lists', () => {
   it.each([
     ['/ns/up/tools', {}],
     ['/tools', { 'x-namespace': 'up' }],
-  ])('of a namespace are plain, by its own names: %s %j', async (path, headers) => {
+  ])('of a namespace use its own names without a prefix: %s %j', async (path, headers) => {
     const { json } = await gateway.ask(path, { headers });
     expect(json.map(({ name }: { name: string }) => name)).toEqual(['echo', 'whoami', 'count', 'raw']);
     expect(json[0]).toMatchObject({
@@ -68,7 +68,7 @@ describe('lists', () => {
     });
   });
 
-  it('of a toolset have its tools only', async () => {
+  it('of a toolset contain only its tools', async () => {
     for (const asked of [gateway.ask('/tools?toolset=few'), gateway.ask('/tools', { headers: { 'x-toolset': 'few' } })])
       expect((await asked).json.tools.map(({ name }: { name: string }) => name)).toEqual(['up_echo', 'hang_ok']);
     expect((await gateway.ask('/ns/up/tools?toolset=few')).json).toHaveLength(1);
@@ -77,7 +77,7 @@ describe('lists', () => {
     expect((await gateway.ask('/tools?toolset=none')).status).toBe(404);
   });
 
-  it('of namespaces count their tools', async () => {
+  it('of namespaces count the tools of each', async () => {
     const { json } = await gateway.ask('/namespaces');
     expect(json).toEqual(
       expect.arrayContaining([
@@ -88,7 +88,7 @@ describe('lists', () => {
     expect(json).toEqual(expect.arrayContaining([{ name: 'gone', tool_count: 0 }]));
   });
 
-  it('have single tools, and the schemas of their arguments', async () => {
+  it('lead to single tools, and the schemas of their arguments', async () => {
     expect((await gateway.ask('/tools/ts_add')).json).toMatchObject({
       name: 'ts_add',
       outputSchema: { type: 'number' },
@@ -99,7 +99,7 @@ describe('lists', () => {
     expect(json).toMatchObject({ type: 'object', properties: { a: { type: 'number' } }, required: ['a'] });
   });
 
-  it('answer HEAD as GET, without a body', async () => {
+  it('answer HEAD like GET, without a body', async () => {
     for (const path of ['/tools', '/tools/up_echo', '/tools/up_echo/schema', '/namespaces', '/openapi.json', '/docs']) {
       const got = await gateway.ask(path);
       const head = await gateway.ask(path, { method: 'HEAD' });
@@ -140,7 +140,7 @@ describe('what a tool returns', () => {
     expect(headers.get('content-type')).toBe('application/json');
   });
 
-  it('keeps its numbers, and arguments keep every byte', async () => {
+  it('keeps its numbers unchanged, and arguments keep every byte', async () => {
     const body = '{"n": 9007199254740993, "f": 1.0, "__proto__": {"constructor": 1}}';
     const { text } = await gateway.call('/ns/up/tools/raw', raw(`{"content":[],"structuredContent":${body}}`));
     expect(text).toBe(body);
@@ -154,13 +154,13 @@ describe('what a tool returns', () => {
     );
   });
 
-  it('needs no body where there are no arguments', async () => {
+  it('needs no request body if there are no arguments', async () => {
     expect((await gateway.ask('/tools/up_count', { method: 'POST' })).status).toBe(200);
     const headers = { 'content-type': 'application/json; charset=utf-8' };
     expect((await gateway.ask('/tools/up_count', { method: 'POST', headers })).status).toBe(200);
   });
 
-  it.skipIf(noPython !== undefined)('is the same from Python', async () => {
+  it.skipIf(noPython !== undefined)('is the same for Python tools', async () => {
     expect((await gateway.call('/tools/py_add', { a: 2 })).json).toBe(3);
     expect((await gateway.call('/ns/py/tools/greet', { person: { name: 'Ada' } })).json).toEqual({ text: 'Hello Ada' });
     const tree = { name: 'a', children: [{ name: 'b', children: [{ name: 'c' }] }] };
@@ -214,13 +214,13 @@ describe('what goes wrong', () => {
     expect(reply.json.message).not.toBe('');
   });
 
-  it('an error object of a server, by its code', async () => {
+  it('an error object of a server answers by its code', async () => {
     const reply = await gateway.call('/tools/up_raw', { json: 'nonsense' });
     expect([502, 504, 500]).toContain(reply.status);
     expect(reply.json.success).toBe(false);
   });
 
-  it('a rate answers 429, and says when to come again', async () => {
+  it('a rate limit answers 429, and says when to retry', async () => {
     expect((await gateway.call('/tools/hang_ok')).status).toBe(200);
     const { status, headers, json } = await gateway.call('/tools/hang_ok');
     expect([status, json.code]).toEqual([429, 'rate_limited']);
@@ -254,13 +254,13 @@ describe('what goes wrong', () => {
     expect((await gateway.ask('/openapi.json', { headers: { accept } })).status).toBe(status);
   });
 
-  it('another method answers 405, and says which there are', async () => {
+  it('another method answers 405, and lists the allowed ones', async () => {
     const { status, headers } = await gateway.ask('/tools/up_echo', { method: 'PUT' });
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, POST']);
     expect((await gateway.ask('/tools', { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD');
   });
 
-  it('a page of somebody else answers 403; one that is allowed may ask what it may send', async () => {
+  it('a page of another origin answers 403, and an allowed origin gets a preflight answer', async () => {
     const of = (origin: string) => ({ origin, 'content-type': 'application/json' });
     expect((await gateway.call('/tools/up_echo', {}, of('https://evil.example'))).status).toBe(403);
     expect((await gateway.call('/tools/up_echo', {}, of('null'))).status).toBe(403);
@@ -273,7 +273,7 @@ describe('what goes wrong', () => {
     expect([reply.status, reply.headers.get('access-control-allow-origin')]).toEqual([200, 'https://app.example.com']);
   });
 
-  it('tells clients of mcpo in their way too', async () => {
+  it('errors also have the form that clients of mcpo expect', async () => {
     const { status, json } = await gateway.call('/ts/add', {});
     expect([status, json.detail.message]).toEqual([422, json.message]);
     expect((await gateway.call('/nope/add', {})).status).toBe(404);
@@ -281,7 +281,7 @@ describe('what goes wrong', () => {
 });
 
 describe('a call', () => {
-  it('is called by what its client says, in the reply and in the audit', async () => {
+  it('has the request id of its client, in the reply and in the audit', async () => {
     const { headers } = await gateway.call('/tools/up_echo', {}, { 'x-request-id': 'order-66' });
     expect(headers.get('x-request-id')).toBe('order-66');
     const [line] = await waitForLines(gateway.cwd, 1, (one) => isCall(one) && one.request === 'order-66');
@@ -293,10 +293,10 @@ describe('a call', () => {
     expect(denial).toMatchObject({ door: 'rest', tool: 'hidden_thing', status: 'item_unknown' });
   });
 
-  it('ends at its server when its client goes', async () => {
+  it('is cancelled at its server when its client disconnects', async () => {
     const body = '{"tag":"left alone"}';
     const head = `POST /ns/long/tools/hang HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
-    // However soon it goes, some time the call has got there before.
+    // The call may not have reached the server before the client disconnects, so this tries again.
     await waitFor(async () => {
       const socket = openSocket(gateway.origin);
       socket.write(`${head}\r\n\r\n${body}`);
@@ -306,7 +306,7 @@ describe('a call', () => {
     });
   });
 
-  it('is counted, and limited, as one over MCP', async () => {
+  it('is counted and limited like a call over MCP', async () => {
     const { json } = await gateway.ask('/metrics', { headers: { accept: 'application/json' } });
     const { calls } = json as { calls: { tool: string; server: string }[] };
     expect(JSON.stringify(calls)).toContain('echo');
@@ -318,7 +318,7 @@ describe('a call', () => {
   });
 });
 
-it('without tools that the policy allows, and without a namespace where one is needed, there is nothing', async () => {
+it('lists nothing without allowed tools, and nothing without a namespace if one is required', async () => {
   const strict = await startRest({
     http: { require_namespace: true },
     servers: { up: basic() },

@@ -1,4 +1,4 @@
-/** Calls over REST that last: they wait for a person, end with a credential, and are finished before the gateway is. */
+/** Long calls over REST: they wait for approval, end with a credential, and finish before the gateway stops. */
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { openAgentStore } from '../../src/index.ts';
@@ -23,16 +23,16 @@ beforeAll(async () => {
   );
 });
 
-/** A call has reached its server. */
+/** Resolves when a call has reached its server. */
 const underWay = () =>
   waitFor(async () => (await gateway.ask('/metrics', { headers: auth })).text.includes('toolgate_calls_in_flight 1'));
 
-it('a document names the public address', async () => {
+it('names the public URL in a document', async () => {
   const { json } = await gateway.ask('/ns/up/openapi.json', { headers: auth });
   expect(json.servers).toEqual([{ url: 'https://tools.example.com/gate/ns/up' }]);
 });
 
-it('a dangerous tool waits for a person, and is called or answered 403', async () => {
+it('makes a dangerous call wait for a person, and then runs it or answers 403', async () => {
   const operator = { authorization: `Bearer ${KEY}` };
   for (const [decision, status] of [
     ['approve', 200],
@@ -50,7 +50,7 @@ it('a dangerous tool waits for a person, and is called or answered 403', async (
   }
 });
 
-it('a credential that is taken back ends the calls that came with it', async () => {
+it('ends the calls of a revoked credential', async () => {
   const store = openAgentStore(join(gateway.cwd, '.toolgate'));
   const { token } = await store.add('guest', '', null);
   const guest = { authorization: `Bearer ${token}` };
@@ -64,7 +64,7 @@ it('a credential that is taken back ends the calls that came with it', async () 
   await waitFor(async () => (await gateway.call('/tools/up_cancelled', {}, auth)).text.includes('of a guest'));
 });
 
-it('SIGTERM lets a call be answered', async () => {
+it('answers running calls after SIGTERM', async () => {
   const calling = gateway.call('/tools/up_slow', { ms: 700, tag: 'last' }, auth);
   await underWay();
   gateway.process.kill('SIGTERM');

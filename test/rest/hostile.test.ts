@@ -1,4 +1,4 @@
-/** Paths, names, headers and bodies that nobody means well by: each is refused with the status that docs/rest.md gives it, and never by a 500. */
+/** Hostile paths, names, headers and bodies: each is refused with the status that docs/rest.md gives, and never with 500. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -46,7 +46,7 @@ interface Asked {
   readonly body?: string | Buffer;
 }
 
-/** As it is: no library puts the path in order first. */
+/** Sends a raw request, so that no library normalizes the path. */
 function ask({ method = 'POST', path = '/tools/up_echo', headers, body = '{}' }: Asked): Promise<RawReply> {
   const lines = [
     `${method} ${path} HTTP/1.1`,
@@ -61,7 +61,7 @@ function ask({ method = 'POST', path = '/tools/up_echo', headers, body = '{}' }:
 async function expectStatus(asked: Asked, status: number): Promise<void> {
   const reply = await ask(asked);
   expect(reply.status, `${JSON.stringify(asked)} ${reply.body}`).toBe(status);
-  if (status === 400 && reply.body === '') return; // node's own word about what is no HTTP
+  if (status === 400 && reply.body === '') return; // Node itself rejects what is not HTTP
   if (status < 400 || status === 431) return;
   const body = JSON.parse(reply.body);
   expect(body.code ?? body.error.data.code).toEqual(expect.any(String));
@@ -123,7 +123,7 @@ describe('paths', () => {
     '/%/echo',
   ];
 
-  it.each(NOWHERE)('%s is nowhere', (path) => expectStatus({ path: Buffer.from(path).toString('latin1') }, 404));
+  it.each(NOWHERE)('%s leads nowhere', (path) => expectStatus({ path: Buffer.from(path).toString('latin1') }, 404));
 
   it.each([
     ['/odd/..', 200],
@@ -134,7 +134,7 @@ describe('paths', () => {
     ['/tools/odd_a%2Fb', 200],
     ['/tools/odd_a/b', 404],
     ['/%75p/echo', 200],
-  ])('%s means the tool of that name, and no other place: %i', (path, status) => expectStatus({ path }, status));
+  ])('%s means the tool of that name, and nothing else: %i', (path, status) => expectStatus({ path }, status));
 
   it.each([
     'http://127.0.0.1/tools/up_echo',
@@ -144,7 +144,7 @@ describe('paths', () => {
     '/tools/up_echo#x',
     '\\tools\\up_echo',
     '/tools/\xffp_echo',
-  ])('%s is no path that we know', async (path) => {
+  ])('%s is an unknown path', async (path) => {
     expect([400, 404]).toContain((await ask({ path })).status);
   });
 
@@ -189,7 +189,7 @@ describe('headers', () => {
     await expectStatus({ headers, path }, status);
   });
 
-  it('are answered with none of what came', async () => {
+  it('are not echoed in the answer', async () => {
     const { headers } = await ask({ headers: ['Content-Type: application/json', 'X-Request-Id: a"b', 'X-Evil: 1'] });
     expect([...headers.keys()].sort()).toEqual(['connection', 'content-length', 'content-type', 'date']);
   });
@@ -238,7 +238,7 @@ describe('bodies', () => {
 
   it.each(cases)('%s: %i', (_, status, body) => expectStatus({ body }, status));
 
-  it('reach the tool as they are', async () => {
+  it('reach the tool unchanged', async () => {
     const body = '{ "__proto__" : {"a":1}, "n": 1.0, "big": 9007199254740993, "a": "\\u00e9" }';
     const reply = await ask({ path: '/tools/odd_a%2Fb', body });
     expect(JSON.parse(reply.body).arguments).toHaveProperty('n', 1);
@@ -246,7 +246,7 @@ describe('bodies', () => {
   });
 });
 
-it('whatever is asked for is answered with a status that is documented', { timeout: 60_000 }, async () => {
+it('answers every random request with a documented status', { timeout: 60_000 }, async () => {
   const page = readFileSync(join(root, 'docs/rest.md'), 'utf8');
   const documented = readRows(page, 'Statuses').map(([status]) => Number(status!.replaceAll('`', '')));
   const part = fc.constantFrom(
@@ -282,7 +282,7 @@ it('whatever is asked for is answered with a status that is documented', { timeo
   );
   await fc.assert(
     fc.asyncProperty(path, query, method, body, fc.uniqueArray(header), async (path, query, method, body, headers) => {
-      // MCP has statuses of its own.
+      // MCP uses other statuses.
       fc.pre(!path.includes('mcp'));
       const { status } = await ask({ method, path: path + query, headers, body });
       expect([200, 304, ...documented], `${method} ${path}${query}`).toContain(status);

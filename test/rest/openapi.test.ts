@@ -1,4 +1,4 @@
-/** The documents: two independent judges find them valid, a client made from one calls tools, and their readers get what they can read. */
+/** The OpenAPI documents: two independent validators accept them, a generated client calls tools, and readers see only what they may. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,7 +11,7 @@ import { basic, PYTHON, type RestGateway, startRest, TYPESCRIPT } from './use.ts
 const TOKEN = 'a-token-for-the-tests-of-openapi';
 const auth = { authorization: `Bearer ${TOKEN}` };
 
-/** What servers send as schemas, well or badly. */
+/** Schemas as servers send them, good and bad. */
 const ODD_TOOLS = JSON.stringify(
   Object.entries({
     recursive: {
@@ -53,7 +53,7 @@ const ODD_TOOLS = JSON.stringify(
 );
 
 let gateway: RestGateway;
-// biome-ignore lint/suspicious/noExplicitAny: documents are looked into all over
+// biome-ignore lint/suspicious/noExplicitAny: tests read any part of a document
 type Document = any;
 const documentAt = async (path: string, headers = {}): Promise<Document> =>
   (await gateway.ask(path, { headers: { ...auth, ...headers } })).json;
@@ -92,17 +92,17 @@ const DOCUMENTS = [
 ];
 
 describe.each(DOCUMENTS)('%s', (path) => {
-  it('is valid to Redocly', async () => {
+  it('is valid for Redocly', async () => {
     const { text } = await gateway.ask(path, { headers: auth });
     expect(await lint(text)).toEqual([]);
   });
 
-  it('is valid to ReadMe', async () => {
+  it('is valid for ReadMe', async () => {
     const { validate } = await load('@readme/openapi-parser/dist/index.js');
     expect(await validate(await documentAt(path))).toMatchObject({ valid: true });
   });
 
-  it('has operations that anybody can tell apart, and no reference that leads nowhere', async () => {
+  it('has distinct operations, and no dangling references', async () => {
     const document = await documentAt(path);
     const ids = Object.values(document.paths).map((one) => (one as Document).post.operationId as string);
     expect(ids.length).toBeGreaterThan(0);
@@ -119,7 +119,7 @@ describe.each(DOCUMENTS)('%s', (path) => {
   });
 });
 
-it('the judges see what is wrong', async () => {
+it('the validators detect a broken document', async () => {
   const broken = await documentAt('/ns/ts/openapi.json');
   broken.paths['/tools/add'].post.responses = { 200: { content: 7 } };
   broken.paths['/tools/greet'].post.operationId = 'ts_add';
@@ -128,7 +128,7 @@ it('the judges see what is wrong', async () => {
   expect(await validate(broken)).toMatchObject({ valid: false });
 });
 
-/** What Redocly finds. */
+/** The problems that Redocly finds. */
 async function lint(source: string): Promise<string[]> {
   const { createConfig, lintFromString } = await load('@redocly/openapi-core/lib/index.js');
   const rules = { 'operation-operationId-unique': 'error', 'no-server-trailing-slash': 'off' };
@@ -141,7 +141,7 @@ async function load(path: string): Promise<Document> {
   return import(pathToFileURL(tool(...path.split('/'))).href);
 }
 
-describe('a client made from a document', () => {
+describe('a client that is generated from a document', () => {
   it('calls tools', async () => {
     const { default: exported } = await load('openapi-client-axios/index.js');
     const OpenAPIClientAxios = exported.OpenAPIClientAxios ?? exported.default ?? exported;
@@ -157,7 +157,7 @@ describe('a client made from a document', () => {
 });
 
 describe('a document', () => {
-  it('says what its reader needs', async () => {
+  it('contains what its reader needs', async () => {
     const document = await documentAt('/ns/ts/openapi.json');
     expect(document).toMatchObject({
       openapi: '3.1.0',
@@ -181,13 +181,13 @@ describe('a document', () => {
     expect([short.servers, Object.keys(short.paths)[0]]).toEqual([[{ url: '/ts' }], '/add']);
   });
 
-  it('of a toolset says that calls have to name it', async () => {
+  it('of a toolset says that calls must name the toolset', async () => {
     const { paths, components } = await documentAt('/openapi.json?toolset=few');
     expect(Object.keys(paths)).toEqual(['/tools/up_echo']);
     expect(components.parameters.toolset).toMatchObject({ in: 'query', required: true, schema: { enum: ['few'] } });
   });
 
-  it.skipIf(noPython !== undefined)('has models of Python where they are used', async () => {
+  it.skipIf(noPython !== undefined)('contains the Python models that are used', async () => {
     const { paths, components } = await documentAt('/ns/py/openapi.json');
     const schemaOf = (path: string) => paths[path].post.requestBody.content['application/json'].schema;
     expect(schemaOf('/tools/greet').properties.person).toMatchObject({
@@ -201,7 +201,7 @@ describe('a document', () => {
     expect(paths['/tools/add'].post.responses[200].content['application/json'].schema).toEqual({ type: 'integer' });
   });
 
-  it('is not sent again while it is the same', async () => {
+  it('is not sent again while it is unchanged', async () => {
     const first = await gateway.ask('/openapi.json', { headers: auth });
     const etag = first.headers.get('etag')!;
     for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
@@ -212,7 +212,7 @@ describe('a document', () => {
     expect(first.headers.get('vary')).toContain('authorization');
   });
 
-  it('needs a token where calls do, and tells nothing without', async () => {
+  it('requires a token if calls do, and reveals nothing without', async () => {
     for (const path of ['/openapi.json', '/ns/ts/openapi.json', '/ts/openapi.json', '/tools', '/namespaces']) {
       const { status, headers, text } = await gateway.ask(path);
       expect([path, status]).toEqual([path, 401]);
@@ -223,7 +223,7 @@ describe('a document', () => {
 });
 
 describe('the page', () => {
-  it('is one file that takes nothing from elsewhere, and tells nothing', async () => {
+  it('is one file that loads nothing from elsewhere and reveals nothing', async () => {
     for (const path of ['/docs', '/ns/ts/docs', '/ns/nope/docs', '/ts/docs']) {
       const { status, headers, text } = await gateway.ask(path);
       expect([path, status, headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8']);
@@ -236,7 +236,7 @@ describe('the page', () => {
     }
   });
 
-  it('has a policy that allows its own script and style, and no others', async () => {
+  it('has a content policy that allows only its own script and style', async () => {
     const { headers, text } = await gateway.ask('/docs');
     const policy = headers.get('content-security-policy')!;
     for (const element of ['script', 'style']) {
@@ -248,7 +248,7 @@ describe('the page', () => {
     }
   });
 
-  it('is never longer than a small picture', async () => {
+  it('is no larger than a small picture', async () => {
     expect((await gateway.ask('/docs')).text.length).toBeLessThan(12_000);
   });
 });

@@ -1,4 +1,4 @@
-/** `/docs` in a real browser: it shows the tools and calls them, asks for a token where one is needed, and runs nothing that a tool says of itself. */
+/** `/docs` in a real browser: it shows and calls tools, asks for a token if needed, and runs no code from descriptions of tools. */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,7 +9,7 @@ import { basic, type RestGateway, startRest, TYPESCRIPT } from './use.ts';
 
 const chromium = findChromium();
 
-/** The first of the usual names on the path, or what `CHROMIUM` says. */
+/** `CHROMIUM`, or the first of the usual names on PATH. */
 function findChromium(): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter);
   const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
@@ -31,12 +31,12 @@ const EVIL_TOOLS = JSON.stringify([
   },
 ]);
 
-// biome-ignore lint/suspicious/noExplicitAny: playwright is not among the project's own packages
+// biome-ignore lint/suspicious/noExplicitAny: playwright is not a package of the project
 type Any = any;
 let browser: Any;
 let gateway: RestGateway;
 
-describe.skipIf(chromium === undefined)('the page, in Chromium (it is not installed where this is skipped)', () => {
+describe.skipIf(chromium === undefined)('the page in Chromium (skipped if it is not installed)', () => {
   beforeAll(async () => {
     const folder = tempFolder({ 'tools.json': EVIL_TOOLS });
     gateway = await startRest(
@@ -55,7 +55,7 @@ describe.skipIf(chromium === undefined)('the page, in Chromium (it is not instal
     const asked: string[] = [];
     page.on('pageerror', (error: Error) => problems.push(error.message));
     page.on('console', (message: Any) => {
-      // A refusal is told there by the browser itself.
+      // The browser itself logs a refused request.
       if (message.type() === 'error' && !message.text().includes('status of 4')) problems.push(message.text());
     });
     page.on('request', (request: Any) => asked.push(request.url()));
@@ -113,7 +113,7 @@ describe.skipIf(chromium === undefined)('the page, in Chromium (it is not instal
     await page.close();
   });
 
-  it('takes what tools say as text', async () => {
+  it('shows what tools say as text', async () => {
     const { page, problems } = await open('/ns/evil/docs');
     await signIn(page);
     await page.locator('#tools summary').first().click();

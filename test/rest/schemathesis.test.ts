@@ -1,4 +1,4 @@
-/** Schemathesis reads the document, makes up calls good and bad, and looks at what comes back: no 500, nothing but what the document promises. */
+/** Schemathesis reads the document, generates good and bad calls, and checks the answers: no 500, and only what the document promises. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ describe.skipIf(noPython !== undefined)('Schemathesis', () => {
 
   it.each([
     ['/ts/openapi.json', []],
-    // Tools are described as calls alone, because each operation becomes a tool of somebody; but GET is there too.
+    // The document lists only calls, because clients turn each operation into a tool. But GET works too.
     ['/openapi.json', ['--exclude-checks', 'allow_header_conformance,unsupported_method']],
   ])('finds nothing wrong with %s', { timeout: 60_000 }, async (path, more) => {
     const { code, stdout, stderr } = await runTool(

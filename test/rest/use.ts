@@ -1,4 +1,4 @@
-/** A gateway with servers of every kind, asked over REST. */
+/** A gateway with servers of every kind, called over REST. */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -11,7 +11,7 @@ export interface RestReply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever a tool returned
+  // biome-ignore lint/suspicious/noExplicitAny: a tool may return anything
   readonly json: any;
 }
 
@@ -19,18 +19,18 @@ export type Ask = (path: string, options?: RequestInit & { readonly args?: unkno
 
 export interface RestGateway extends HttpGateway {
   readonly ask: Ask;
-  /** POST of arguments to a tool. */
+  /** Posts arguments to a tool. */
   readonly call: (path: string, args?: unknown, headers?: Record<string, string>) => Promise<RestReply>;
 }
 
-/** With Python tools among the files, in an environment that is there already; then their namespace is waited for. */
+/** Waits for the namespace of Python tools if there are any among the files. Their environment already exists. */
 export async function startRest(
   config: object,
   files: Files = {},
   env: Record<string, string> = {},
 ): Promise<RestGateway> {
   const cwd = tempFolder({ 'toolgate.json': JSON.stringify(config), ...files });
-  // As the environment was made with them.
+  // The variables that the environment was built with.
   const installer = Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)));
   const folders = Object.keys(files).map((path) => path.split('/')[2]!);
   if (Object.keys(files).some((path) => path.endsWith('.py'))) {
@@ -63,7 +63,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The `raw` tool of basic.mjs answers with exactly this. */
+/** Arguments for the `raw` tool of basic.mjs, which answers with exactly this. */
 export const raw = (result: unknown) => ({ json: typeof result === 'string' ? result : JSON.stringify(result) });
 
 export const basic = (...flags: string[]) => serverEntry('basic', ...flags);

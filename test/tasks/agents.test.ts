@@ -1,4 +1,4 @@
-/** Whose a task is: the agent's, in the era in which it started it. With peers as the doors make them, in this process. */
+/** An MCP task belongs to the agent that started it, in the era in which it started it. With the peers of doors, in this process. */
 
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/doors/answer.ts';
@@ -28,7 +28,7 @@ type Ask = (method: string, params: object) => Promise<ListedReply>;
 
 let count = 0;
 
-/** What comes back through an exchange, the answer last. */
+/** The messages of an exchange, with the answer last. */
 function exchangeFor(resolve: (reply: ListedReply) => void): Exchange {
   return {
     send() {},
@@ -56,7 +56,7 @@ function openModern(gateway: Gateway, agent: string): Ask {
 
 interface Session {
   readonly ask: Ask;
-  /** What it was told unasked. */
+  /** Messages that belong to no request. */
   readonly told: { method: string; params: { taskId: string; status: string } }[];
 }
 
@@ -89,7 +89,7 @@ describe('two agents', () => {
     await gateway.tried();
   });
 
-  it('do not know the tasks of each other, in the modern era', async () => {
+  it('cannot see the tasks of each other in the modern era', async () => {
     const [ann, ben] = [openModern(gateway, 'ann'), openModern(gateway, 'ben')];
     const { result } = await ann('tools/call', { name: 'new_slow_compute', arguments: { seconds: 30 } });
     const { taskId } = result!;
@@ -98,7 +98,7 @@ describe('two agents', () => {
     expect((await ann('tasks/get', { taskId })).result).toMatchObject({ taskId, status: 'working' });
   });
 
-  it('do not know the tasks of each other, in the era before, and list only their own', async () => {
+  it('cannot see the tasks of each other in the legacy era, and list only their own', async () => {
     const ann = await openSession(gateway, 'ann');
     const ben = await openSession(gateway, 'ben');
     const start = async ({ ask }: Session, name: string) =>
@@ -118,7 +118,7 @@ describe('two agents', () => {
       taskId: anns[0],
       status: 'cancelled',
     });
-    // Told is the session that started it, and no other.
+    // Only the session that started it is notified.
     const { result } = await ann.ask('tools/call', { name: 'old_slow', arguments: {}, task: {} });
     await waitFor(() => ann.told.length > 0);
     expect(ann.told).toMatchObject([
@@ -127,7 +127,7 @@ describe('two agents', () => {
     expect([...ben.told, ...other.told]).toEqual([]);
   });
 
-  it('find the tasks of one era unknown in the other', async () => {
+  it('cannot see the tasks of one era in the other', async () => {
     const [modern, legacy] = [openModern(gateway, 'ann'), await openSession(gateway, 'ann')];
     const started = await modern('tools/call', { name: 'new_slow_compute', arguments: {} });
     const asked = await legacy.ask('tools/call', { name: 'old_slow', arguments: {}, task: {} });
@@ -137,7 +137,7 @@ describe('two agents', () => {
     }
   });
 
-  it('of a revision before tasks have none, and their wish for one changes nothing', async () => {
+  it('of a revision without tasks get none, even if they ask for one', async () => {
     const { ask } = await openSession(gateway, 'ann', '2025-06-18');
     for (const method of ['tasks/get', 'tasks/result', 'tasks/list', 'tasks/cancel'])
       expect((await ask(method, { taskId: 'x' })).error).toMatchObject({ code: -32_601 });
@@ -145,7 +145,7 @@ describe('two agents', () => {
     expect(result).toMatchObject({ content: [{ text: 'tasks-legacy did ' }] });
   });
 
-  it('get at tasks that their server does not list', async () => {
+  it('can use tasks that their server does not list', async () => {
     const { ask } = await openSession(gateway, 'cat');
     const { result } = await ask('tools/call', { name: 'unlisted_slow', arguments: {}, task: {} });
     const { taskId } = result!.task;

@@ -1,4 +1,4 @@
-/** The official suite's scenarios for the tasks extension: directly, and through the gateway. */
+/** The scenarios of the official suite for the tasks extension, directly and through the gateway. */
 import { describe, expect, it } from 'vitest';
 import { explain, named, runScenario } from '../conformance/suite.ts';
 import { startHttp } from '../support/gateway.ts';
@@ -18,14 +18,14 @@ const SCENARIOS = [
   'tasks-wire-fields',
 ];
 
-/** `tasks-status-notifications` is not among them: the suite skips it whatever the server does. */
+/** Without `tasks-status-notifications`, which the suite always skips. */
 async function expectAll(url: string): Promise<void> {
   const verdicts = await Promise.all(SCENARIOS.map((scenario) => runScenario(url, '2026-07-28', scenario, '--force')));
   expect(named(verdicts, false, 'passed'), explain(verdicts)).toEqual(SCENARIOS);
 }
 
 describe('the scenarios for tasks', { timeout: 150_000 }, () => {
-  it.runIf(isWide)('pass at the fixture itself', async () => {
+  it.runIf(isWide)('pass against the fixture itself', async () => {
     await expectAll((await startTasks('tasks')).url);
   });
 

@@ -1,4 +1,4 @@
-/** From one era to the other there are no tasks: what happens instead. */
+/** MCP tasks do not cross eras: what happens instead. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ describe('across the eras', () => {
     });
   });
 
-  it('a client with a session hears that a modern tool cannot be run as a task, and the tool does not run', async () => {
+  it('a legacy client learns that a modern tool cannot run as a task, and the tool does not run', async () => {
     const { client } = await gateway.connect();
     const { tools } = await client.listTools();
     const support = Object.fromEntries(tools.map(({ name, execution }) => [name, execution?.taskSupport]));
@@ -31,14 +31,14 @@ describe('across the eras', () => {
     });
   });
 
-  it('a client with a session gets results of modern tools, or the reason why there is none', async () => {
+  it('a legacy client gets results of modern tools, or the reason why there is none', async () => {
     const { client } = await gateway.connect({
       capabilities: { elicitation: {}, extensions: { [TASKS]: {} } } as never,
     });
     expect(await client.callTool({ name: 'new_slow_compute', arguments: { label: 'x' } })).toMatchObject({
       content: [{ text: 'tasks computed x' }],
     });
-    // It is an extension of the other era: whoever declares it here means nothing by it.
+    // It is an extension of the other era, so declaring it here means nothing.
     const told = await client.callTool({ name: 'new_capabilities' });
     expect(told).toMatchObject({ content: [{ text: '{"elicitation":{}}' }] });
     expect(errorOf(await client.callTool({ name: 'new_rude' })).message).toContain('answered with a task');
@@ -47,20 +47,20 @@ describe('across the eras', () => {
     expect(message).toContain(TASKS);
   });
 
-  it('a modern client is not told how older tools may run, and never gets a task from them', async () => {
+  it('a modern client does not see how legacy tools may run, and never gets a task from them', async () => {
     const listed = await request(gateway, 'tools/list', {});
     expect(JSON.stringify(listed)).not.toContain('taskSupport');
     const params = { name: 'old_slow', arguments: { label: 'x' }, task: { ttl: 1000 } };
     const { result } = await request(gateway, 'tools/call', params);
     expect(result).toMatchObject({ resultType: 'complete', content: [{ text: 'tasks-legacy did x' }] });
     expect(result).not.toHaveProperty('task');
-    // One that runs only as a task says so itself.
+    // A tool that runs only as a task says so itself.
     expect(JSON.stringify(await call(gateway, 'old_fail'))).toMatch(/-32601|task/);
   });
 });
 
-describe('what a client says of tasks to a server', () => {
-  it('does not reach it: under that id it may have a task of somebody else', async () => {
+describe('a message of a client about a task', () => {
+  it('does not reach a server under the original id, which may be the task of another client', async () => {
     const log = join(tempFolder(), 'log');
     const config = configOf({ b: command(server('basic', '--log', log)) });
     const gateway = await startHttp({ config });
@@ -79,8 +79,8 @@ describe('what a client says of tasks to a server', () => {
   });
 });
 
-describe('a server that comes back', () => {
-  it('says itself that its tasks are gone', async () => {
+describe('a server that was restarted', () => {
+  it('reports itself that its tasks are gone', async () => {
     const names = { new: `new-${randomUUID()}`, old: `old-${randomUUID()}` };
     const config = configOf({
       new: command(server('tasks', '--name', names.new)),

@@ -1,4 +1,4 @@
-/** Tasks as 2025-11-25 has them, with the client of the SDK (v1) that has the same. */
+/** Tasks of 2025-11-25, with a client of SDK v1, which supports them. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { CallToolResultSchema, CreateTaskResultSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { at, command, configOf, RELATED, startTasks } from './use.ts';
 
 const ASKED = { capabilities: { elicitation: {} } };
 
-/** Starts a task by calling a tool; its id. */
+/** Starts a task by calling a tool, and returns its id. */
 async function startTask(client: Client, name: string, args: object = {}): Promise<string> {
   const params = { name, arguments: { ...args }, task: { ttl: 60_000 } };
   const { task } = await client.request({ method: 'tools/call', params }, CreateTaskResultSchema);
@@ -29,7 +29,7 @@ async function resultOf({ experimental }: Client, taskId: string): Promise<Resul
 describe('a server on stdio', () => {
   const config = configOf({ one: command(server('tasks-legacy')) });
 
-  it('tells of progress long after it has answered the call', async () => {
+  it('reports progress long after it has answered the call', async () => {
     const gateway = await startHttp({ config });
     const open = async () => {
       const told: unknown[] = [];
@@ -49,7 +49,7 @@ describe('a server on stdio', () => {
     }
   });
 
-  it('that asks before anybody has come for the result waits for that', async () => {
+  it('that asks before the client requests the result waits for that request', async () => {
     const { client } = await startStdio({ config: configOf({ one: command(server('asking-early')) }), ...ASKED });
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
       action: 'accept',
@@ -101,7 +101,7 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
 
   it.each(doors)('stream a task to a client on %s', async (_, open) => {
     const client = await open();
-    // The SDK runs a tool as a task only after it has seen that it may.
+    // The SDK runs a tool as a task only after it has listed it as able to.
     await client.listTools();
     const seen: string[] = [];
     for await (const message of client.experimental.tasks.callToolStream({ name: 'one_fail', arguments: {} }))
@@ -110,14 +110,14 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     expect(['result', 'error']).toContain(seen.at(-1));
   });
 
-  it.each(doors)('ask in the course of a task, and the client on %s that waits for it answers', async (_, open) => {
+  it.each(doors)('ask during a task, and the client on %s that waits for the result answers', async (_, open) => {
     const client = await open();
     const asked: unknown[] = [];
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
       asked.push([params.message, params._meta?.[RELATED]]);
       return { action: 'accept', content: { word: params.message } };
     });
-    // Two at once: what names its task has one addressee.
+    // Two at once: a message that names its task has one recipient.
     const ids = [
       await startTask(client, 'one_ask', { message: 'first' }),
       await startTask(client, 'one_ask', { message: 'second' }),
@@ -130,7 +130,7 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
         ['second', { taskId: ids[1] }],
       ]),
     );
-    // A server that has asked once gets further processes; its tasks stay where they were started.
+    // A server that has asked once gets more processes, but its tasks stay in the process that started them.
     const again = await startTask(client, 'one_slow', { label: 'again' });
     expect((await resultOf(client, again)).content[0]!.text).toBe('one did again');
   });
@@ -151,7 +151,7 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     expect(words).toEqual([{ word: 'a' }, { word: 'b' }, { word: 'c' }]);
   });
 
-  it('cancel a task, and tell who started one that it is over', async () => {
+  it('cancel a task, and notify its owner that it is over', async () => {
     const { client, notifications } = await gateway.connect();
     const id = await startTask(client, 'one_slow', { ms: 60_000 });
     expect(await client.experimental.tasks.cancelTask(id)).toMatchObject({ taskId: id, status: 'cancelled' });
@@ -161,7 +161,7 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     expect(news.params).toMatchObject({ taskId: other, status: 'completed' });
   });
 
-  it('answer for tasks that nobody has with one and the same error', async () => {
+  it('answer with the same error for all unknown tasks', async () => {
     const { client } = await gateway.connect();
     const id = await startTask(client, 'one_slow');
     const messages = new Set<string>();
@@ -177,7 +177,7 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     expect(messages.size).toBe(1);
   });
 
-  it('refuse to run as a task what they do not say they can, as a protocol error', async () => {
+  it('refuse with a protocol error to run as a task what they do not declare', async () => {
     const { client } = await gateway.connect();
     await expect(startTask(client, 'one_plain')).rejects.toMatchObject({
       code: -32_601,

@@ -34,7 +34,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     gateway = await startHttp({ config: configOf({ one: await place('one'), two: await place('two') }) });
   });
 
-  it('that call their tasks alike each answer for their own', async () => {
+  it('with the same task ids each answer for their own tasks', async () => {
     const first = await startTask(gateway, 'one_slow_compute', { label: 'a' });
     const second = await startTask(gateway, 'two_slow_compute', { label: 'b' });
     expect(first).not.toBe(second);
@@ -44,7 +44,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     expect(one!.taskId).toBe(first);
   });
 
-  it('get the answers to what a task asks, and say so when it is cancelled', async () => {
+  it('receive the answers to the questions of a task, and report its cancellation', async () => {
     const taskId = await startTask(gateway, 'one_multi_input');
     const { inputRequests } = await until(gateway, taskId, 'input_required');
     expect(Object.values(inputRequests!).map(({ params }) => params.message)).toEqual(['First?', 'Second?']);
@@ -60,7 +60,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     expect((await until(gateway, other, 'cancelled')).status).toBe('cancelled');
   });
 
-  it('tell of the tasks that are listened for, and of no others', async () => {
+  it('notify about tasks with a subscription, and about no others', async () => {
     const mine = await startTask(gateway, 'one_confirm_delete');
     const alsoMine = await startTask(gateway, 'two_confirm_delete');
     const notWanted = await startTask(gateway, 'one_confirm_delete');
@@ -99,7 +99,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     });
   });
 
-  it('that end a subscription are asked what was missed', async () => {
+  it('that end a subscription are asked for missed changes', async () => {
     const taskId = await startTask(gateway, 'one_confirm_delete');
     const leaving = new AbortController();
     const response = await send(
@@ -120,7 +120,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     leaving.abort();
   });
 
-  it('are told what the client declares, and nothing more', async () => {
+  it('see exactly the capabilities that the client declares', async () => {
     const told = async (capabilities: object) =>
       JSON.parse((await call(gateway, 'one_capabilities', {}, { capabilities })).result!.content![0]!.text);
     expect(await told(TAKES_TASKS)).toEqual(TAKES_TASKS);
@@ -131,7 +131,7 @@ describe.each(['stdio', 'http'])('modern servers on %s', (way) => {
     expect(await told({ sampling: {} })).toEqual({ sampling: {} });
   });
 
-  it('run a call to its end for a client that takes no tasks, or say that they cannot', async () => {
+  it('run a call to its end for a client without tasks, or say that they cannot', async () => {
     const options = { capabilities: {} };
     expect((await call(gateway, 'one_slow_compute', {}, options)).result).toMatchObject({ resultType: 'complete' });
     expect((await call(gateway, 'one_failing_job', {}, options)).error).toMatchObject(MISSING);
@@ -148,7 +148,7 @@ describe('a modern client', () => {
     gateway = await startHttp({ config });
   });
 
-  it('is told of the extension, and must declare it to use it', async () => {
+  it('sees the extension, and must declare it to use it', async () => {
     expect((await request(gateway, 'server/discover', {})).result!.capabilities).toMatchObject({
       extensions: { [TASKS]: {} },
     });
@@ -194,13 +194,13 @@ describe('a modern client', () => {
     expect((await request(gateway, 'tasks/get', {})).error).toMatchObject({ code: -32_020 });
   });
 
-  it('does not get at another task by a key that only looks like the right one', async () => {
+  it('cannot reach another task with a forged id', async () => {
     const taskId = await startTask(gateway, 't_slow_compute');
     for (const key of ['TaskId', 'taskid', 'TASKID'])
       expect((await request(gateway, 'tasks/get', { taskId, [key]: 'task-1' })).error).toMatchObject({ code: -32_600 });
   });
 
-  it('must name the task in a header too', async () => {
+  it('must also name the task in a header', async () => {
     const taskId = await startTask(gateway, 't_slow_compute');
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
       const response = await send(gateway.url, method, { taskId }, { headers: { 'mcp-name': 'task-1' } });
@@ -209,14 +209,14 @@ describe('a modern client', () => {
     }
   });
 
-  it('does not know the methods of the revision before, and its wish for a task changes nothing', async () => {
+  it('cannot use the methods of the legacy era, and gets no task by asking for one', async () => {
     for (const method of ['tasks/result', 'tasks/list'])
       expect((await request(gateway, method, { taskId: 'x' })).error).toMatchObject({ code: -32_601 });
     const params = { name: 't_greet', arguments: { name: 'you' }, task: { ttl: 1 } };
     expect((await request(gateway, 'tools/call', params)).result!.content![0]!.text).toBe('Hello, you!');
   });
 
-  it('on stdio has the same', async () => {
+  it('has the same on stdio', async () => {
     const pipe = await startStdio({ config: configOf({ t: command(server('tasks')) }), connect: false });
     const ask = async (method: string, params: object): Promise<Reply> =>
       JSON.parse((await pipe.request(method, JSON.stringify({ ...params, _meta: envelope() }))).toString());
@@ -234,7 +234,7 @@ describe('a modern client', () => {
     expect((await ask('tasks/get', { taskId })).result).toMatchObject({ taskId, status: 'completed' });
   });
 
-  it('asks first, starts a task then', async () => {
+  it('can be asked before a task starts', async () => {
     const params = { name: 't_test_tool_with_task', arguments: {} };
     const { result } = await request(gateway, 'tools/call', params);
     expect(result!.resultType).toBe('input_required');

@@ -1,4 +1,4 @@
-/** The servers with tasks of both eras, and a raw modern client: no SDK has one that takes tasks. */
+/** Servers with tasks of both eras, and a raw modern client, because no SDK client supports modern tasks. */
 import { messagesOf } from '../pass-through/clients.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import type { HttpGateway } from '../support/gateway.ts';
@@ -46,11 +46,11 @@ export interface Reply {
 let count = 0;
 
 export interface RequestOptions {
-  /** What the client declares. */
+  /** The capabilities that the client declares. */
   readonly capabilities?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** What stands beside the envelope. */
+  /** More members of `_meta`. */
   readonly meta?: object;
 }
 
@@ -62,7 +62,7 @@ export function envelope(capabilities: object = TAKES_TASKS): object {
   };
 }
 
-/** Sends a request of a modern client; the response as it comes. */
+/** Sends a request as a modern client, and returns the raw response. */
 export function send(url: string, method: string, params: object, options: RequestOptions = {}): Promise<Response> {
   const { capabilities = TAKES_TASKS, headers = {}, signal, meta } = options;
   const { name, taskId } = params as { name?: string; taskId?: string };
@@ -101,14 +101,14 @@ export function call(gateway: HttpGateway, name: string, args: object = {}, opti
   return request(gateway, 'tools/call', { name, arguments: args }, options);
 }
 
-/** Starts a task by calling a tool; its id. */
+/** Starts a task by calling a tool, and returns its id. */
 export async function startTask(gateway: HttpGateway, name: string, args: object = {}, options?: RequestOptions) {
   const { result, error } = await call(gateway, name, args, options);
   if (result?.resultType !== 'task') throw new Error(`${name} started no task: ${JSON.stringify(result ?? error)}`);
   return result.taskId;
 }
 
-/** Asks for a task until it is in one of these states. */
+/** Polls a task until it is in one of these states. */
 export async function until(gateway: HttpGateway, taskId: string, ...states: string[]): Promise<Task> {
   return waitFor(async () => {
     const { result, error } = await request(gateway, 'tasks/get', { taskId });
@@ -121,7 +121,7 @@ export function textOf({ result }: Task): string {
   return result!.content[0]!.text;
 }
 
-/** `[[servers]]` tables, from namespace to `command = …` or `url = …`. */
+/** The `[[servers]]` tables, from `command = …` or `url = …` by namespace. */
 export function configOf(servers: Readonly<Record<string, string>>): string {
   const tables = Object.entries(servers).map(
     ([namespace, place]) => `[[servers]]\nnamespace = "${namespace}"\n${place}\n`,
