@@ -1,4 +1,4 @@
-/** Endpoints that a program has beside MCP: what comes in and what goes out is checked by its schemas. */
+/** The HTTP endpoints of a program next to MCP. Requests and responses are checked by their schemas. */
 import { randomUUID } from 'node:crypto';
 import type { StandardIssue, StandardSchema } from '../tools/define-tool.ts';
 import { type Check, jsonSchemaCheck } from '../tools/json-schema-check.ts';
@@ -6,7 +6,7 @@ import { isZod3, validateZod3 } from '../tools/zod3.ts';
 import { wrongOptions } from './errors.ts';
 import type { MaybePromise } from './types.ts';
 
-/** What a route may be asked by. */
+/** The methods that an endpoint can have. */
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
 /** A schema of zod 3 or 4, or of any library that follows https://standardschema.dev. */
@@ -21,59 +21,59 @@ export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { read
     ? Output
     : unknown;
 
-/** A request with its parts, as the schemas made them. */
+/** A request whose parts were validated by the schemas of its endpoint. */
 export interface CustomEndpointRequest<Body = unknown, Query = unknown, Params = unknown> {
   readonly body: Body;
   readonly query: Query;
   readonly params: Params;
   readonly headers: Record<string, string | string[] | undefined>;
-  /** Of the header `mcp-client-id`, or of `authenticate`; made up for who sends none. */
+  /** From `authenticate`, or from the header `mcp-client-id`. A client without that gets a random one. */
   readonly clientId: string;
 }
 
-/** A request, with the toolsets of its client. */
+/** A request with the toolsets of its client. */
 export interface PermissionAwareEndpointRequest<Body = unknown, Query = unknown, Params = unknown>
   extends CustomEndpointRequest<Body, Query, Params> {
   /** The toolsets that the client has. */
   readonly allowedToolsets: string[];
-  /** Those that it should have, and that could not be loaded. */
+  /** The toolsets that the client should have, but that could not be loaded. */
   readonly failedToolsets: string[];
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: any of them
+// biome-ignore lint/suspicious/noExplicitAny: endpoints with different schemas are in one array
 type Any = any;
 
 interface Described<Body, Query, Params, Response> {
   readonly method: HttpMethod;
-  /** Below the base path; `:name` stands for one part of it. */
+  /** Below the base path. `:name` stands for one part of the path. */
   readonly path: string;
   readonly bodySchema?: Body;
   readonly querySchema?: Query;
   readonly paramsSchema?: Params;
-  /** What does not fit is not sent. */
+  /** A response that does not match is not sent. */
   readonly responseSchema?: Response;
   readonly description?: string;
-  /** Where there is `authenticate`: whether anybody may come all the same. */
+  /** Whether clients may use it that `authenticate` does not know. */
   readonly isPublic?: boolean;
 }
 
-/** Answers a request whose parts have been checked. */
+/** Answers a validated request. */
 export type CustomEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: CustomEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
-/** The same, told which toolsets the client has. */
+/** Answers a validated request, and knows which toolsets the client has. */
 export type PermissionAwareEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: PermissionAwareEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
-/** A route of the program beside MCP. */
+/** An HTTP endpoint of the program next to MCP. */
 export interface CustomEndpointDefinition<Body = Any, Query = Any, Params = Any, Response = Any>
   extends Described<Body, Query, Params, Response> {
   handler(request: Any): MaybePromise<Any>;
 }
 
-/** What stands in the answer where something is wrong. */
+/** The body of a response to a request that failed. */
 export interface EndpointErrorResponse {
   readonly error: {
     readonly code: 'VALIDATION_ERROR' | 'INTERNAL_ERROR' | 'RESPONSE_VALIDATION_ERROR';
@@ -83,7 +83,7 @@ export interface EndpointErrorResponse {
 }
 
 /**
- * The same endpoint, with types: what the handler gets is inferred from the schemas.
+ * Returns the endpoint with types: the types of the handler's request are inferred from the schemas.
  *
  * @example
  * const users = defineEndpoint({
@@ -102,7 +102,7 @@ export function defineEndpoint<Body = unknown, Query = unknown, Params = unknown
 }
 
 /**
- * The same for `createPermissionBasedMcpServer`: the handler knows which toolsets the client has.
+ * The same for `createPermissionBasedMcpServer`, whose handlers know which toolsets the client has.
  *
  * @example
  * const me = definePermissionAwareEndpoint({
@@ -129,19 +129,19 @@ export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): 
     if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
     if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: a path begins with "/".`);
     if (RESERVED_PATHS.some((one) => path === one || path.startsWith(`${one}/`)))
-      throw wrongOptions(`${where} is taken: that path belongs to MCP. Choose another.`);
+      throw wrongOptions(`${where}: the path is reserved. Choose another.`);
     if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);
   }
 }
 
-/** What came in with a request, before anything of it is checked. */
+/** The parts of a request before they are validated. */
 export interface EndpointInput {
   readonly body: unknown;
   readonly query: Record<string, unknown>;
   readonly params: Record<string, string>;
   readonly headers: Record<string, string | string[] | undefined>;
   readonly clientId: string;
-  /** What a permission-aware endpoint knows. */
+  /** Further members of the request of a permission-aware endpoint. */
   readonly more?: object;
 }
 
@@ -150,7 +150,7 @@ export interface EndpointReply {
   readonly body: unknown;
 }
 
-/** Never rejects: `failed` is told what went wrong in the program itself. */
+/** Never rejects. `failed` hears of errors in the program itself. */
 export async function runEndpoint(
   endpoint: CustomEndpointDefinition,
   received: EndpointInput,
@@ -170,7 +170,11 @@ export async function runEndpoint(
     if (endpoint.responseSchema === undefined) return { status: 200, body: result };
     const checked = await (await checkOf(endpoint.responseSchema))(result);
     if (checked.issues === undefined) return { status: 200, body: checked.value };
-    failed(new TypeError(`The response does not fit: ${checked.issues.map(({ message }) => message).join('; ')}`));
+    failed(
+      new TypeError(
+        `The response does not match its schema: ${checked.issues.map(({ message }) => message).join('; ')}`,
+      ),
+    );
     return failure('RESPONSE_VALIDATION_ERROR', 'Internal server error: invalid response format');
   } catch (error) {
     failed(error);
@@ -178,7 +182,7 @@ export async function runEndpoint(
   }
 }
 
-/** An id for who says none. */
+/** An id for a client that sends none. */
 export function anonymousId(): string {
   return `anon-${randomUUID()}`;
 }
@@ -192,7 +196,7 @@ function failure(code: EndpointErrorResponse['error']['code'], message: string):
   return { status: 500, body: { error: { code, message } } satisfies EndpointErrorResponse };
 }
 
-// Schemas stay the same while a server runs.
+// Each schema is compiled once.
 const checks = new WeakMap<object, Check>();
 
 async function checkOf(schema: unknown): Promise<Check> {

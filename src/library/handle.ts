@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { ToolsetClient } from './clients.ts';
 import { wrongOptions } from './errors.ts';
-import type { Listener } from './http.ts';
+import type { HttpListener } from './http.ts';
 import { type MountableServer, type MountOptions, mount } from './mount.ts';
 import type { Served, ServeOptions, StartOptions } from './serve.ts';
 import type { ToolsetStatus } from './status.ts';
@@ -55,7 +55,7 @@ export function createHandle(
   let served: Promise<Served> | null = null;
   let transport: StartOptions['transport'];
   let url: string | null = null;
-  let listener: Promise<Listener> | null = null;
+  let listener: Promise<HttpListener> | null = null;
   let closing: Promise<void> | null = null;
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
@@ -120,7 +120,9 @@ export function createHandle(
     },
     async handler() {
       requireOpen();
-      listener ??= import('./http.ts').then(({ openListener }) => openListener(toolsets, { ...serving, host: null }));
+      listener ??= import('./http.ts').then(({ openHttpListener }) =>
+        openHttpListener(toolsets, { ...serving, host: null }),
+      );
       return (await listener).handle;
     },
     async status(clientId) {

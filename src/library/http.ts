@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { type Identity, programIdentity } from '../calls/identity.ts';
-import { makeDoor } from '../doors/http/door.ts';
+import { type HttpDoor, makeDoor } from '../doors/http/door.ts';
 import { pathOf, readBasePath } from '../doors/http/path.ts';
 import { type OpenHandler, type OpenRoute, paramsOf, type Route, type RouteTable } from '../doors/http/router.ts';
 import { MCP_HEADERS, mcpRoute } from '../doors/http/routes.ts';
@@ -20,7 +20,7 @@ import {
 import type { ToolsetGateway } from './toolset-gateway.ts';
 import type { ClientRequest } from './types.ts';
 
-export interface ListenerOptions {
+export interface HttpListenerOptions {
   readonly basePath: string;
   /** What the server listens on; null for the server of another program. */
   readonly host: string | null;
@@ -35,12 +35,9 @@ export interface ListenerOptions {
   readonly isPermissionAware: boolean;
 }
 
-export interface Listener {
-  handle(request: IncomingMessage, response: ServerResponse): void;
+export interface HttpListener extends Pick<HttpDoor, 'handle' | 'basePath' | 'drain' | 'close'> {
   /** All paths that it answers at, with `:names` in them. */
   readonly paths: readonly string[];
-  drain(ms: number): Promise<void>;
-  close(): Promise<void>;
 }
 
 const NO_SETTINGS = {
@@ -55,7 +52,7 @@ const NO_SETTINGS = {
 const [MCP_PATH, HEALTH_PATH, TOOLS_PATH, CONFIG_PATH] = RESERVED_PATHS;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export async function openListener(toolsets: ToolsetGateway, options: ListenerOptions): Promise<Listener> {
+export async function openHttpListener(toolsets: ToolsetGateway, options: HttpListenerOptions): Promise<HttpListener> {
   const { gateway, admissions } = toolsets;
   const { host, allowedHosts, clients, endpoints } = options;
   const base = readBasePath(options.basePath);
@@ -139,6 +136,7 @@ export async function openListener(toolsets: ToolsetGateway, options: ListenerOp
 
   return {
     handle: door.handle,
+    basePath: base,
     paths: [...new Set([MCP_PATH, ...routes.map(({ path }) => path)])].map((path) => `${base}${path}`),
     drain: door.drain,
     close: door.close,

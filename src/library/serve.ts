@@ -1,15 +1,15 @@
-/** Opening a server with toolsets: on a port, in an app of Fastify, or on standard input and output. */
-import type { AddressInfo } from 'node:net';
+/** Opens a server with toolsets: on a port, in a Fastify app, or on standard input and output. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isLoopback } from '../base/loopback.ts';
-import { openServer } from '../doors/http/server.ts';
+import { listenFor, originOf } from '../doors/http/server.ts';
 import { openStdioDoor } from '../doors/stdio.ts';
 import { wrongOptions } from './errors.ts';
-import { type Listener, type ListenerOptions, openListener } from './http.ts';
+import { type HttpListenerOptions, openHttpListener } from './http.ts';
 import type { ToolsetGateway } from './toolset-gateway.ts';
 
-/** An instance of Fastify, by what is used of it. */
+/** A Fastify instance, as far as it is used. */
 export interface FastifyLike {
-  // biome-ignore lint/suspicious/noExplicitAny: its types are its own
+  // biome-ignore lint/suspicious/noExplicitAny: Fastify has its own types for these
   register(plugin: any, options?: any): unknown;
 }
 
@@ -17,70 +17,53 @@ export interface FastifyLike {
 export interface StartOptions {
   /** Default: `http`. */
   readonly transport?: 'http' | 'stdio';
-  /** Who the client on standard input is. Default: `stdio`. */
+  /** The id of the client on standard input. Default: `stdio`. */
   readonly clientId?: string;
-  /** Instead of the standard ones of the process. */
+  /** Instead of the standard input and output of the process. */
   readonly input?: NodeJS.ReadableStream;
   readonly output?: NodeJS.WritableStream;
 }
 
-export interface ServeOptions extends Omit<ListenerOptions, 'host'> {
+export interface ServeOptions extends Omit<HttpListenerOptions, 'host'> {
   readonly host: string;
   readonly port: number;
   readonly app: FastifyLike | null;
-  /** Why there is nothing to serve on standard input; null where there is. */
+  /** Why the server cannot run on standard input; null if it can. */
   readonly noStdio: string | null;
 }
 
 export interface Served {
-  /** Where MCP is; null where that is not known, or nowhere. */
+  /** The address of MCP; null for a server without an address of its own. */
   readonly url: string | null;
-  /** Resolves when the client on standard input has gone. Never, for others. */
+  /** Resolves when the client on standard input has left. Never resolves over HTTP. */
   readonly ended: Promise<void>;
   drain(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
-export function serve(host: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
-  if (start.transport === 'stdio') return serveStdio(host, options, start);
+export function serve(toolsets: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
+  if (start.transport === 'stdio') return serveStdio(toolsets, options, start);
   if (start.transport !== undefined && start.transport !== 'http')
     throw wrongOptions('"transport" must be "http" or "stdio".');
-  return options.app === null ? serveHttp(host, options) : serveFastify(host, options, options.app);
+  return options.app === null ? serveHttp(toolsets, options) : serveFastify(toolsets, options, options.app);
 }
 
 const NEVER = new Promise<void>(() => {});
 
-async function serveHttp(host: ToolsetGateway, options: ServeOptions): Promise<Served> {
-  const listener = await openListener(host, options);
-  const server = await openServer(listener.handle, options.port, options.host).catch(async (error: unknown) => {
-    await listener.close();
-    throw error;
-  });
-  const { port } = server.address() as AddressInfo;
-  if (!isLoopback(options.host) && !options.isGuarded)
+async function serveHttp(toolsets: ToolsetGateway, options: ServeOptions): Promise<Served> {
+  const { host, isGuarded } = options;
+  const listener = await openHttpListener(toolsets, options);
+  const { port, drain, close } = await listenFor(listener, options.port, host);
+  if (!isLoopback(host) && !isGuarded)
     process.emitWarning(
-      `Anyone who reaches ${options.host}:${port} can use the tools there: no "authenticate" says who may. Listen on 127.0.0.1, or say it.`,
+      `Anyone who reaches ${host}:${port} can use the tools there, because there is no "authenticate". Set it, or listen on 127.0.0.1.`,
       { type: 'ToolgateWarning' },
     );
-  const name = options.host.includes(':') ? `[${options.host}]` : options.host;
-  return {
-    url: `http://${name}:${port}${options.basePath.replace(/\/+$/, '')}/mcp`,
-    ended: NEVER,
-    async drain(ms) {
-      server.close();
-      await listener.drain(ms);
-    },
-    async close() {
-      const done = new Promise<void>((resolve) => server.close(() => resolve()));
-      await listener.close();
-      server.closeAllConnections();
-      await done;
-    },
-  };
+  return { url: `${originOf(host, port)}${listener.basePath}/mcp`, ended: NEVER, drain, close };
 }
 
-/** Its own parsers would have read what the door is to read. */
-interface Scope {
+/** The instance that Fastify gives to a plugin, as far as it is used. */
+interface FastifyScope {
   removeAllContentTypeParsers(): void;
   addContentTypeParser(
     type: string,
@@ -89,40 +72,36 @@ interface Scope {
   route(route: {
     method: readonly string[];
     url: string;
-    handler(request: { raw: Parameters<Listener['handle']>[0] }, reply: Reply): void;
+    handler(request: { raw: IncomingMessage }, reply: { readonly raw: ServerResponse; hijack(): void }): void;
   }): void;
-}
-
-interface Reply {
-  readonly raw: Parameters<Listener['handle']>[1];
-  hijack(): void;
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-async function serveFastify(host: ToolsetGateway, options: ServeOptions, app: FastifyLike): Promise<Served> {
-  const listener = await openListener(host, { ...options, host: null });
-  await app.register(async (scope: Scope) => {
+async function serveFastify(toolsets: ToolsetGateway, options: ServeOptions, app: FastifyLike): Promise<Served> {
+  const { handle, paths, drain, close } = await openHttpListener(toolsets, { ...options, host: null });
+  await app.register(async (scope: FastifyScope) => {
+    // The parsers of Fastify would read the body before the door does.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_, payload, done) => done(null, payload));
-    for (const url of listener.paths)
+    for (const url of paths)
       scope.route({
         method: METHODS,
         url,
         handler({ raw }, reply) {
           reply.hijack();
-          listener.handle(raw, reply.raw);
+          handle(raw, reply.raw);
         },
       });
   });
-  return { url: null, ended: NEVER, drain: listener.drain, close: listener.close };
+  return { url: null, ended: NEVER, drain, close };
 }
 
-async function serveStdio(host: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
+async function serveStdio(toolsets: ToolsetGateway, options: ServeOptions, start: StartOptions): Promise<Served> {
   if (options.noStdio !== null) throw wrongOptions(options.noStdio);
   const { clientId = 'stdio', input = process.stdin, output = process.stdout } = start;
-  await host.admissions.enter({ clientId });
-  const door = openStdioDoor(host.gateway, input, output as NodeJS.WriteStream, clientId);
+  await toolsets.admissions.enter({ clientId });
+  const door = openStdioDoor(toolsets.gateway, input, output as NodeJS.WriteStream, clientId);
   return {
     url: null,
     ended: door.ended,

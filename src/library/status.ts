@@ -1,4 +1,4 @@
-/** What `GET /tools` says: which toolsets there are, which are on, and which tools that makes. */
+/** The answer of `GET /tools`: all toolsets, those that are active, and the tools in them. */
 
 export interface ToolsetStatus {
   readonly availableToolsets: readonly string[];

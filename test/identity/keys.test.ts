@@ -54,7 +54,7 @@ describe('the keys of the issuer', () => {
     const gateway = await start(issuer);
     expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(503);
     expect(keysAsked(issuer)).toBe(0);
-    expect(gateway.stderr()).toContain('could not be had');
+    expect(gateway.stderr()).toContain('could not be fetched');
   });
 
   it('may be replaced: a token with a new one is good at once', async () => {

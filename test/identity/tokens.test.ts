@@ -112,7 +112,7 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
   [
     'not signed',
     () => bearer(unsigned({ alg: 'none' }, { ...good(), iss: issuer.issuer, exp: seconds(60) })),
-    'The token is signed in a way not allowed here',
+    'The token is signed with an algorithm that is not allowed here',
   ],
   [
     'signed with the public key as a secret',
@@ -124,12 +124,12 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
         .digest('base64url');
       return bearer(text + signature);
     },
-    'The token is signed in a way not allowed here',
+    'The token is signed with an algorithm that is not allowed here',
   ],
   [
     'signed in a way that is not listed',
     async () => bearer(issuer.sign(good(), {}, await makeKey('RS512'))),
-    'The token is signed in a way not allowed here',
+    'The token is signed with an algorithm that is not allowed here',
   ],
   [
     'signed with an unknown key',

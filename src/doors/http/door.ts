@@ -1,4 +1,4 @@
-/** The HTTP door: its parts, how they are opened, drained and closed. A server leads to it. */
+/** The HTTP door: wires its parts, and drains and closes them. A server leads to it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../base/errors.ts';
@@ -23,31 +23,34 @@ import { createBackpressure } from './wire/backpressure.ts';
 
 /** Where the door is, and for whom. */
 export interface HttpDoorOptions {
-  /** Where the door is mounted, as clients see it: below "/gateway", MCP is at "/gateway/mcp". Absent: at the root. */
+  /** The path that the door is mounted at, as clients see it: with "/gateway", MCP is at "/gateway/mcp". Default: the root. */
   readonly basePath?: string;
-  /** Says who sends a request, instead of the credentials of the configuration. Throws a GatewayError "unauthorized" for nobody. */
+  /**
+   * Says who sends a request, instead of the credentials of the configuration. It throws a GatewayError "unauthorized" to refuse
+   * the request.
+   */
   readonly identify?: Identify;
-  /** Names by which the door may be called, beside loopback and those of the configuration; "any" where the server looks at that. */
+  /** Host names that requests may use, in addition to loopback and to those of the configuration; "any" if the server checks them. */
   readonly allowedHosts?: readonly string[] | 'any';
-  /** The credential of the agent `default`, beside those of the configuration and of `toolgate agents`; null for none. */
+  /** The credential of the agent `default`, in addition to those of the configuration and of `toolgate agents`; null for none. */
   readonly token?: string | null;
-  /** How long clients without sessions are remembered; for ever, unless it is said. */
+  /** How many clients without sessions are remembered, and how long. Default: for ever. */
   readonly forget?: Memory;
 }
 
-/** A gateway over HTTP, without a server of its own. */
+/** A gateway over HTTP, for any server. */
 export interface HttpDoor {
-  /** Answers a request, whatever it asks for. */
+  /** Answers a request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Whether this address, with the path as clients see it, is one of the door's. */
+  /** Whether the door answers at this address, which has the base path in it. */
   serves(url: string): boolean;
   readonly basePath: string;
   readonly sessions: number;
-  /** Whether anybody is let in, because no credential is configured. */
+  /** Whether all clients are let in, because no credential is configured. */
   readonly isOpen: boolean;
   /** Revokes an identity that `identify` returned: ends its sessions and what is under way for it. It is not let in again. */
   turnOut(identity: Identity): void;
-  /** Says to everybody that the door is about to close and waits for what is under way, at most so many milliseconds (`http.drain`). */
+  /** Waits for what is under way, for at most this many milliseconds. Default: `http.drain`. Connections are not kept alive meanwhile. */
   drain(ms?: number): Promise<void>;
   /** Ends what is under way, and every stream. */
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Who may talk to the HTTP door at all. A page in a browser can reach loopback under a name of its own choice (DNS
- * rebinding), so both `Host` and `Origin` have to be ones we know.
+ * Refuses requests of pages that were not invited. A page in a browser can reach loopback under any name (DNS rebinding), so
+ * both the `Host` and the `Origin` of a request have to be known.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
@@ -15,19 +15,19 @@ export interface Guard {
 const SAME_ORIGIN: readonly string[] = [];
 
 /**
- * `config` is asked for each request, because it may be replaced. `boundHost` is null where somebody else's server leads
- * here: then nothing but loopback goes without saying. `own` are the names that its program knows.
+ * `config` is asked for each request, because it may be replaced. `boundHost` is the address that our server listens on; null
+ * for the server of a program. `own` are the names that the program knows for it.
  */
 export function createGuard(
   config: () => HttpConfig,
   boundHost: string | null,
   own: readonly string[] | 'any' = [],
 ): Guard {
-  // Beyond loopback the names by which we are reached are the operator's to list; a credential is required there anyway.
+  // Beyond loopback any name is accepted unless names are listed: a credential is required there anyway.
   const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
-  // Clients say the same host every time; what was allowed is asked again when the list is replaced.
+  // Clients send the same host every time. What was allowed is checked again when the list is replaced.
   let last: { host: string | null; allowedHosts: readonly string[] } = { host: null, allowedHosts: [] };
 
   function hostAllowed(host: string): boolean {
@@ -50,7 +50,7 @@ export function createGuard(
   return {
     admit(request) {
       const { host, origin } = request.headers;
-      // Our own server joins them, and then they are no host.
+      // Our own server joins two headers to one, and then they are no host.
       if (boundHost === null) refuseSecond(request);
       if (host === undefined || !hostAllowed(host)) {
         throw new GatewayError(
@@ -80,7 +80,7 @@ export function createGuard(
   };
 }
 
-/** Of two the first counts here, and for a proxy perhaps the second. */
+/** Of two headers the first counts here, and the second perhaps for a proxy in front of us. */
 function refuseSecond({ rawHeaders }: IncomingMessage): void {
   let hosts = 0;
   let credentials = 0;
@@ -92,10 +92,10 @@ function refuseSecond({ rawHeaders }: IncomingMessage): void {
     else if (name.length === 6 && name.toLowerCase() === 'origin') origins++;
   }
   if (hosts > 1 || credentials > 1 || origins > 1)
-    throw new GatewayError('forbidden', 'The headers Host, Origin and Authorization may each be there once.');
+    throw new GatewayError('forbidden', 'Send each of the headers Host, Origin and Authorization only once.');
 }
 
-/** The host without its port, in lower case and without a final dot; null for anything odd. */
+/** The host without its port, in lower case and without a final dot; null if it is malformed. */
 function hostName(host: string): string | null {
   const port = host.startsWith('[') ? host.indexOf(']:') + 1 : host.indexOf(':');
   const name = (port > 0 ? host.slice(0, port) : host).toLowerCase();

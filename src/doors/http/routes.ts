@@ -1,4 +1,4 @@
-/** Everything that can be asked for over HTTP: where, how, by whom. `docs/agents.md` has the same table. */
+/** The routes of the HTTP door: paths, methods and who may use them. `docs/agents.md` has the same table. */
 import { FULL_SCOPE } from '../../calls/caller.ts';
 import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -27,7 +27,7 @@ export interface DoorHandlers {
   resource(): string;
 }
 
-/** A route without its path. */
+/** A route without its path, for several paths. */
 type Anywhere<R extends Route> = Omit<R, 'path'>;
 
 const READ = ['GET', 'HEAD'];

@@ -1,6 +1,6 @@
 /**
- * The HTTP door with a server that listens, or for a server that a program has. The door itself is loaded when it is
- * opened, because a gateway on stdio should start without it.
+ * The HTTP door with a server that listens, or for the server of a program. The door is loaded when it is opened, because a
+ * gateway on stdio starts faster without it.
  */
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,13 +18,14 @@ export interface ListenOptions extends HttpDoorOptions {
 
 /** A gateway that listens. */
 export interface ListeningDoor extends HttpDoor {
-  /** Of MCP. */
+  /** The address of MCP. */
   readonly url: string;
   readonly port: number;
 }
 
 /**
- * Serves a gateway over HTTP: `/mcp`, REST, probes and figures, as `toolgate serve` does. Rejects where it must not listen: on other addresses than loopback without a credential.
+ * Serves a gateway over HTTP: `/mcp`, REST, probes and metrics, as `toolgate serve` does. Rejects if it would listen on another
+ * address than loopback without a credential.
  *
  * @example
  * const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 8808 });
@@ -43,36 +44,23 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
       identify === undefined ? refusalToListen(host, gateway.config.http, hasCredentials) : null,
   });
   const { handle, serves, basePath, turnOut } = door;
-  const server = await openServer(handle, port, host).catch(async (error: unknown) => {
-    await door.close();
-    throw error;
-  });
-  bound = (server.address() as AddressInfo).port;
+  const listening = await listenFor(door, port, host);
+  bound = listening.port;
   return {
-    port: bound,
     url: `${origin()}${basePath}/mcp`,
     ...{ handle, serves, basePath, turnOut },
+    ...listening,
     get isOpen() {
       return door.isOpen;
     },
     get sessions() {
       return door.sessions;
     },
-    drain(ms?: number) {
-      server.close();
-      return door.drain(ms);
-    },
-    async close() {
-      const done = new Promise<void>((resolve) => server.close(() => resolve()));
-      await door.close();
-      server.closeAllConnections();
-      await done;
-    },
   };
 }
 
 /**
- * The same without a port: for a server that you have.
+ * The same without a port, for a server that you have.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -90,16 +78,47 @@ export async function createHttpDoor(gateway: Gateway, options: HttpDoorOptions 
   });
 }
 
-/** A server that listens, with the limits that a server on a network needs. */
-export async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
-  // Loaded here, so that a gateway on stdio starts without it.
+interface ListeningServer {
+  readonly port: number;
+  drain(ms?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens a server that leads to a door, and lives as long as that. Where it cannot listen, the door is closed. */
+export async function listenFor(
+  door: Pick<HttpDoor, 'handle' | 'drain' | 'close'>,
+  port: number,
+  host: string,
+): Promise<ListeningServer> {
+  const server = await openServer(door.handle, port, host).catch(async (error: unknown) => {
+    await door.close();
+    throw error;
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain(ms) {
+      server.close();
+      return door.drain(ms);
+    },
+    async close() {
+      const done = new Promise<void>((resolve) => server.close(() => resolve()));
+      await door.close();
+      server.closeAllConnections();
+      await done;
+    },
+  };
+}
+
+/** With the limits that a server on a network needs. */
+async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
+  // Loaded here, for the same reason as the door.
   const { createServer } = await import('node:http');
   const server = createServer({
     maxHeaderSize: 16_384,
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
-    // Node drops a second Host or Authorization header. Joined to the first one it is refused.
+    // Node would drop a second Host or Authorization header. Joined to the first one, it is refused.
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
@@ -126,7 +145,7 @@ function listen(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-/** Why the door may not listen there; null where it may. */
+/** Why the door must not listen there; null if it may. */
 function refusalToListen(
   host: string,
   { trustAgentHeader, jwt, publicUrl }: HttpConfig,
@@ -140,7 +159,7 @@ function refusalToListen(
   return null;
 }
 
-/** The same for the server of a program, where the authenticator checks which requests come from this machine. */
+/** The same for the server of a program. There the authenticator checks which requests come from this machine. */
 function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
   if (jwt === null || publicUrl !== null) return null;
   return 'Toolgate cannot take JWTs in the server of another program without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';

@@ -1,10 +1,9 @@
-/** `/metrics`: how the gateway is doing, in the text format of Prometheus (0.0.4), or as JSON for whoever asks for that. */
+/** `/metrics`: in the text format of Prometheus (0.0.4), or as JSON for clients that accept that. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { VERSION } from '../../../base/version.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Family, Labels } from '../../../observe/families.ts';
-import { toBytes } from '../../../protocol/json.ts';
-import { sendReply } from '../wire/reply.ts';
+import { sendJson, sendText } from '../wire/reply.ts';
 
 export function sendMetrics(
   gateway: Gateway,
@@ -14,20 +13,12 @@ export function sendMetrics(
 ): void {
   const { metrics } = gateway;
   if (asked.accept === 'application/json') {
-    const body = toBytes({ version: VERSION, calls: metrics.entries(), agents: metrics.agents() });
-    sendReply(response, 200, { head: '', body, tail: '' }, headers);
+    const body = { version: VERSION, calls: metrics.entries(), agents: metrics.agents() };
+    sendJson(response, 200, body, headers);
     return;
   }
-  const body = gateway.measure().map(printFamily).join('');
-  response
-    .writeHead(200, [
-      ...headers,
-      'content-type',
-      'text/plain; version=0.0.4; charset=utf-8',
-      'content-length',
-      String(Buffer.byteLength(body)),
-    ])
-    .end(body);
+  const text = gateway.measure().map(printFamily).join('');
+  sendText(response, 200, 'text/plain; version=0.0.4; charset=utf-8', text, headers);
 }
 
 function printFamily(family: Family): string {

@@ -1,7 +1,7 @@
 /**
- * The keys of an identity provider. They are fetched when first wanted, again when they are old, and when a token names one
- * that is not among them: but not more often than now and then, because anybody can make up tokens. While the provider
- * cannot be reached the last ones stay good for a day.
+ * The keys of an identity provider. They are fetched when they are first needed, when they are old, and when a token names a
+ * key that is not among them. Fetches are limited, because anybody can make up tokens. While the provider cannot be reached,
+ * the last keys stay valid for a day.
  */
 import type { JWK } from 'jose';
 import { GatewayError, messageOf } from '../../../base/errors.ts';
@@ -9,18 +9,18 @@ import { isLoopback } from '../../../base/loopback.ts';
 import type { JwtConfig } from '../../../config/http.ts';
 
 export interface IssuerKeys {
-  /** The keys that are known; fetched where there are none, or where they are old. */
+  /** The known keys; fetched if there are none, or if they are old. */
   keys(): Promise<readonly JWK[]>;
-  /** The keys once more from the issuer. False where that has to wait, or brought nothing. */
+  /** Fetches the keys again. False if that failed, or was done too often. */
   renew(): Promise<boolean>;
 }
 
-const FRESH = 10 * 60_000;
-const KEPT = 24 * 3_600_000;
-const PATIENCE = 5_000;
+const FRESH_FOR = 10 * 60_000;
+const VALID_FOR = 24 * 3_600_000;
+const TIMEOUT = 5_000;
 const MOST_BYTES = 512 * 1024;
 const MOST_KEYS = 100;
-/** So many fetches in so much time. */
+/** At most this many fetches per window. */
 const FETCHES = 3;
 const WINDOW = 60_000;
 
@@ -28,52 +28,52 @@ export function createIssuerKeys({ issuer, jwksUri }: JwtConfig, note: (message:
   let known: readonly JWK[] | null = null;
   let fetchedAt = 0;
   let tries: number[] = [];
-  let underWay: Promise<boolean> | null = null;
-  let place = jwksUri;
+  let fetching: Promise<boolean> | null = null;
+  let address = jwksUri;
 
   async function load(): Promise<boolean> {
     try {
-      place ??= await discover(issuer);
-      const { keys } = (await fetchJson(place)) as { keys?: unknown };
-      if (!Array.isArray(keys) || keys.length > MOST_KEYS) throw new Error(`${place} has no list "keys"`);
+      address ??= await discover(issuer);
+      const { keys } = (await fetchJson(address)) as { keys?: unknown };
+      if (!Array.isArray(keys) || keys.length > MOST_KEYS) throw new Error(`${address} has no list "keys"`);
       known = keys.filter((key) => typeof key === 'object' && key !== null) as JWK[];
       fetchedAt = Date.now();
       return true;
     } catch (error) {
-      note(`the keys of ${issuer} could not be had: ${messageOf(error)}`);
-      // They may have moved.
-      place = jwksUri;
+      note(`the keys of ${issuer} could not be fetched: ${messageOf(error)}`);
+      // The address of the keys may have changed.
+      address = jwksUri;
       return false;
     }
   }
 
   function renew(): Promise<boolean> {
-    if (underWay !== null) return underWay;
+    if (fetching !== null) return fetching;
     const now = Date.now();
     tries = tries.filter((at) => now - at < WINDOW);
     if (tries.length >= FETCHES) return Promise.resolve(false);
     tries.push(now);
-    underWay = load().finally(() => {
-      underWay = null;
+    fetching = load().finally(() => {
+      fetching = null;
     });
-    return underWay;
+    return fetching;
   }
 
   return {
     renew,
     async keys() {
-      if (known === null || Date.now() - fetchedAt > FRESH) await renew();
-      if (known === null || Date.now() - fetchedAt > KEPT)
+      if (known === null || Date.now() - fetchedAt > FRESH_FOR) await renew();
+      if (known === null || Date.now() - fetchedAt > VALID_FOR)
         throw new GatewayError(
           'source_unavailable',
-          'The token cannot be checked, because the keys of its issuer cannot be had. Try again later.',
+          'The token cannot be checked, because the keys of its issuer cannot be fetched. Try again later.',
         );
       return known;
     },
   };
 }
 
-/** Why the keys of an issuer cannot be had; null where they can. */
+/** Why the keys of an issuer cannot be fetched; null if they can. */
 export async function issuerTrouble(config: JwtConfig): Promise<string | null> {
   let trouble: string | null = null;
   const keys = createIssuerKeys(config, (message) => {
@@ -83,17 +83,17 @@ export async function issuerTrouble(config: JwtConfig): Promise<string | null> {
   return trouble;
 }
 
-/** Where the keys are, from the metadata of RFC 8414 or of OpenID Connect, which has to be the issuer's own. */
+/** The address of the keys, from the metadata of RFC 8414 or OpenID Connect. They must be those of this issuer. */
 async function discover(issuer: string): Promise<string> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, '');
-  const places = new Set([
+  const addresses = new Set([
     `${origin}/.well-known/oauth-authorization-server${path}`,
     `${origin}/.well-known/openid-configuration${path}`,
     `${origin}${path}/.well-known/openid-configuration`,
   ]);
   const problems: string[] = [];
-  for (const address of places) {
+  for (const address of addresses) {
     try {
       const { issuer: named, jwks_uri: uri } = (await fetchJson(address)) as Record<string, unknown>;
       if (named !== issuer) throw new Error(`${address} is the metadata of another issuer`);
@@ -113,9 +113,9 @@ function isTrusted(uri: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** An object, of no more than so many bytes, without being sent elsewhere. */
+/** A JSON object of limited size. Redirects are refused. */
 async function fetchJson(address: string): Promise<object> {
-  const signal = AbortSignal.timeout(PATIENCE);
+  const signal = AbortSignal.timeout(TIMEOUT);
   const headers = { accept: 'application/json, application/jwk-set+json', 'accept-encoding': 'identity' };
   const response = await fetch(address, { headers, signal, redirect: 'error' }).catch((error: Error) => {
     throw new Error(`${address}: ${error.cause instanceof Error ? messageOf(error.cause) : error.message}`);

@@ -1,4 +1,4 @@
-/** Tokens of an identity provider: whether one is good here, and whom it speaks of. */
+/** Verifies JWTs of an identity provider, and maps them to an agent and a principal. */
 import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError } from '../../../base/errors.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
@@ -7,12 +7,12 @@ import { createIssuerKeys } from './issuer.ts';
 
 export interface Bearer {
   readonly agent: string;
-  /** Issuer, subject and client: nobody else has all three. */
+  /** Issuer, subject and client. Together they are unique. */
   readonly principal: string;
   readonly expires: number;
 }
 
-/** Why a token is not taken; `description` is for its client and says nothing of what is in it. */
+/** Why a token is refused. `description` is for the client: it has nothing from the token in it. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
   readonly kind: 'invalid' | 'scope' | 'agent';
@@ -25,42 +25,42 @@ export class TokenRefused extends Error {
   }
 }
 
-/** Rejects with TokenRefused, or with a GatewayError where the keys cannot be had. */
+/** Rejects with TokenRefused, or with a GatewayError if the keys cannot be fetched. */
 export type JwtVerifier = (token: string) => Promise<Bearer>;
 
-const MOST_CHARACTERS = 8 * 1024;
-const MOST_NAME = 256;
-/** What would let a token bring its own key, or ask for rules that we do not know. */
-const KEYS_OF_ITS_OWN = ['jku', 'x5u', 'jwk', 'x5c', 'crit'];
+const LONGEST_TOKEN = 8 * 1024;
+const LONGEST_NAME = 256;
+/** Header parameters by which a token would bring its own key, or demand rules that we do not know. */
+const REFUSED_PARAMETERS = ['jku', 'x5u', 'jwk', 'x5c', 'crit'];
 const TYPES = ['jwt', 'at+jwt', 'application/at+jwt'];
-/** Names that stand for somebody else: not to be had by being called so elsewhere. */
-const OURS = ['default', 'anonymous'];
+/** Names of agents that a JWT must not claim: here they stand for other clients. */
+const RESERVED = ['default', 'anonymous'];
 
 /** Whether a token has the form of a JWT. */
 export function isJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
-/** `resource` is asked each time: the port may not be known yet. */
+/** `resource` is asked for each token: the port may not be known yet. */
 export function createJwtVerifier(
   config: JwtConfig,
   resource: () => string,
   note: (message: string) => void,
 ): JwtVerifier {
   const issuer = createIssuerKeys(config, note);
-  // Only who uses it loads it.
+  // Loaded only where it is configured.
   const loading = import('jose');
   loading.catch(() => {});
-  /** Made once for the keys it is of, because they are imported into it. */
+  /** Made once for the same keys, because it imports them. */
   let set: { readonly keys: readonly JWK[] | null; readonly find: JWTVerifyGetKey<CryptoKey> | null } = {
     keys: null,
     find: null,
   };
 
   return async (token) => {
-    if (token.length > MOST_CHARACTERS) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
+    if (token.length > LONGEST_TOKEN) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
     const { jwtVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, errors } = await loading;
-    // Before anything is fetched or computed for it.
+    // Checked before anything is fetched or computed for the token.
     const header = attempt(() => decodeProtectedHeader(token));
     const claims = attempt(() => decodeJwt(token));
     checkHeader(header as JWTHeaderParameters, config);
@@ -105,14 +105,14 @@ function attempt<T>(decode: () => T): T {
 
 function checkHeader(header: JWTHeaderParameters, { algorithms }: JwtConfig): void {
   if (!algorithms.includes(header.alg))
-    throw new TokenRefused('invalid', 'The token is signed in a way not allowed here');
-  if (KEYS_OF_ITS_OWN.some((name) => Object.hasOwn(header, name)))
+    throw new TokenRefused('invalid', 'The token is signed with an algorithm that is not allowed here');
+  if (REFUSED_PARAMETERS.some((name) => Object.hasOwn(header, name)))
     throw new TokenRefused('invalid', 'The token has a header parameter not allowed here');
   if (header.typ !== undefined && !TYPES.includes(String(header.typ).toLowerCase()))
     throw new TokenRefused('invalid', 'The token is of another type');
 }
 
-/** In words of our own: those of the library may repeat what is in the token. */
+/** In our own words: those of the library may repeat what is in the token. */
 function describe(error: unknown): string {
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   if (code === 'ERR_JWT_EXPIRED') return 'The token has expired';
@@ -161,8 +161,8 @@ function agentOf(payload: JWTPayload, { agentClaim, agents }: JwtConfig): string
     return found.agent;
   }
   const [name] = values;
-  if (values.length !== 1 || name === undefined || name === '' || name.length > MOST_NAME || /\p{Cc}/u.test(name))
+  if (values.length !== 1 || name === undefined || name === '' || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))
     throw new TokenRefused('agent', 'The token names no agent');
-  if (OURS.includes(name)) throw new TokenRefused('agent', 'The token names an agent that is not let in this way');
+  if (RESERVED.includes(name)) throw new TokenRefused('agent', 'The token names an agent that is not let in this way');
   return name;
 }

@@ -78,9 +78,9 @@ export class HttpExchange implements Exchange {
     return this.stream?.isFull === true;
   }
 
-  whenDrained(goOn: () => void): void {
-    if (this.stream === null) goOn();
-    else this.stream.whenDrained(goOn);
+  whenDrained(proceed: () => void): void {
+    if (this.stream === null) proceed();
+    else this.stream.whenDrained(proceed);
   }
 
   startStreaming(): EventStream {
@@ -126,7 +126,7 @@ export function createPlainExchange(
     get isGone() {
       return response.destroyed;
     },
-    whenDrained: (goOn) => goOn(),
+    whenDrained: (proceed) => proceed(),
   };
 }
 

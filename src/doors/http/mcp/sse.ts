@@ -120,7 +120,7 @@ function exchangeOn(stream: EventStream): Exchange {
     get isGone() {
       return !stream.isOpen;
     },
-    whenDrained: (goOn) => stream.whenDrained(goOn),
+    whenDrained: (proceed) => stream.whenDrained(proceed),
   };
 }
 

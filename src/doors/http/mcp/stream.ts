@@ -1,6 +1,6 @@
 /**
- * Streams of events. In a session they outlive the connection that they are written to: every event has an id, the last ones
- * are kept for a while, and a client that comes back with the id of the last one it saw gets those after it.
+ * Event streams. In a session a stream outlives its connection: every event has an id, the last events are kept for a while,
+ * and a client that reconnects with the id of the last event it saw gets the ones after it.
  */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
@@ -12,9 +12,9 @@ import { SLOW } from '../../answer.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 
 /** How long events are kept. */
-const KEPT = 5 * 60_000;
+const KEEP_FOR = 5 * 60_000;
 
-/** A stream that answers a request ends with the answer; one that stands is there for what is said unasked. */
+/** A stream that answers a request ends with the answer. A standing one is for notifications. */
 export type StreamKind = 'answer' | 'standing';
 const LETTERS: Readonly<Record<StreamKind, string>> = { answer: 'a', standing: 's' };
 
@@ -22,12 +22,13 @@ export class EventStream {
   /** Null while the client is away. */
   response: ServerResponse | null = null;
   readonly backpressure: Backpressure;
-  /** What its events are known by; null where nobody can come back for them. */
+  /** The first part of the ids of its events; null where clients cannot reconnect. */
   readonly name: string | null;
   readonly kind: StreamKind;
   readonly log: StreamLog | null;
+  /** Events that were sent. */
   count = 0;
-  /** Events of it that are kept. */
+  /** Events that are kept. */
   kept = 0;
   isOver = false;
 
@@ -42,27 +43,27 @@ export class EventStream {
     return this.response !== null;
   }
 
-  /** Whether the client has not read what is there. */
+  /** Whether the client reads more slowly than we write. */
   get isFull(): boolean {
     return this.response !== null && this.response.writableLength > SLOW;
   }
 
-  whenDrained(goOn: () => void): void {
+  whenDrained(proceed: () => void): void {
     const { response } = this;
     if (response === null || response.destroyed) {
-      goOn();
+      proceed();
       return;
     }
     const once = () => {
       response.off('drain', once);
       response.off('close', once);
-      goOn();
+      proceed();
     };
     response.on('drain', once);
     response.on('close', once);
   }
 
-  /** From here on events go here; a connection that they went to before ends. */
+  /** From now on events go to this connection. The one before ends. */
   attach(response: ServerResponse, headers: readonly string[]): void {
     const before = this.response;
     this.response = response.destroyed ? null : response;
@@ -74,7 +75,7 @@ export class EventStream {
     });
   }
 
-  /** Names the stream before it says anything, so that a client can come back that has seen no event yet. */
+  /** Sends an event without a message, so that a client can reconnect that has seen no event yet. */
   prime(): void {
     if (this.name !== null) this.response?.write(`id: ${this.name}-0\ndata: \n\n`);
   }
@@ -87,7 +88,7 @@ export class EventStream {
     this.write({ head: reply.head, body: partsOnOneLine(reply.body), tail: reply.tail });
   }
 
-  /** The last event. */
+  /** Sends the last event. */
   finish(reply: Reply): void {
     this.answer(reply);
     this.end();
@@ -98,7 +99,7 @@ export class EventStream {
     this.response?.end();
   }
 
-  /** Ends the connection and not the stream. */
+  /** Ends the connection, but not the stream. */
   detach(): void {
     this.response?.end();
     this.response = null;
@@ -122,36 +123,35 @@ export class EventStream {
   }
 }
 
-/** Short events as text, because their bytes are part of a larger piece that would be kept with them. */
-type Event = string | Reply;
-
-interface Kept {
+interface KeptEvent {
   readonly stream: EventStream;
-  readonly place: number;
-  readonly event: Event;
+  readonly number: number;
+  /** Short events as text: their bytes are a slice of a larger buffer, which would be kept with them. */
+  readonly event: string | Reply;
   readonly size: number;
   readonly at: number;
 }
 
-/** What is kept in all sessions of a door together. */
+/** The bytes that all sessions of a door keep. */
 export interface Budget {
   used: number;
 }
 
-/** So many sessions may fill what each of them may keep; where there are more, each keeps less. */
+/** This many sessions can each keep as much as `limits.replay` allows. With more sessions, each keeps less. */
 const FULL_SESSIONS = 64;
 
-/** The streams of one session and the events that are kept of them. */
+/** The streams of one session, and their events that are kept. */
 export class StreamLog {
   readonly backpressure: Backpressure;
   readonly limit: () => number;
   readonly budget: Budget;
-  /** Whether clients understand an event without a message, which only names the stream. */
+  /** Whether the client understands an event without a message. */
   primes = false;
-  /** Those that can be come back to. */
+  /** The streams that a client can reconnect to. */
   streams: EventStream[] = [];
-  kept: Kept[] = [];
+  kept: KeptEvent[] = [];
   size = 0;
+  /** The number of the last stream. */
   last = 0;
 
   constructor(backpressure: Backpressure, limit: () => number, budget: Budget) {
@@ -168,9 +168,9 @@ export class StreamLog {
     return stream;
   }
 
-  keep(stream: EventStream, place: number, event: Reply): void {
+  keep(stream: EventStream, number: number, event: Reply): void {
     const size = replyLength(event);
-    this.kept.push({ stream, place, event: replyText(event) ?? event, size, at: Date.now() });
+    this.kept.push({ stream, number, event: replyText(event) ?? event, size, at: Date.now() });
     stream.kept++;
     this.size += size;
     this.budget.used += size;
@@ -178,9 +178,9 @@ export class StreamLog {
     while (this.kept.length > 0 && (this.size > limit || this.budget.used > limit * FULL_SESSIONS)) this.drop();
   }
 
-  /** Forgets what is too old. */
+  /** Forgets events that are too old, and streams that are over. */
   sweep(now: number): void {
-    while (this.kept.length > 0 && now - this.kept[0]!.at > KEPT) this.drop();
+    while (this.kept.length > 0 && now - this.kept[0]!.at > KEEP_FOR) this.drop();
     this.streams = this.streams.filter((stream) => !this.isDone(stream));
   }
 
@@ -205,19 +205,22 @@ export class StreamLog {
   }
 
   /**
-   * Goes on with a stream after the event that the client saw last. Null where nothing is left to come back for, and a new
-   * stream does as well: after a standing one that is no longer known, and an event of elsewhere.
+   * Continues a stream after the event that the client saw last. Null for a standing stream that is no longer known and for an
+   * event id that is not ours: nothing is lost, and a new stream does as well.
    */
   resume(lastEventId: string, response: ServerResponse, headers: readonly string[]): EventStream | null {
-    const [, name, place] = /^([as]\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];
+    const [, name, number] = /^([as]\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];
     const stream = this.streams.find((one) => one.name === name);
     if (stream === undefined) {
       if (!name?.startsWith(LETTERS.answer)) return null;
-      throw new GatewayError('request_invalid', 'What came after this Last-Event-ID is no longer kept. Ask again.');
+      throw new GatewayError(
+        'request_invalid',
+        'The events after this Last-Event-ID are no longer kept. Send the request again.',
+      );
     }
     stream.attach(response, headers);
     for (const kept of this.kept) {
-      if (kept.stream !== stream || kept.place <= Number(place)) continue;
+      if (kept.stream !== stream || kept.number <= Number(number)) continue;
       if (typeof kept.event === 'string') response.write(kept.event, 'latin1');
       else writeReply(response, kept.event);
     }

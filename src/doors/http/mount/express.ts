@@ -1,12 +1,12 @@
-/** The HTTP door in Express, or in whatever else has middleware of that kind. */
+/** The HTTP door as middleware for Express and Connect. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { HttpDoor } from '../door.ts';
 
-/** What Express adds to a request: the address before routers took off what they are mounted at, and what that is. */
+/** What Express adds to a request: the whole address, and the part of it that routers have taken off. */
 type ExpressRequest = IncomingMessage & { readonly originalUrl?: string; readonly baseUrl?: string };
 
-/** As Express and Connect call it. */
+/** Middleware of Express and Connect. */
 export type ExpressMiddleware = (
   request: ExpressRequest,
   response: ServerResponse,
@@ -14,7 +14,7 @@ export type ExpressMiddleware = (
 ) => void;
 
 /**
- * A door for Express 4 and 5, and for Connect. Requests that are none of its own go on to the next.
+ * Serves a door in Express 4 and 5, and in Connect. Requests for other addresses go on to the next middleware.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -30,7 +30,7 @@ export function expressMiddleware({ handle, serves, basePath }: HttpDoor): Expre
         next(
           new GatewayError(
             'usage',
-            `The door is not moved by app.use: give createHttpDoor { basePath: "${baseUrl}" }.`,
+            `app.use does not move the door to "${baseUrl}": pass { basePath: "${baseUrl}" } to createHttpDoor.`,
           ),
         );
       return;

@@ -1,9 +1,9 @@
-/** The HTTP door in Fastify. */
+/** The HTTP door as a plugin for Fastify. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { HttpDoor } from '../door.ts';
 
-/** What is needed of a Fastify instance. */
+/** A Fastify instance, as far as it is used. */
 interface FastifyApp {
   addHook(
     name: 'onRequest',
@@ -17,7 +17,7 @@ interface FastifyReply {
   hijack(): unknown;
 }
 
-/** As `app.register` takes it. */
+/** A plugin for `app.register`. */
 export type FastifyPlugin = (
   app: FastifyApp,
   options: { readonly prefix?: string },
@@ -25,7 +25,7 @@ export type FastifyPlugin = (
 ) => void;
 
 /**
- * A door for Fastify 5. It looks at requests before Fastify reads them, and takes its own; closing the app closes the door.
+ * Serves a door in Fastify 5. It takes its requests before Fastify reads them. Closing the app closes the door.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -35,26 +35,29 @@ export function fastifyPlugin({ handle, serves, drain, close }: HttpDoor): Fasti
   const plugin: FastifyPlugin = (app, { prefix = '' }, done) => {
     if (prefix !== '') {
       done(
-        new GatewayError('usage', `The door is not moved by a prefix: give createHttpDoor { basePath: "${prefix}" }.`),
+        new GatewayError(
+          'usage',
+          `A prefix does not move the door to "${prefix}": pass { basePath: "${prefix}" } to createHttpDoor.`,
+        ),
       );
       return;
     }
-    app.addHook('onRequest', (request, reply, goOn) => {
+    app.addHook('onRequest', (request, reply, next) => {
       if (!serves(request.raw.url ?? '/')) {
-        goOn();
+        next();
         return;
       }
       reply.hijack();
       handle(request.raw, reply.raw);
     });
-    // Streams that are open would keep the server from closing.
+    // Open streams would keep the server from closing.
     app.addHook('preClose', async () => {
       await drain();
       await close();
     });
     done();
   };
-  // As fastify-plugin does it: a hook of a plugin's own scope would hear of its own routes only, and it has none.
+  // As fastify-plugin does it. Otherwise the hook would see only routes of the plugin itself, and it has none.
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'toolgate',

@@ -1,6 +1,6 @@
 /**
- * The HTTP door as a function from a Request to a Response, for servers that know nothing else. The door speaks to what Node
- * has for both; here are the parts of that which it uses, over the streams of the web.
+ * The HTTP door as a function from a Request to a Response. The door uses Node's request and response, so this file has
+ * stand-ins for the parts of them that it uses, over web streams.
  */
 import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -8,11 +8,11 @@ import { Readable, Writable } from 'node:stream';
 import type { ReadableStream as NodeStream } from 'node:stream/web';
 import type { HttpDoor } from '../door.ts';
 
-/** As `fetch` is served. */
+/** A handler for servers that serve by `fetch`. */
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 /**
- * A door for everything that serves by `fetch`. Where a request comes from is not known here: without a credential, or
+ * Serves a door wherever requests are served by `fetch`. The address of a client is not known there: without a credential or
  * `identify`, nobody is let in.
  *
  * @example
@@ -22,23 +22,23 @@ export type FetchHandler = (request: Request) => Promise<Response>;
 export function fetchHandler({ handle }: HttpDoor): FetchHandler {
   return (request) =>
     new Promise((resolve) => {
-      const connection = new Connection();
+      const connection = new FetchSocket();
       const incoming = incomingOf(request, connection);
-      const outgoing = new Outgoing(incoming, connection, resolve);
+      const outgoing = new FetchResponse(incoming, connection, resolve);
       if (request.signal.aborted) outgoing.destroy();
       else request.signal.addEventListener('abort', () => outgoing.destroy(), { once: true });
       handle(incoming, outgoing as unknown as ServerResponse);
     });
 }
 
-/** In place of the socket: there is none, and so no address either. */
-class Connection extends EventEmitter {
+/** Stands in for the socket, which does not exist here: so there is no address either. */
+class FetchSocket extends EventEmitter {
   readonly localAddress = 'unknown';
   destroyed = false;
   readonly writableLength = 0;
-  /** What the other side has taken. */
+  /** What the client has read. */
   bytesWritten = 0;
-  outgoing: Outgoing | null = null;
+  outgoing: FetchResponse | null = null;
 
   destroy(): void {
     this.destroyed = true;
@@ -46,7 +46,7 @@ class Connection extends EventEmitter {
   }
 }
 
-function incomingOf(request: Request, socket: Connection): IncomingMessage {
+function incomingOf(request: Request, socket: FetchSocket): IncomingMessage {
   const { pathname, search } = new URL(request.url);
   const headers: IncomingHttpHeaders = {};
   const rawHeaders: string[] = [];
@@ -54,7 +54,7 @@ function incomingOf(request: Request, socket: Connection): IncomingMessage {
     headers[name] = value;
     rawHeaders.push(name, value);
   }
-  // Whoever makes a Request leaves it out: the address says it.
+  // A Request has the host in its address only.
   headers.host ??= new URL(request.url).host;
   const body =
     request.body === null || request.bodyUsed ? Readable.from([]) : Readable.fromWeb(request.body as NodeStream);
@@ -63,19 +63,20 @@ function incomingOf(request: Request, socket: Connection): IncomingMessage {
   return Object.assign(body, known) as unknown as IncomingMessage;
 }
 
-class Outgoing extends Writable {
+/** Stands in for the response. */
+class FetchResponse extends Writable {
   readonly req: IncomingMessage;
   readonly socket = null;
-  readonly connection: Connection;
+  readonly connection: FetchSocket;
   readonly answer: (response: Response) => void;
   shouldKeepAlive = true;
   headersSent = false;
-  /** Null before the reply has begun, and where nobody reads it. */
+  /** Null before the reply has begun, and when it is over. */
   body: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** Goes on when the other side has read. */
-  goOn: (() => void) | null = null;
+  /** Continues writing when the client has read. */
+  proceed: (() => void) | null = null;
 
-  constructor(req: IncomingMessage, connection: Connection, answer: (response: Response) => void) {
+  constructor(req: IncomingMessage, connection: FetchSocket, answer: (response: Response) => void) {
     super();
     this.req = req;
     this.connection = connection;
@@ -87,7 +88,7 @@ class Outgoing extends Writable {
   writeHead(status: number, given: readonly string[]): this {
     this.headersSent = true;
     const headers = new Headers();
-    // These two are about the connection, which is not ours.
+    // These two concern the connection, which belongs to the server.
     for (let i = 0; i < given.length; i += 2)
       if (given[i] !== 'connection' && given[i] !== 'content-length') headers.append(given[i]!, given[i + 1]!);
     const isEmpty = status === 204 || status === 304 || this.req.method === 'HEAD';
@@ -108,9 +109,9 @@ class Outgoing extends Writable {
   }
 
   resume(): void {
-    const { goOn } = this;
-    this.goOn = null;
-    goOn?.();
+    const { proceed } = this;
+    this.proceed = null;
+    proceed?.();
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
@@ -121,7 +122,7 @@ class Outgoing extends Writable {
     }
     this.body.enqueue(chunk);
     if ((this.body.desiredSize ?? 0) > 0) done();
-    else this.goOn = done;
+    else this.proceed = done;
   }
 
   override _final(done: () => void): void {
@@ -131,11 +132,11 @@ class Outgoing extends Writable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    // Cut off before its end: whoever reads it must not take it for whole.
+    // Cut off before its end: the reader must not take it for complete.
     try {
       this.body?.error(error ?? new Error('the connection was closed'));
     } catch {
-      // Nobody reads it any more.
+      // The reader is gone.
     }
     this.body = null;
     this.connection.destroyed = true;

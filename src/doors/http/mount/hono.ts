@@ -1,25 +1,25 @@
-/** The HTTP door in Hono: on Node with the request and the response that Node has, elsewhere with those of fetch. */
+/** The HTTP door as middleware for Hono: on Node with Node's request and response, elsewhere with those of fetch. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpDoor } from '../door.ts';
 import { fetchHandler } from './fetch.ts';
 
-/** What is needed of Hono's context. */
+/** The context of Hono, as far as it is used. */
 interface HonoContext {
   readonly env: unknown;
   readonly req: { readonly raw: Request; readonly url: string; text(): Promise<string> };
 }
 
-/** As Hono calls it. */
+/** Middleware of Hono. */
 export type HonoMiddleware = (context: HonoContext, next: () => Promise<void>) => Promise<Response | undefined>;
 
-/** What @hono/node-server gives. */
+/** What @hono/node-server adds to the context. */
 interface NodeBindings {
   readonly incoming?: IncomingMessage & { body?: unknown };
   readonly outgoing?: ServerResponse;
 }
 
 /**
- * A door for Hono 4. Requests that are none of its own go on to the next.
+ * Serves a door in Hono 4. Requests for other addresses go on to the next middleware.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -33,7 +33,7 @@ export function honoMiddleware(door: HttpDoor): HonoMiddleware {
       const { pathname, search } = new URL(req.url);
       if (door.serves(pathname + search)) return answer(req.raw);
     } else if (door.serves(incoming.url ?? '/')) {
-      // Somebody before us has read it; Hono keeps what it was.
+      // The body was read before; Hono keeps it.
       if (incoming.readableEnded && incoming.body === undefined) incoming.body = await req.text();
       door.handle(incoming, outgoing);
       return alreadySent();
@@ -43,9 +43,9 @@ export function honoMiddleware(door: HttpDoor): HonoMiddleware {
   };
 }
 
-/** By this @hono/node-server knows that it has nothing to send. */
+/** Tells @hono/node-server that the response was sent. */
 function alreadySent(): Response {
   const sent = new Response(null, { headers: { 'x-hono-already-sent': 'true' } });
-  // It puts a class of its own in the place of Response, and looks at the headers of those only that were looked into.
+  // It replaces Response by its own class, and looks at the headers only of responses whose body was accessed.
   return sent.body === null ? sent : sent.clone();
 }

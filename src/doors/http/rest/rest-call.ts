@@ -84,8 +84,8 @@ export class RestCall implements Sink, Cancellable {
     return false;
   }
 
-  whenDrained(goOn: () => void): void {
-    goOn();
+  whenDrained(proceed: () => void): void {
+    proceed();
   }
 
   notify(): void {}
