@@ -1,11 +1,12 @@
-/** Other words for an item than its exposed name: `server:name`, `server.name`, or the server's own name for it alone. */
+/** Other names for an item than its exposed one: `server:name`, `server.name`, or the server's own name for it. */
+import { getOrMake, memo } from '../base/memo.ts';
 import type { Catalog, Claims } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 
 /**
- * Everything that the alias could mean, also what is away: an alias does not change its meaning because its server is down.
- * Where it begins with the name of a server it means that server and no other, whatever others call their items.
+ * Everything that the alias could mean, including items that are away: an alias must not change its meaning because a server
+ * is down. If it begins with the name of a server, it means an item of that server only.
  */
 export function aliased({ claims, sources }: Catalog, kind: Kind, alias: string): readonly Entry[] {
   const server = serverIn(alias, sources);
@@ -14,7 +15,7 @@ export function aliased({ claims, sources }: Catalog, kind: Kind, alias: string)
   const ofServer = (name: string) => {
     const all =
       names.get(name)?.filter(({ sourceKey, namespace }) => sourceKey === server || namespace === server) ?? [];
-    // Namespaces may be shared, keys are not.
+    // Servers may share a namespace, but not a key.
     const exact = all.filter(({ sourceKey }) => sourceKey === server);
     return exact.length > 0 ? exact : all;
   };
@@ -33,21 +34,9 @@ function serverIn(alias: string, sources: ReadonlySet<string>): string | null {
   return longest;
 }
 
-type Names = ReadonlyMap<string, readonly Entry[]>;
-
-// Most callers say exposed names, so it is made when the first one does not, and once for all views of a catalog.
-const indexes = new WeakMap<Claims[Kind], Names>();
-
-function byOwnName(claims: Claims[Kind]): Names {
-  const known = indexes.get(claims);
-  if (known !== undefined) return known;
+/** Built once for all views of a catalog, when a caller first uses an alias: most use exposed names. */
+const byOwnName = memo((claims: Claims[Kind]): ReadonlyMap<string, readonly Entry[]> => {
   const names = new Map<string, Entry[]>();
-  for (const entry of claims.values()) {
-    if (entry === null) continue;
-    const namesakes = names.get(entry.item.name);
-    if (namesakes === undefined) names.set(entry.item.name, [entry]);
-    else namesakes.push(entry);
-  }
-  indexes.set(claims, names);
+  for (const entry of claims.values()) if (entry !== null) getOrMake(names, entry.item.name, () => []).push(entry);
   return names;
-}
+});

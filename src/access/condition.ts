@@ -1,9 +1,10 @@
-/** What may be used only under conditions: at some times, by tools of some kind, with some arguments. */
-
+/** Conditions of a policy: on the time of day, on annotations of tools, on arguments of calls. */
+import { getOrMake } from '../base/memo.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
+import { annotationsOf } from '../catalog/item.ts';
 import type { Condition, Hints } from '../config/policy.ts';
-import { decodeString, findMember, readElements, readMembers, type Span } from '../protocol/json.ts';
+import { decodeString, readElements, readMembers, type Span } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { isMeant } from './toolset.ts';
 
@@ -13,7 +14,7 @@ export function isAbout({ about }: Condition, entry: Entry): boolean {
   return names?.some((name) => isMeant(name, entry)) === true;
 }
 
-/** What the item lacks at this time to be used, in words; null where it lacks nothing but, maybe, arguments. */
+/** Why the condition is not met for the item at this time; null if it is met, apart from arguments. */
 export function lacks(condition: Condition, entry: Entry, now: Date): string | null {
   if (!isAbout(condition, entry)) return null;
   if (!isTime(condition, now)) return `is not met: it is ${clockText(condition, now)}`;
@@ -26,48 +27,30 @@ export function lacks(condition: Condition, entry: Entry, now: Date): string | n
   return null;
 }
 
-// Definitions do not change, and parsing them for every agent would be felt.
-const known = new WeakMap<Entry['item'], Hints>();
-
-/** What a tool says of itself; what it does not say is as the protocol has it. */
+/** The annotations of a tool, with the protocol's defaults for what they do not say. */
 export function hintsOf({ item }: Entry): Hints {
-  const before = known.get(item);
-  if (before !== undefined) return before;
-  const member = findMember(item.bytes, 'annotations');
-  const said = member === null ? null : readMembers(item.bytes, member.start, member.end);
-  const flag = (name: keyof Hints, otherwise: boolean) => {
-    const one = said?.find(({ key }) => key === name);
-    const text = one === undefined ? '' : item.bytes.toString('latin1', one.start, one.end);
-    return text === 'true' || (text !== 'false' && otherwise);
-  };
-  const readOnlyHint = flag('readOnlyHint', false);
-  const hints = {
+  const { readOnlyHint: isReadOnly, destructiveHint, idempotentHint, openWorldHint } = annotationsOf(item);
+  const readOnlyHint = isReadOnly ?? false;
+  return {
     readOnlyHint,
     // These two mean something only for tools that change things.
-    destructiveHint: !readOnlyHint && flag('destructiveHint', true),
-    idempotentHint: readOnlyHint || flag('idempotentHint', false),
-    openWorldHint: flag('openWorldHint', true),
+    destructiveHint: !readOnlyHint && (destructiveHint ?? true),
+    idempotentHint: readOnlyHint || (idempotentHint ?? false),
+    openWorldHint: openWorldHint ?? true,
   };
-  known.set(item, hints);
-  return hints;
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
 
-/** The day and the minute of the day there. */
+/** The day of the week and the minute of the day in a time zone. */
 function localTime(timezone: string, now: Date): { readonly day: number; readonly minute: number } {
-  let format = formats.get(timezone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-US', {
-      timeZone: timezone,
-      weekday: 'short',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-    });
-    formats.set(timezone, format);
-  }
+  const options = { weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const format = getOrMake(
+    formats,
+    timezone,
+    () => new Intl.DateTimeFormat('en-US', { timeZone: timezone, ...options }),
+  );
   const parts = Object.fromEntries(format.formatToParts(now).map(({ type, value }) => [type, value]));
   return { day: WEEKDAYS.indexOf(parts.weekday!), minute: Number(parts.hour) * 60 + Number(parts.minute) };
 }
@@ -82,7 +65,7 @@ export function isTime(condition: Condition, now: Date): boolean {
   const { day, minute } = localTime(timezone, now);
   const [from, to] = between ?? [0, 24 * 60];
   const isOvernight = to < from;
-  // The hours after midnight belong to the day on which the night began.
+  // The hours after midnight belong to the day before.
   const began = isOvernight && minute < to ? (day + 6) % 7 : day;
   if (days !== null && !days.includes(began)) return false;
   return isOvernight ? minute >= from || minute < to : minute >= from && minute < to;
@@ -94,7 +77,7 @@ function clockText({ timezone }: Condition, now: Date): string {
   return `${WEEKDAYS[day]} ${pad(Math.floor(minute / 60))}:${pad(minute % 60)} in ${timezone}`;
 }
 
-/** The first argument of the call that is not as the condition wants it, in words; null where all are. */
+/** What is wrong with the first argument that does not meet the condition; null if all do. */
 export function misfit(condition: Condition, { bytes, argumentsStart, argumentsEnd }: Message): string | null {
   for (const [path, patterns] of Object.entries(condition.arguments ?? {})) {
     const span = argumentsStart < 0 ? null : findArgument(bytes, argumentsStart, argumentsEnd, path);
@@ -105,7 +88,7 @@ export function misfit(condition: Condition, { bytes, argumentsStart, argumentsE
 }
 
 /**
- * By its whole name, or else step by step along the dots. A name that stands there twice, be it in another case, is none:
+ * By its whole name, or else step by step along the dots. A name that is given twice, even in different case, is not found:
  * the server could take the other one.
  */
 function findArgument(bytes: Buffer, start: number, end: number, path: string): Span | null {
@@ -115,16 +98,16 @@ function findArgument(bytes: Buffer, start: number, end: number, path: string): 
     const found = members?.filter(({ key }) => key.toLowerCase() === folded) ?? [];
     return found.length === 1 && found[0]!.key === name ? found[0]! : null;
   };
-  const whole = sole(path);
+  const exact = sole(path);
   const dot = path.indexOf('.');
-  if (whole !== null || dot < 0) return whole;
+  if (exact !== null || dot < 0) return exact;
   const outer = sole(path.slice(0, dot));
   return outer === null ? null : findArgument(bytes, outer.start, outer.end, path.slice(dot + 1));
 }
 
 /**
- * Whether the arguments of the call may be those that the condition speaks of: all of them are there and match. Names that
- * stand there twice, and paths that lead up, may mean anything and so match.
+ * Whether the arguments of a call may be those of the condition: all of them are given and match. Names that are given twice,
+ * and paths with "..", could mean anything, and so match.
  */
 export function touches(condition: Condition, { bytes, argumentsStart, argumentsEnd }: Message): boolean {
   return Object.entries(condition.arguments ?? {}).every(([path, patterns]) => {
@@ -134,7 +117,7 @@ export function touches(condition: Condition, { bytes, argumentsStart, arguments
   });
 }
 
-/** Whatever could be meant by the name, in any case of its letters. */
+/** Everything that the name could mean, in upper or lower case. */
 function findAll(bytes: Buffer, start: number, end: number, path: string): Span[] {
   const members = readMembers(bytes, start, end) ?? [];
   const named = (name: string) => members.filter(({ key }) => key.toLowerCase() === name.toLowerCase());
@@ -153,7 +136,7 @@ function mayFit(bytes: Buffer, { start, end }: Span, patterns: readonly string[]
   return climbs(text) || patterns.some((pattern) => matchesPattern(pattern, text));
 }
 
-/** All of a list have to fit, and there has to be one. */
+/** Every element of a list has to match, and the list must not be empty. */
 function valueFits(bytes: Buffer, { start, end }: Span, patterns: readonly string[]): boolean {
   const elements = bytes[start] === 0x5b ? readElements(bytes, start, end) : null;
   if (elements !== null) return elements.length > 0 && elements.every((element) => valueFits(bytes, element, patterns));
@@ -161,7 +144,7 @@ function valueFits(bytes: Buffer, { start, end }: Span, patterns: readonly strin
   return patterns.some((pattern) => matchesPattern(pattern, text) && (pattern === text || !climbs(text)));
 }
 
-/** Whether a path leads up and out again: `*` would let it pass. */
+/** Whether a path has a "..", with which it could leave the folder that a `*` was meant for. */
 function climbs(text: string): boolean {
   return /(^|[\\/])\.\.([\\/]|$)/.test(text);
 }

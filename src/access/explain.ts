@@ -1,5 +1,4 @@
-/** Why an agent may use something, or may not, for the operator who asks. */
-
+/** Explains to the operator why an agent may use something, or may not. */
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -9,13 +8,14 @@ import type { PolicyConfig } from '../config/policy.ts';
 import { aliased } from './alias.ts';
 import { type Decision, explain, rulesFor } from './policy.ts';
 
-/** One item, and what the policy says of it. */
+/** One item, and what the policy says about it. */
 export interface EntryDecision extends Decision {
   readonly entry: Entry;
 }
 
 /**
- * What the policy says of everything of that name, of any kind: exposed, `server:name`, or the server's own. Throws where there is nothing.
+ * What the policy says about everything of that name, of any kind: an exposed name, `server:name`, or the server's own name.
+ * Throws if nothing has the name.
  *
  * @example
  * for (const { entry, allowed } of explainName(gateway.catalog, gateway.config.policy, 'ci', 'files_write_file', new Date()))
@@ -40,7 +40,7 @@ export function explainName(
   const rules = rulesFor(policy, agent);
   return entries.map((entry) => ({ entry, ...withUses(explain(rules, entry, now), entry) }));
 
-  /** What is made of other tools may be used where all of those may. */
+  /** A macro may be used if all its tools may. */
   function withUses(decision: Decision, { item, name: macro }: Entry): Decision {
     if (!decision.allowed || item.uses === undefined) return decision;
     const used = [...catalog.claims.tool.values()].filter(

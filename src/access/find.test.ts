@@ -48,7 +48,7 @@ describe('findTool', () => {
     });
     expect(failure(() => findTool(view, 'toolman_activat')).message).toContain('"toolman_activate"');
     expect(failure(() => findTool(view, 'zzz')).message).toBe(
-      'There is no tool "zzz". List the tools to see what there is.',
+      'There is no tool "zzz". List the tools to see which there are.',
     );
   });
 

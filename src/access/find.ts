@@ -1,5 +1,4 @@
-/** From the name a caller says to the entry that is meant, or to an error that helps. */
-
+/** Finds the entry that a caller names, or throws an error that helps. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { nameIn } from '../catalog/catalog.ts';
@@ -12,7 +11,7 @@ import type { View } from './view.ts';
 
 export interface FoundResource {
   readonly entry: Entry;
-  /** What to ask the upstream for: its own name or URI, as JSON, one character a byte. */
+  /** The server's own name or URI, as JSON with one character per byte. */
   readonly upstreamName: string;
 }
 
@@ -31,7 +30,7 @@ export function findPrompt(view: View, name: string): Entry {
 
 function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry {
   const { catalog, entries } = view;
-  // A name means its owner alone, be that inactive or away.
+  // An exposed name means its owner only, even if that is inactive or away.
   const isName = catalog.claims[kind].has(alias);
   const meant = (isName ? [] : aliased(catalog, kind, alias))
     .map((entry) => nameIn(catalog, entry))
@@ -49,8 +48,8 @@ function ambiguous(kind: Kind, alias: string, meant: readonly string[]): Gateway
 }
 
 /**
- * A resource by its exposed URI, by a URI expanded from an exposed template, or by the upstream's own URI where exactly
- * one visible server owns it (results carry such URIs, because results are not touched).
+ * A resource by its exposed URI, by a URI expanded from an exposed template, or by the server's own URI if exactly one visible
+ * server has it (results contain such URIs, because results are not changed).
  */
 export function findResource(view: View, uri: string): FoundResource {
   const exact = view.entries.resource.get(uri);
@@ -72,7 +71,7 @@ export function findResource(view: View, uri: string): FoundResource {
   throw missing(view, 'resource', uri);
 }
 
-/** Whether the caller must not hear of the resource: there is none of the name for it, not even one to be activated. */
+/** Whether the caller must not know of the resource: its view has none of that name, not even an inactive one. */
 export function isHidden(view: View, uri: string): boolean {
   if (view.permission === null) return false;
   try {
@@ -87,7 +86,7 @@ function jsonText(uri: string): string {
   return Buffer.from(JSON.stringify(uri)).toString('latin1');
 }
 
-/** `name` is what the caller knows the template by. */
+/** `name` is the caller's name for the template. */
 function withoutPrefix(name: string, template: Entry, uri: string): string {
   return uri.slice(name.length - template.item.name.length);
 }
@@ -105,7 +104,7 @@ function isClosed({ catalog }: View, template: Entry, uri: string): boolean {
   return catalog.isClosed?.(template, uri) === true;
 }
 
-// One owner a server: an exact resource says more than a template of the same server.
+// One entry per server: an exact resource wins over a template of the same server.
 function bareOwners(view: View, uri: string): Entry[] {
   const owners = new Map<number, Entry>();
   for (const entry of view.entries.template.values()) {
@@ -117,11 +116,11 @@ function bareOwners(view: View, uri: string): Entry[] {
     if (view.entries.resource.has(name)) owners.set(entry.sourceId, entry);
     else inactive.add(entry.sourceId);
   }
-  // What was switched off by name stays off, also where an active template would cover it.
+  // A resource that was switched off by name stays off, even if an active template matches it.
   return [...owners.values()].filter((entry) => !inactive.has(entry.sourceId));
 }
 
-/** The error for a name that the caller's view does not hold: guidance where it could be activated, suggestions otherwise. */
+/** The error for a name that is not in the caller's view: how to activate it, or which names are similar. */
 function missing(view: View, kind: Kind, name: string, meant: string = name): GatewayError {
   const inactive = inactiveName(view, kind, meant);
   if (inactive !== null) {
@@ -132,7 +131,7 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
   const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
   const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
   const hint = view.controls.hint?.(kind, name) || didYouMean(name, new Set([...known, ...templates]));
-  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see what there is.`}`;
+  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see which there are.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
 

@@ -1,9 +1,9 @@
 /**
- * Who may use what. One order of decision for every kind of item, for listing and for calling: what is denied by name stays
- * denied; then the server has to be one of the agent's, then the agent's own list for it decides, then the list for all,
- * then the default. What is allowed so far may still depend on conditions.
+ * Decides who may use what, in one order for every kind of item, for listing and for calling. What is denied by name stays
+ * denied. Then the server has to be one of the agent's. Then the agent's own list for the server decides, then the list for
+ * all agents, then the default. What is allowed so far may still depend on conditions.
  */
-
+import { getOrMake, memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';
@@ -19,7 +19,7 @@ import { isAbout, lacks } from './condition.ts';
 
 /** One step of a decision. */
 export interface Finding {
-  /** The place in the configuration. */
+  /** The key in the configuration. */
   readonly rule: string;
   readonly verdict: 'allow' | 'deny' | 'passes';
   readonly text: string;
@@ -28,59 +28,55 @@ export interface Finding {
 /** Whether something is allowed, and why. */
 export interface Decision {
   readonly allowed: boolean;
-  /** In their order; the last one decides. */
+  /** In order; the last one decides. */
   readonly findings: readonly Finding[];
 }
 
-/** The rules that hold for one agent, and for all others with the same policy. */
+/** The rules for one agent, and for all others with the same policy. */
 export interface Rules {
   readonly policy: PolicyConfig;
-  /** Its own policy first, then those that it extends, each once. Empty where it has none. */
+  /** Its own policy first, then those that it extends, each once. Empty if it has none. */
   readonly lineage: readonly AgentPolicy[];
   readonly conditions: readonly Condition[];
-  /** What they say of each server, found out when it is first asked for. */
+  /** What they say about each server, computed when it is first needed. */
   readonly servers: Map<string, ServerRules>;
 }
 
-/** Names that a rule lists. */
+/** The names in a list of the configuration. */
 interface RuleList {
   readonly rule: string;
   readonly names: ReadonlySet<string>;
-  /** Those of them that are patterns. */
+  /** The names that are patterns. */
   readonly patterns: readonly string[];
-  /** Those that are about what tools do. */
+  /** The names that are categories. */
   readonly categories: readonly string[];
 }
 
-/** What the rules say of one kind of items of one server. */
+/** What the rules say about one kind of items of one server. */
 interface ServerRules {
   /** What is denied by name. */
   readonly denied: readonly RuleList[];
   /** Whether the server is the agent's at all. */
   readonly access: readonly Finding[];
-  /** The agent's own lists for it; empty where there is none. */
+  /** The agent's own lists for it; empty if it has none. */
   readonly overrides: readonly RuleList[];
   readonly exposed: RuleList | null;
   readonly fallback: Finding;
 }
 
-// Many agents come again and again, and most of them with the same policy.
-const made = new WeakMap<PolicyConfig, Map<AgentPolicy | null, Rules>>();
+/** Rules by the policy of the agent: many agents have the same one. */
+const rulesOf = memo((_: PolicyConfig) => new Map<AgentPolicy | null, Rules>());
 
-/** An agent has the policy of its name, or else the first whose pattern fits. */
+/** An agent has the policy of its name, or else the first whose pattern matches. */
 export function rulesFor(policy: PolicyConfig, agent: string): Rules {
   const { agents } = policy;
   const own =
     agents.find(({ name }) => name === agent) ?? agents.find(({ name }) => matchesPattern(name, agent)) ?? null;
-  const known = made.get(policy) ?? new Map<AgentPolicy | null, Rules>();
-  made.set(policy, known);
-  const before = known.get(own);
-  if (before !== undefined) return before;
-  const lineage = own === null ? [] : lineageOf(own, agents);
-  const conditions = [...policy.conditions, ...lineage.flatMap((one) => one.conditions)];
-  const rules = { policy, lineage, conditions, servers: new Map<string, ServerRules>() };
-  known.set(own, rules);
-  return rules;
+  return getOrMake(rulesOf(policy), own, () => {
+    const lineage = own === null ? [] : lineageOf(own, agents);
+    const conditions = [...policy.conditions, ...lineage.flatMap((one) => one.conditions)];
+    return { policy, lineage, conditions, servers: new Map<string, ServerRules>() };
+  });
 }
 
 function lineageOf(own: AgentPolicy, agents: readonly AgentPolicy[]): AgentPolicy[] {
@@ -99,7 +95,7 @@ export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
   return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, now) === null);
 }
 
-/** Whether it is denied by name: then no grant helps. */
+/** Whether the item, or its server, is denied by name. Then no grant helps. */
 export function isBarred(rules: Rules, entry: Entry): boolean {
   const { denied, access } = serverRules(rules, entry);
   return (
@@ -108,7 +104,7 @@ export function isBarred(rules: Rules, entry: Entry): boolean {
   );
 }
 
-/** The same, with every step on the way. */
+/** Like `isAllowed`, with every step of the decision. */
 export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   const findings: Finding[] = [];
   if (!decide(rules, entry, findings)) return { allowed: false, findings };
@@ -122,7 +118,7 @@ export function explain(rules: Rules, entry: Entry, now: Date): Decision {
   return { allowed: true, findings };
 }
 
-/** The order of the decision. Each step is noted where somebody wants to know. */
+/** The decision without conditions. Adds each step to `findings`, unless that is null. */
 function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean {
   const { denied, access, overrides, exposed, fallback } = serverRules(rules, entry);
   const { name } = entry.item;
@@ -155,7 +151,10 @@ function decide(rules: Rules, entry: Entry, findings: Finding[] | null): boolean
     findings?.push(listed(exposed, entry, allowed));
     return allowed;
   }
-  findings?.push({ rule: `exposed_${key}`, verdict: 'passes', text: `says nothing of "${entry.sourceKey}"` }, fallback);
+  findings?.push(
+    { rule: `exposed_${key}`, verdict: 'passes', text: `does not mention "${entry.sourceKey}"` },
+    fallback,
+  );
   return fallback.verdict === 'allow';
 }
 
@@ -166,7 +165,7 @@ function listed(
   verdict: 'allow' | 'deny' = isIn ? 'allow' : 'deny',
 ): Finding {
   const { name } = entry.item;
-  // Nobody sees in a list of categories why it has this tool.
+  // A list of categories does not show why it includes this tool.
   const category =
     isIn && !listsName(listing, name) ? listing.categories.find((one) => isOfCategory(one, entry)) : null;
   const by = category == null ? '' : ` by "${category}"`;
@@ -181,7 +180,7 @@ function listsName({ names, patterns }: RuleList, name: string): boolean {
   return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-/** What the configuration calls the kinds. */
+/** The kinds as the configuration names them. */
 const plural = { tool: 'tools', resource: 'resources', prompt: 'prompts' } as const;
 const overrideKeys = { tool: 'tool_overrides', resource: 'resource_overrides', prompt: 'prompt_overrides' } as const;
 
@@ -192,11 +191,7 @@ function groupOf({ kind }: Entry): keyof ByKind<unknown> {
 function serverRules(rules: Rules, entry: Entry): ServerRules {
   const group = groupOf(entry);
   const key = `${group} ${entry.sourceId} ${entry.sourceKey}\n${entry.namespace}`;
-  const known = rules.servers.get(key);
-  if (known !== undefined) return known;
-  const found = findServerRules(rules, entry, group);
-  rules.servers.set(key, found);
-  return found;
+  return getOrMake(rules.servers, key, () => findServerRules(rules, entry, group));
 }
 
 function findServerRules({ policy, lineage }: Rules, entry: Entry, group: keyof ByKind<unknown>): ServerRules {
@@ -236,9 +231,9 @@ function accessTo(entry: Entry, lineage: readonly AgentPolicy[]): Finding[] {
   const denying = lineage.find(({ deniedServers }) => namesServer(deniedServers, entry));
   if (denying !== undefined)
     return [{ rule: `agent_policies.${denying.name}.denied_servers`, verdict: 'deny', text: `lists "${sourceKey}"` }];
-  // Toolgate's own tools are switched on by `controls`; nobody has to list them.
+  // Toolgate's own tools are switched on by `controls` and need not be listed.
   if (sourceId === BUILT_IN) return [{ rule: 'controls', verdict: 'allow', text: 'offers this tool' }];
-  if (lineage.length === 0) return [{ rule: 'agent_policies', verdict: 'passes', text: 'says nothing of this agent' }];
+  if (lineage.length === 0) return [{ rule: 'agent_policies', verdict: 'passes', text: 'does not mention this agent' }];
   const listing = lineage.filter(({ allowedServers }) => allowedServers !== null);
   const allowing = listing.find(({ allowedServers }) => namesServer(allowedServers!, entry));
   const rule = `agent_policies.${(allowing ?? listing[0] ?? lineage[0]!).name}.allowed_servers`;
@@ -247,19 +242,19 @@ function accessTo(entry: Entry, lineage: readonly AgentPolicy[]): Finding[] {
   return [{ rule, verdict: 'deny', text: `does not list "${sourceKey}"` }];
 }
 
-/** The names for the item's server; null where nothing is said of that. */
+/** The names for the item's server; null if no list is about that server. */
 function listFor(lists: ServerLists, entry: Entry): readonly string[] | null {
   const found = Object.keys(lists).filter((server) => namesServer([server], entry));
   return found.length === 0 ? null : found.flatMap((server) => lists[server]!);
 }
 
 function namesServer(servers: readonly string[], { sourceId, sourceKey, namespace }: Entry): boolean {
-  // Toolgate itself is none of the servers, and has to be named.
+  // Toolgate itself is not a server: patterns do not match it.
   if (sourceId === BUILT_IN) return servers.includes(sourceKey);
   return servers.some((server) => matchesServer(server, sourceKey, namespace));
 }
 
-/** Whether something in a template's reach is denied by its own name. */
+/** Whether a URI that matches the template is denied by its own name. */
 export function deniesName(rules: Rules, template: Entry, uri: string): boolean {
   return serverRules(rules, template).denied.some((one) => listsName(one, uri));
 }

@@ -1,8 +1,7 @@
 /**
- * What a caller has switched on. Kept as the patterns it started from plus the names switched on and off since, so that a
- * server that goes away and comes back finds its items as they were.
+ * What a caller has switched on: the patterns it started from, and the names switched on and off since. So the items of a
+ * server that goes away and comes back are as they were.
  */
-
 import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
@@ -20,7 +19,7 @@ export interface Switches {
 /** Patterns over exposed names, or categories of tools; null means everything. */
 export type Patterns = readonly string[] | null;
 
-/** What is active before anybody switches anything. */
+/** What is active before anything is switched. */
 export interface Base {
   readonly tools: Patterns;
   readonly resources: Patterns;
@@ -30,7 +29,7 @@ export interface Selection {
   readonly base: Base;
   readonly tools: Switches;
   readonly resources: Switches;
-  /** The toolset that is equipped: its tools are active too. */
+  /** The equipped toolset, whose tools are active too. */
   readonly toolset: Toolset | null;
   /** Equal for equal selections. */
   readonly key: string;
@@ -38,29 +37,29 @@ export interface Selection {
 
 const NONE: Switches = { on: new Set(), off: new Set() };
 
-/** The same patterns for everything, or for each kind its own. */
+/** The same patterns for tools and resources, or different ones. */
 export function startSelection(base: Patterns | Base): Selection {
   const isOne = base === null || Array.isArray(base);
   return toSelection(isOne ? { tools: base, resources: base } : (base as Base), NONE, NONE, null);
 }
 
-/** The same switches and toolset over other patterns, after the configuration changed. */
+/** The same switches and toolset on other patterns, after the configuration changed. */
 export function rebase({ tools, resources, toolset }: Selection, base: Base): Selection {
   return toSelection(base, tools, resources, toolset);
 }
 
 /** Another toolset, or none. */
 export function equip({ base, tools, resources }: Selection, toolset: Toolset | null): Selection {
-  return toSelection(base, tools, resources, toolset === null ? null : plain(toolset));
+  return toSelection(base, tools, resources, toolset === null ? null : withoutPlace(toolset));
 }
 
 /** This toolset and no other tools. */
 export function fixedSelection(base: Base, toolset: Toolset): Selection {
-  return toSelection({ ...base, tools: [] }, NONE, NONE, plain(toolset));
+  return toSelection({ ...base, tools: [] }, NONE, NONE, withoutPlace(toolset));
 }
 
-/** Without what says where it is saved: a selection is the same wherever its toolset came from. */
-function plain({ name, description, tools, toolNotes }: Toolset): Toolset {
+/** Without where it is saved: equal toolsets make equal selections. */
+function withoutPlace({ name, description, tools, toolNotes }: Toolset): Toolset {
   return { name, description, tools, toolNotes };
 }
 
@@ -106,7 +105,7 @@ export function activeEntries(selection: Selection, entries: Iterable<Entry>): E
   return [...entries].filter((entry) => isActive(selection, entry));
 }
 
-/** Without patterns nothing is active that a control can switch on, and everything else is. Toolsets are about tools only. */
+/** Without configured patterns, what a control can switch on is off, and everything else is on. Toolsets switch tools only. */
 export function basePatterns({ activeToolsets, controls }: Config): Base {
   if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
   const resources = controls.includes('activate') ? [] : null;

@@ -1,5 +1,4 @@
-/** A named choice of tools of several servers. */
-
+/** A named choice of tools, across servers. */
 import { matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isOfCategory } from '../catalog/category.ts';
@@ -7,13 +6,13 @@ import { canonicalName, type Entry } from '../catalog/entry.ts';
 
 /** A tool of a toolset. */
 export interface ToolReference {
-  /** `server.tool`, by the server's key and its own name for the tool; in a configuration also a pattern. */
+  /** `server.tool`: the server's key and its own name for the tool. In a configuration also a pattern. */
   readonly namespacedName: string;
-  /** The definition that the tool had when it was chosen. */
+  /** Identifies the definition that the tool had when it was chosen. */
   readonly refId?: string;
 }
 
-/** What somebody wants a model to know about a tool, beside its description. */
+/** Notes for models about a tool, in addition to its description. */
 export interface ToolNotes {
   readonly toolRef: ToolReference;
   readonly notes: readonly { readonly name: string; readonly note: string }[];
@@ -27,18 +26,18 @@ export interface Toolset {
   readonly toolNotes: readonly ToolNotes[];
 }
 
-/** A tool is meant by its canonical name, by a pattern over that or the exposed one, or by its category. */
 export function includesTool(toolset: Toolset, entry: Entry): boolean {
   const canonical = canonicalName(entry);
   return toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry, canonical));
 }
 
+/** A reference means a tool by its canonical name, by a pattern over that or over the exposed name, or by its category. */
 export function isMeant(reference: string, entry: Entry, canonical = canonicalName(entry)): boolean {
   if (reference === canonical || matchesPattern(reference, canonical)) return true;
   return matchesPattern(reference, entry.name) || isOfCategory(reference, entry);
 }
 
-/** What of a toolset somebody may know of who sees this catalog: tools that are there, or will be when their server returns. */
+/** The part of a toolset that the viewer of this catalog may know: tools in the catalog, even if their server is away. */
 export function withinCatalog<T extends Toolset>(toolset: T, { claims }: Catalog): T {
   const entries = [...claims.tool.values()].filter((entry) => entry !== null);
   const isKnown = ({ namespacedName }: ToolReference) => entries.some((entry) => isMeant(namespacedName, entry));

@@ -1,12 +1,12 @@
 /**
- * Every error Toolgate itself raises, in one table: who reads it, the HTTP status and the JSON-RPC code it travels with.
- * Errors of upstream servers are not in here; they are relayed as they came.
+ * Every error of Toolgate's own in one table: its reader, its HTTP status and its JSON-RPC code. Errors of servers are not here;
+ * they are relayed as they came.
  */
 
 interface ErrorKind {
-  /** Status of the HTTP reply when the error ends the exchange itself. */
+  /** The status of the HTTP reply if the error is the reply. */
   readonly http: number;
-  /** Code of the JSON-RPC error object. */
+  /** The code of the JSON-RPC error object. */
   readonly rpc: number;
 }
 
@@ -61,12 +61,12 @@ export type ErrorCode = keyof typeof kinds;
 
 export const ERROR_CODES = Object.keys(kinds) as readonly ErrorCode[];
 
-/** The HTTP status of a code that another program sent; null where it is none of ours. */
+/** The HTTP status of a code that another program sent; null if it is not one of ours. */
 export function statusOfCode(code: string): number | null {
   return Object.hasOwn(kinds, code) ? kinds[code as ErrorCode].http : null;
 }
 
-/** What a caller gets to see of an error: the same object at every door. */
+/** What a caller sees of an error: the same object at every door. */
 export interface ErrorBody {
   readonly success: false;
   readonly result: null;
@@ -75,7 +75,7 @@ export interface ErrorBody {
 }
 
 interface ErrorExtras extends ErrorOptions {
-  /** What a program should know beside the message. */
+  /** More for programs, in addition to the message. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
@@ -100,7 +100,7 @@ export class GatewayError extends Error {
     this.details = extras?.details ?? {};
   }
 
-  /** The status that it has over HTTP. */
+  /** The HTTP status. */
   get httpStatus(): number {
     return kinds[this.code].http;
   }
@@ -114,12 +114,12 @@ export class GatewayError extends Error {
   }
 }
 
-/** The text of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Anything thrown, as an error that may be shown: unexpected ones lose their details on the way out. */
+/** Anything thrown, as an error that may be shown. An unexpected error is replaced by one without details. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   return new GatewayError('internal', 'Toolgate failed unexpectedly; its log has the details.', { cause: error });

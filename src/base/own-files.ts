@@ -1,19 +1,19 @@
-/** Files of our own package, wherever it is installed and whatever bundle this code has become a part of. */
+/** Files of this package, wherever it is installed, also when this code is part of a bundle. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** By the path from the root of the package: `dist/worker/host.mjs`. */
+/** `path` starts at the root of the package: `dist/worker/host.mjs`. */
 export function ownFile(path: string): string {
   return join(packageRoot(), path);
 }
 
-let known: string | null = null;
+let root: string | null = null;
 
 function packageRoot(): string {
-  if (known !== null) return known;
+  if (root !== null) return root;
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
-  known = folder;
+  root = folder;
   return folder;
 }

@@ -1,6 +1,6 @@
 /**
- * The one pattern dialect: `*` matches any run of characters, `?` exactly one, everything else itself.
- * Two pointers and one remembered star: linear in practice and never exponential, whatever a user writes.
+ * The one pattern dialect: `*` matches any run of characters, `?` exactly one, everything else itself. Two pointers and one
+ * remembered star make it linear in practice, and never exponential for any pattern of a user.
  */
 export function matchesPattern(pattern: string, text: string): boolean {
   let p = 0;
@@ -34,7 +34,7 @@ const END = -1;
 const ASTERISK = 42;
 const QUESTION = 63;
 
-/** Two code units where a pair stands for one character, as in an emoji. */
+/** Two code units for characters such as emoji. */
 function charLength(text: string, at: number): number {
   return text.codePointAt(at)! > 0xffff ? 2 : 1;
 }

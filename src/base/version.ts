@@ -1,4 +1,4 @@
-/** Who we say we are. */
+/** The name and version of this program. */
 import { randomUUID } from 'node:crypto';
 
 /** The version of this package. */
@@ -6,6 +6,6 @@ export const VERSION: string = '0.1.0';
 
 export const IDENTITY = { name: 'toolgate', version: VERSION };
 
-/** Tells this very process from every other: a gateway that finds itself among its servers would list itself forever. */
+/** Identifies this process, so that a gateway that finds itself among its servers does not list itself for ever. */
 export const INSTANCE_KEY = 'toolgate/instance';
 export const INSTANCE = randomUUID();

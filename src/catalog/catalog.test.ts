@@ -76,7 +76,7 @@ describe('buildCatalog', () => {
   it('passes on what went wrong while listing', () => {
     const catalog = catalogOf({ namespace: 'a', tool: [{ title: 'no name' }, 'b'] });
     expect(toolNames(catalog)).toEqual(['a_b']);
-    expect(messages(catalog)).toEqual(['a: tools/list: entry 1 was left out: it needs exactly one "name", a text']);
+    expect(messages(catalog)).toEqual(['a: tools/list: entry 1 was left out: it needs exactly one "name", a string']);
   });
 
   it('makes nothing anew that did not change', () => {

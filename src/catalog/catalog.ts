@@ -4,15 +4,15 @@ import { toEntry } from './entry.ts';
 import { type Item, KINDS, type Kind, type Offer } from './item.ts';
 import { exposedName, JOINED, type Naming, nextName } from './names.ts';
 
-/** Something about a server that its operator should know. */
+/** A problem with a server that the operator should know about. */
 export interface Problem {
   readonly source: string;
   readonly message: string;
 }
 
-/** A frozen picture of what all servers offer; another one takes its place when that changes. */
+/** A frozen snapshot of what all servers offer. Every change makes a new one. */
 export interface Catalog {
-  /** Grows with each change. */
+  /** Grows with every change. */
   readonly version: number;
   /** In the order of the configuration, then in the order of the server. */
   readonly entries: Readonly<Record<Kind, ReadonlyMap<string, Entry>>>;
@@ -22,18 +22,18 @@ export interface Catalog {
   readonly sources: ReadonlySet<string>;
   readonly problems: readonly Problem[];
   /**
-   * Whether a template must not be used for this URI of its server, though it would fit. Null where all may be.
+   * Whether a template must not be used for a URI of its server, although it matches. Null if every URI may be read.
    * @internal
    */
   readonly isClosed: ((template: Entry, uri: string) => boolean) | null;
   /**
-   * What an entry is called here. Null where that is its exposed name.
+   * What an entry is called here. Null if that is its exposed name.
    * @internal
    */
   readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 
-/** Whose a name is, also while its owner is away; null for Toolgate's own. */
+/** The owner of each name, even while its source is away; null for Toolgate's own names. */
 export type Claims = Readonly<Record<Kind, ReadonlyMap<string, Entry | null>>>;
 
 export interface Contribution extends Owner {
@@ -44,8 +44,8 @@ export interface Contribution extends Owner {
 }
 
 /**
- * Puts the offers together in the order of the configuration. The first to claim a name keeps it, even while it is away:
- * otherwise another server's tool would step into a name that a caller already trusts.
+ * Builds the catalog from offers in the order of the configuration. The first source that claims a name keeps it, even while
+ * it is away: otherwise the tool of another server could take over a name that a caller already trusts.
  */
 export function buildCatalog(
   version: number,
@@ -70,7 +70,7 @@ export function buildCatalog(
       const owner = claims[kind].get(wanted);
       let name: string | null = wanted;
       if (owner !== undefined) {
-        name = yields(kind, naming) ? otherName(wanted, key, item, claims[kind], naming) : null;
+        name = isRenamed(kind, naming) ? otherName(wanted, key, item, claims[kind], naming) : null;
         if (present) problems.push({ source: key, message: collision(item, key, wanted, name, owner) });
       }
       if (name === null) continue;
@@ -90,12 +90,12 @@ export function buildCatalog(
   });
 }
 
-/** Whether such an item gets another name where its own is taken; else it is dropped. */
-function yields(kind: Kind, naming: Naming): boolean {
+/** Whether an item whose name is taken gets another name. Otherwise it is dropped. */
+function isRenamed(kind: Kind, naming: Naming): boolean {
   return naming.names === 'flat' && (kind === 'tool' || kind === 'prompt');
 }
 
-/** A name for an item whose own one is taken; null if that, or one of these, was taken by the same item listed before. */
+/** Another name for an item whose name is taken; null if the same item, listed twice, has taken it. */
 function otherName(
   wanted: string,
   key: string,
@@ -126,7 +126,7 @@ function collision(item: Item, key: string, wanted: string, name: string | null,
     : `${what}the server has that name for "${owner.item.name}"`;
 }
 
-/** The name under which an entry is to be found in the catalog. */
+/** The name of an entry in this catalog. */
 export function nameIn({ nameOf }: Catalog, entry: Entry): string {
   return nameOf?.(entry) ?? entry.name;
 }

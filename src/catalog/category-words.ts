@@ -1,9 +1,9 @@
 /**
- * The words by which tools are sorted, where they do not say themselves what they do. Verbs stand in their plain form;
- * `category.ts` takes off the endings.
+ * The words by which tools are categorized if their annotations do not say what they do. Verbs are in their plain form;
+ * `category.ts` removes endings.
  */
 
-/** What a tool with this verb does, as a rule. */
+/** What a tool with this verb usually does. */
 export const VERBS = {
   destructive:
     'delete remove drop destroy purge erase wipe truncate uninstall kill terminate revoke discard unlink rm del clean cleanup ' +
@@ -26,15 +26,15 @@ export const VERBS = {
     'report metadata reflog elevation direction directions distance transcript context summary',
 } as const;
 
-/** Words for looking that are names of things too: `monitor_create` makes one. */
+/** Reading verbs that are also nouns: `monitor_create` creates a monitor. */
 export const THINGS =
   'monitor search log status report schema test history version context summary map query trace audit snapshot';
 
-/** What runs whatever it is given, where it goes with one of the other words: it may do anything. */
+/** A tool with one word of each list runs what it is given, and may do anything. */
 export const RUNNING = 'execute run exec eval evaluate call';
 export const ANYTHING = 'sql code script command shell bash python javascript js snippet raw arbitrary statement';
 
-/** Whoever says this of a change means that something is lost by it. */
+/** Phrases that say that a change loses something. */
 export const LOSING = [
   'permanently',
   'irreversibl',
@@ -48,10 +48,10 @@ export const LOSING = [
   'or remove',
 ];
 
-/** Whoever says this of what it runs only looks. */
+/** Phrases that say that a tool only reads. */
 export const LOOKING = ['read-only', 'readonly', 'read only', 'select query'];
 
-/** What servers and their tools are about. The first of those that are said most often counts. */
+/** What servers and their tools are about. If several domains score equally, the first in this order counts. */
 export const DOMAINS: Readonly<Record<string, string>> = {
   files: 'file filesystem directory folder path fs drive dropbox s3 storage onedrive gzip zip',
   code: 'git github gitlab bitbucket repository repo commit branch pull merge code eslint lint diff patch blob',

@@ -1,35 +1,34 @@
 /**
- * What a tool does, and what it is about, where a policy or a toolset wants to know. What the tool says of itself by
- * annotations holds; the rest is guessed from its name, then from its description. The same tool is always the same.
+ * What a tool does and what it is about, for policies and toolsets. Annotations are believed; the rest is guessed from the
+ * name, then from the description. The guess is deterministic: the same tool always has the same category.
  */
-
+import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
-import { findMember, readMembers } from '../protocol/json.ts';
 import { ANYTHING, DOMAINS, LOOKING, LOSING, RUNNING, THINGS, VERBS } from './category-words.ts';
 import type { Entry } from './entry.ts';
-import type { Item } from './item.ts';
+import { annotationsOf, type Item } from './item.ts';
 
-/** Nothing is changed, something is, or something may be lost. */
+/** Changes nothing, changes something, or may lose something. */
 export type Effect = 'read' | 'write' | 'destructive';
 
 /** What a tool does, and what it is about. */
 export interface Category {
   readonly effect: Effect;
-  /** `files`, `database`, `web`, …; `other` where nothing speaks for one. */
+  /** `files`, `database`, `web`, …; `other` if nothing points to one. */
   readonly domain: string;
-  /** What the effect was told by. By nothing: then it counts as writing. */
+  /** What the effect was guessed from. If from nothing, the tool counts as writing: at worst, something harmless is hidden. */
   readonly by: 'annotations' | 'name' | 'description' | 'nothing';
 }
 
 const PREFIX = 'category:';
 
-/** Whether a name in a list is about categories. */
+/** Whether a name in a list means a category. */
 export function isCategory(reference: string): boolean {
   return reference.startsWith(PREFIX) || reference.includes(`.${PREFIX}`);
 }
 
-/** `category:write`, `category:files`, `category:files/write`, or a pattern; of one server: `git.category:write`. Only tools have one. */
+/** `category:write`, `category:files`, `category:files/write`, or a pattern; for one server: `git.category:write`. Only tools have a category. */
 export function isOfCategory(reference: string, entry: Entry): boolean {
   if (!isCategory(reference) || entry.kind !== 'tool') return false;
   const { server, wanted } = parse(reference);
@@ -46,7 +45,7 @@ function parse(reference: string): { readonly server: string | null; readonly wa
   return { server: at === 0 ? null : reference.slice(0, at - 1), wanted: reference.slice(at + PREFIX.length) };
 }
 
-/** What is wrong with a name in a list, where that is meant for a category; null where nothing is. */
+/** What is wrong with a name that means a category; null if nothing is. */
 export function categoryProblem(reference: string): string | null {
   if (!isCategory(reference)) return null;
   const { wanted } = parse(reference);
@@ -60,7 +59,7 @@ export function categoryProblem(reference: string): string | null {
 const isDomain = (name: string) => isPattern(name) || name === 'other' || Object.hasOwn(DOMAINS, name);
 const isEffect = (name: string) => isPattern(name) || Object.hasOwn(VERBS, name);
 
-/** Everything that `category:` may be followed by. */
+/** Everything that may follow `category:`. */
 export const CATEGORIES: readonly string[] = [
   'read',
   'write',
@@ -70,74 +69,52 @@ export const CATEGORIES: readonly string[] = [
   'other',
 ];
 
-// Definitions do not change, and looking at ten thousand of them for every agent would be felt.
-const known = new WeakMap<OwnedItem, Category>();
-
 /** A tool with its server. */
 type OwnedItem = Pick<Entry, 'sourceKey' | 'namespace' | 'item'>;
 
-/** The category of a tool, guessed from its annotations, name and description. */
-export function categoryOf(entry: OwnedItem): Category {
-  const before = known.get(entry);
-  if (before !== undefined) return before;
-  const category = { ...effectOf(entry.item, entry), domain: domainOf(entry) };
-  known.set(entry, category);
-  return category;
-}
-
-interface Annotations {
-  readonly readOnlyHint: boolean | null;
-  readonly destructiveHint: boolean | null;
-}
-
-/** What the tool says; null for what it does not. */
-function saidBy({ bytes }: Item): Annotations {
-  const member = findMember(bytes, 'annotations');
-  const members = member === null ? null : readMembers(bytes, member.start, member.end);
-  const flag = (name: string) => {
-    const found = members?.find(({ key }) => key === name);
-    const text = found === undefined ? '' : bytes.toString('latin1', found.start, found.end);
-    return text === 'true' ? true : text === 'false' ? false : null;
-  };
-  return { readOnlyHint: flag('readOnlyHint'), destructiveHint: flag('destructiveHint') };
-}
+/** The category of a tool, guessed from its annotations, name and description. Computed once: policies ask for every agent. */
+export const categoryOf: (entry: OwnedItem) => Category = memo((entry: OwnedItem) => ({
+  ...effectOf(entry.item, entry),
+  domain: domainOf(entry),
+}));
 
 function effectOf(item: Item, { sourceKey, namespace }: OwnedItem): Pick<Category, 'effect' | 'by'> {
-  const said = saidBy(item);
-  if (said.readOnlyHint === true) return { effect: 'read', by: 'annotations' };
-  if (said.destructiveHint === true) return { effect: 'destructive', by: 'annotations' };
+  const { readOnlyHint, destructiveHint } = annotationsOf(item);
+  if (readOnlyHint === true) return { effect: 'read', by: 'annotations' };
+  if (destructiveHint === true) return { effect: 'destructive', by: 'annotations' };
   const { effect, by } = guess(item, `${sourceKey} ${namespace}`);
-  // What it denies of itself bounds the guess.
-  if (said.readOnlyHint === false && effect === 'read') return { effect: 'write', by: 'annotations' };
-  if (said.destructiveHint === false && effect === 'destructive') return { effect: 'write', by: 'annotations' };
+  // The guess cannot be what the annotations deny.
+  if (readOnlyHint === false && effect === 'read') return { effect: 'write', by: 'annotations' };
+  if (destructiveHint === false && effect === 'destructive') return { effect: 'write', by: 'annotations' };
   return { effect, by };
 }
 
 function guess({ name, description }: Item, server: string): Pick<Category, 'effect' | 'by'> {
-  const text = description.slice(0, LOOKED_AT).toLowerCase();
+  const text = description.slice(0, DESCRIPTION_READ).toLowerCase();
   const own = wordsOf(server);
   const words = wordsOf(name);
-  // `git_log` of the server git: its name says nothing about this tool.
+  // In `git_log` of the server git, "git" says nothing about the tool.
   const rest = words.filter((word) => !own.includes(word));
-  const [named, told] = [verbIn(rest.length > 0 ? rest : words), verbIn(firstSentence(text))];
-  const found = named ?? told;
+  const [named, described] = [verbIn(rest.length > 0 ? rest : words), verbIn(firstSentence(text))];
+  const found = named ?? described;
   if (found === null) return { effect: 'write', by: 'nothing' };
   const by = named === null ? 'description' : 'name';
   const all = [...words, ...firstSentence(text)];
   const isRun = all.some((word) => running.has(word)) && all.some((word) => anything.has(word));
-  // Whoever lists things reads them, whatever the code is called that it runs for it.
-  if (isRun && (named === null || named !== 'read' || words.includes('query'))) return { effect: lost(text), by };
+  // `list_commands` reads: it does not run what it lists.
+  if (isRun && (named === null || named !== 'read' || words.includes('query')))
+    return { effect: effectOfRunning(text), by };
   if (found === 'write' && LOSING.some((phrase) => text.includes(phrase))) return { effect: 'destructive', by };
   return { effect: found, by };
 }
 
-/** What runs what it is given may do anything, unless it says that it does not. */
-function lost(text: string): Effect {
+/** A tool that runs what it is given may do anything, unless its description says that it only reads. */
+function effectOfRunning(text: string): Effect {
   return LOOKING.some((phrase) => text.includes(phrase)) ? 'read' : 'destructive';
 }
 
-/** So much of a description says what a tool does; the rest is about how to use it. */
-const LOOKED_AT = 400;
+/** The beginning of a description says what a tool does; the rest is about how to use it. */
+const DESCRIPTION_READ = 400;
 
 function firstSentence(text: string): string[] {
   return wordsOf(/^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text).slice(0, 24);
@@ -150,7 +127,7 @@ const things = toSet(THINGS);
 const EFFECTS: readonly Effect[] = ['destructive', 'write', 'read'];
 const effects = new Map(EFFECTS.flatMap((effect) => VERBS[effect].split(' ').map((verb) => [verb, effect] as const)));
 
-/** By the first verb, or the worst of several that are joined. */
+/** The effect of the first verb, or the worse of two that are joined by "and" or "or". */
 function verbIn(words: readonly string[]): Effect | null {
   for (const [at, word] of words.entries()) {
     const effect = effectOfVerb(word);
@@ -186,7 +163,7 @@ function formsOf(word: string): string[] {
   ];
 }
 
-/** Small letters: `deleteApiComment` has the words delete, api and comment. */
+/** In lower case: `deleteApiComment` has the words delete, api and comment. */
 function wordsOf(text: string): string[] {
   return text
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -201,7 +178,7 @@ const domainsOf = new Map<string, string[]>();
 for (const [domain, words] of Object.entries(DOMAINS))
   for (const word of words.split(' ')) domainsOf.set(word, [...(domainsOf.get(word) ?? []), domain]);
 
-/** What its server is called says most, then its own name, then what it says of itself. */
+/** The name of the server counts most, then the name of the tool, then its description. */
 function domainOf({ sourceKey, namespace, item }: OwnedItem): string {
   const scores = new Map<string, number>();
   const count = (words: readonly string[], weight: number) => {
@@ -212,7 +189,7 @@ function domainOf({ sourceKey, namespace, item }: OwnedItem): string {
   };
   count(wordsOf(`${sourceKey} ${namespace}`), 4);
   count(wordsOf(item.name), 2);
-  count(firstSentence(item.description.slice(0, LOOKED_AT).toLowerCase()), 1);
+  count(firstSentence(item.description.slice(0, DESCRIPTION_READ).toLowerCase()), 1);
   const most = Math.max(...scores.values());
   return order.find((domain) => scores.get(domain) === most) ?? 'other';
 }

@@ -1,4 +1,4 @@
-/** One thing a caller can see: an item under the name that the gateway gives it. */
+/** An item under the name that the gateway gives it: what callers see. */
 import { matchesPattern } from '../base/pattern.ts';
 import { definitionFor, NO_TRAITS } from '../protocol/definition.ts';
 import { splice, toBytes } from '../protocol/json.ts';
@@ -8,24 +8,24 @@ import { hashBytes, type Item, type Kind } from './item.ts';
 /** An item under the name that callers know it by. */
 export interface Entry {
   readonly kind: Kind;
-  /** The exposed name: what callers say. */
+  /** The exposed name. */
   readonly name: string;
-  /** The source it comes from; BUILT_IN for Toolgate's own tools. */
+  /** The source it comes from; `BUILT_IN` for Toolgate's own tools. */
   readonly sourceId: number;
   readonly sourceKey: string;
   readonly namespace: string;
-  /** What the source calls it, as JSON ready to be put into a request: one character a byte. */
+  /** The source's own name for it, as JSON with one character per byte, ready to be put into a request. */
   readonly upstreamName: string;
   readonly item: Item;
 }
 
-/** The definition under the exposed name. Made when it is asked for: a list is printed once, and ten thousand copies are felt. */
+/** The definition under the exposed name. Not kept: a list is printed once, and 10,000 copies would cost memory and time. */
 export function definitionOf({ name, item }: Pick<Entry, 'name' | 'item'>, era: Era): Buffer {
   const definition = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
   return definitionFor(definition, item.traits, era);
 }
 
-/** Equal for equal definitions under the same name: tells whether a list really changed. */
+/** Equal for equal definitions under the same name: shows whether a list really changed. */
 export function hashOf({ name, item }: Pick<Entry, 'name' | 'item'>): string {
   return `${item.hash} ${JSON.stringify(name)}`;
 }
@@ -54,11 +54,11 @@ export interface Owner {
   readonly namespace: string;
 }
 
-// Entries are remembered with their items, so that rebuilding the catalog makes nothing anew that did not change.
-const known = new WeakMap<Item, Entry>();
+// The last entry of each item, so that a new catalog reuses the entries of items that did not change.
+const lastEntries = new WeakMap<Item, Entry>();
 
 export function toEntry(owner: Owner, item: Item, name: string): Entry {
-  const before = known.get(item);
+  const before = lastEntries.get(item);
   if (
     before !== undefined &&
     before.name === name &&
@@ -77,7 +77,7 @@ export function toEntry(owner: Owner, item: Item, name: string): Entry {
     upstreamName: item.bytes.toString('latin1', item.nameSpan.start, item.nameSpan.end),
     item,
   });
-  known.set(item, entry);
+  lastEntries.set(item, entry);
   return entry;
 }
 

@@ -1,11 +1,11 @@
-/** What servers tell models about their use, put together: each under the name of its server, so that none speaks for another. */
+/** The instructions of all servers for models, each under a heading with the name of its server. */
 import type { Contribution } from './catalog.ts';
 import { type Naming, prefixOf } from './names.ts';
 
-/** Room for what one server says; models read all of it, in every conversation. */
+/** The most that one server may say: models read all of it in every conversation. */
 const MOST = 8_000;
 
-/** `inside` is the namespace in which names have no prefix; null for none. */
+/** `inside` is the namespace whose names have no prefix; null for none. */
 export function introduce(
   contributions: readonly Contribution[],
   naming: Naming,

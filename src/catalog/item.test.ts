@@ -49,7 +49,7 @@ describe('readItems', () => {
     expect(items.map(({ name }) => name)).toEqual(['good', 'last']);
     const entries = [2, 3, 4, 5, 6, 7];
     expect(problems).toEqual(
-      entries.map((n) => `tools/list: entry ${n} was left out: it needs exactly one "name", a text`),
+      entries.map((n) => `tools/list: entry ${n} was left out: it needs exactly one "name", a string`),
     );
   });
 
@@ -69,7 +69,7 @@ describe('readItems', () => {
       ],
     });
     expect(read('resource', '{"resources":[{"uri":"a:b"}]}').problems).toEqual([
-      'resources/list: entry 1 was left out: "a:b" has no "name" that is a text',
+      'resources/list: entry 1 was left out: "a:b" has no "name" that is a string',
     ]);
     expect(read('prompt', '{"prompts":[{"name":"p"}]}').items).toHaveLength(1);
   });

@@ -1,5 +1,6 @@
 /** What one server offers, as the server itself lists it. */
 import { createHash } from 'node:crypto';
+import { memo } from '../base/memo.ts';
 import { allowsNonObjects, type EraTraits, NO_TRAITS, runsAsTask, withoutTaskSupport } from '../protocol/definition.ts';
 import { decodeString, findMember, type JsonMember, readElements, readMembers, type Span } from '../protocol/json.ts';
 import { findMirrored, MARK, type MirroredArgument } from '../protocol/param-headers.ts';
@@ -12,37 +13,37 @@ export const KINDS: readonly Kind[] = ['tool', 'resource', 'template', 'prompt']
 /** One definition, kept as the bytes the server sent. */
 export interface Item {
   readonly kind: Kind;
-  /** What identifies it on its server: the name of a tool or prompt, the URI of a resource, the pattern of a template. */
+  /** What identifies it on its server: the name of a tool or prompt, the URI of a resource, the URI template of a template. */
   readonly name: string;
   readonly description: string;
   /** The definition, as JSON. */
   readonly bytes: Buffer;
   /**
-   * Where the identifying string stands in `bytes`.
+   * The span of the identifying string in `bytes`.
    * @internal
    */
   readonly nameSpan: Span;
   /** Equal for equal definitions. */
   readonly hash: string;
   /**
-   * The arguments that its schema wants in HTTP headers too; null for none, a text where it asks for that wrongly.
+   * The arguments that its schema wants in HTTP headers too; null for none, a text if the schema asks for that wrongly.
    * @internal
    */
   readonly mirrored: readonly MirroredArgument[] | string | null;
   /** @internal */
   readonly traits: EraTraits;
-  /** The tools that it is made of, by `server.tool`; absent for all that servers offer. */
+  /** The tools that a macro is made of, as `server.tool`; absent for items of servers. */
   readonly uses?: readonly string[];
 }
 
 export interface Listing {
   readonly items: readonly Item[];
-  /** What went wrong while listing, each a sentence. */
+  /** What went wrong while listing: one sentence each. */
   readonly problems: readonly string[];
 }
 
 export interface Offer extends Listing {
-  /** What the server tells models about its use; empty for nothing. */
+  /** The server's instructions to models; may be empty. */
   readonly instructions: string;
 }
 
@@ -54,7 +55,7 @@ interface KindWords {
   readonly list: string;
   /** The member of a definition that identifies it. */
   readonly identity: string;
-  /** What else a definition must have, and how its value begins: one that lacks it makes clients refuse the whole list. */
+  /** What else a definition must have, and how its value begins. One definition without it makes clients refuse the whole list. */
   readonly also?: { readonly key: string; readonly start: '{' | '"' };
 }
 
@@ -70,7 +71,7 @@ export const kindWords: Readonly<Record<Kind, KindWords>> = {
   prompt: { method: 'prompts/list', list: 'prompts', identity: 'name' },
 };
 
-/** The definitions on one page of a list result; `runsTasks` says that its server does so where a tool allows it. */
+/** The definitions on one page of a list result. `runsTasks`: the server runs MCP tasks. */
 export function readItems(kind: Kind, result: Buffer, runsTasks = true): Listing {
   const words = kindWords[kind];
   const list = findMember(result, words.list);
@@ -92,12 +93,12 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   if (!isReadable(bytes)) return 'it has a control character in a string';
   const members = readMembers(bytes) ?? [];
   const { identity, also } = kindWords[kind];
-  // Named twice, clients would read the name that was not checked and not prefixed.
+  // If there are two names, clients may read the one that was not checked and has no prefix.
   const [name, ...more] = members.filter((member) => member.key === identity);
   const text = name === undefined || !isAt(bytes, name.start, '"') ? '' : decodeString(bytes, name.start, name.end);
-  if (name === undefined || text === '' || more.length > 0) return `it needs exactly one "${identity}", a text`;
+  if (name === undefined || text === '' || more.length > 0) return `it needs exactly one "${identity}", a string`;
   if (also !== undefined && !members.some(({ key, start }) => key === also.key && isAt(bytes, start, also.start))) {
-    return `${JSON.stringify(text)} has no "${also.key}" that is ${also.start === '{' ? 'an object' : 'a text'}`;
+    return `${JSON.stringify(text)} has no "${also.key}" that is ${also.start === '{' ? 'an object' : 'a string'}`;
   }
   const description = members.findLast((member) => member.key === 'description');
   return Object.freeze({
@@ -107,7 +108,7 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
       description !== undefined && isAt(bytes, description.start, '"')
         ? decodeString(bytes, description.start, description.end)
         : '',
-    // A copy of its own: a slice would keep the whole page in memory.
+    // A copy: a slice would keep the whole page in memory.
     bytes: Buffer.from(bytes),
     nameSpan: { start: name.start, end: name.end },
     hash: hashBytes(bytes),
@@ -116,9 +117,9 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   });
 }
 
-/** Our scanner is laxer than JSON.parse in very long strings, but one such definition would cost clients the whole list. */
+/** Our scanner is laxer than JSON.parse in very long strings, and one such definition would make clients refuse the list. */
 function isReadable(bytes: Buffer): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (!/[\0-\x1f]/.test(bytes.toString('latin1'))) return true;
   try {
     JSON.parse(bytes.toString());
@@ -151,12 +152,37 @@ function isAt(bytes: Buffer, at: number, char: string): boolean {
   return bytes[at] === char.charCodeAt(0);
 }
 
-/** The new offer with every unchanged item taken from the old one, so that what did not change is the same object. */
+/** The new offer with unchanged items taken from the old one: what did not change stays the same object. */
 export function reuseItems(previous: Offer | null, next: Offer): Offer {
   if (previous === null) return next;
   const known = new Map(previous.items.map((item) => [`${item.kind} ${item.hash}`, item]));
   return { ...next, items: next.items.map((item) => known.get(`${item.kind} ${item.hash}`) ?? item) };
 }
+
+/** What a tool's annotations say; null for what they do not say. */
+export interface Annotations {
+  readonly readOnlyHint: boolean | null;
+  readonly destructiveHint: boolean | null;
+  readonly idempotentHint: boolean | null;
+  readonly openWorldHint: boolean | null;
+}
+
+/** Read once per definition: policies ask for every agent. */
+export const annotationsOf: (item: Item) => Annotations = memo(({ bytes }: Item) => {
+  const member = findMember(bytes, 'annotations');
+  const members = member === null ? null : readMembers(bytes, member.start, member.end);
+  const flag = (name: keyof Annotations) => {
+    const found = members?.find(({ key }) => key === name);
+    const text = found === undefined ? '' : bytes.toString('latin1', found.start, found.end);
+    return text === 'true' ? true : text === 'false' ? false : null;
+  };
+  return {
+    readOnlyHint: flag('readOnlyHint'),
+    destructiveHint: flag('destructiveHint'),
+    idempotentHint: flag('idempotentHint'),
+    openWorldHint: flag('openWorldHint'),
+  };
+});
 
 export function hashBytes(bytes: Buffer): string {
   return createHash('sha1').update(bytes).digest('base64');

@@ -1,14 +1,14 @@
 /** The names under which items of servers are exposed. */
-import { createHash } from 'node:crypto';
+import { sha256 } from '../base/sha256.ts';
 import type { Kind } from './item.ts';
 
-/** How names are made. */
+/** How exposed names are built. */
 export interface Naming {
-  /** `join` keeps the characters of a name, `flat` only those that every client takes. */
+  /** `join` keeps the characters of a name; `flat` replaces those that some clients refuse. */
   readonly names: 'join' | 'flat';
-  /** Names longer than this are shortened; null lets them be. */
+  /** Longer names are shortened; null for no limit. */
   readonly nameLimit: number | null;
-  /** What stands between a namespace and a name; an underscore unless it is said. */
+  /** What is between a namespace and a name; an underscore by default. */
   readonly separator?: string;
 }
 
@@ -22,12 +22,12 @@ function joinName(namespace: string, name: string, { separator = '_' }: Naming):
   return namespace === '' ? name : `${namespace}${separator}${name}`;
 }
 
-/** What every exposed name of a tool or prompt of that namespace begins with. */
+/** The beginning of every exposed name of a tool or prompt of that namespace. */
 export function prefixOf(namespace: string, naming: Naming): string {
   return respell(joinName(namespace, '', naming), naming);
 }
 
-/** The name of an item, if nobody has it yet. URIs are read as such, and only get the prefix. */
+/** The name of an item, unless it is taken. URIs only get the prefix. */
 export function exposedName(kind: Kind, namespace: string, name: string, naming: Naming): string {
   const joined = joinName(namespace, name, naming);
   if (kind === 'resource' || kind === 'template') return joined;
@@ -40,8 +40,8 @@ export function exposedName(kind: Kind, namespace: string, name: string, naming:
 }
 
 /**
- * The name for an item whose own one, `taken`, belongs to another. It is made from what the item is and not from what else
- * there is, so it stays the same while other servers come and go; `attempt` counts up where even that is taken.
+ * The name for an item whose name, `taken`, belongs to another item. It depends on the item only, so it stays the same while
+ * other servers come and go. `attempt` counts up while the result is taken, too.
  */
 export function nextName(taken: string, source: string, name: string, attempt: number, naming: Naming): string {
   const identity = attempt === 0 ? [source, name] : [source, name, attempt];
@@ -51,9 +51,9 @@ export function nextName(taken: string, source: string, name: string, attempt: n
 /** Whether a server of that namespace could have an item of that name. */
 export function mayBeNamed(exposed: string, namespace: string, naming: Naming): boolean {
   const { nameLimit } = naming;
-  const whole = [joinName(namespace, '', naming), prefixOf(namespace, naming)];
+  const prefixes = [joinName(namespace, '', naming), prefixOf(namespace, naming)];
   const kept = nameLimit === null ? Number.POSITIVE_INFINITY : nameLimit - SUFFIX_LENGTH;
-  return whole.some((prefix) => exposed.startsWith(prefix.length <= kept ? prefix : cut(prefix, kept)));
+  return prefixes.some((prefix) => exposed.startsWith(prefix.length <= kept ? prefix : cut(prefix, kept)));
 }
 
 function respell(name: string, { names }: Naming): string {
@@ -64,11 +64,11 @@ function withSuffix(name: string, suffix: string, limit: number | null): string 
   return `${limit === null ? name : cut(name, limit - SUFFIX_LENGTH)}_${suffix}`;
 }
 
-/** The first so many characters, without half of a pair at the end. */
+/** The first characters, without half of a surrogate pair at the end. */
 function cut(name: string, length: number): string {
   return name.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
 function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
+  return sha256(text).slice(0, HASH_LENGTH);
 }

@@ -1,30 +1,30 @@
 /**
- * Whether a URI can come from a URI template (RFC 6570). Only matching, never extraction: the upstream gets the URI as it is.
- * Runs all possibilities side by side, so its cost is at most the product of the two lengths.
+ * Whether a URI can come from a URI template (RFC 6570). It only matches and extracts nothing: the server gets the URI as it is.
+ * All possibilities are followed at once, so the cost is at most the product of the two lengths.
  */
 
 type TemplatePart = { readonly literal: string } | { readonly slash: boolean; readonly optional: boolean };
 
 export function matchesTemplate(template: string, uri: string): boolean {
   const parts = parseTemplate(template);
-  // The places in the URI that can be reached after the parts so far.
-  let places = new Set([0]);
+  // The positions in the URI that can be reached after the parts so far.
+  let positions = new Set([0]);
   for (const part of parts) {
     const next = new Set<number>();
-    for (const place of places) {
+    for (const position of positions) {
       if ('literal' in part) {
-        if (uri.startsWith(part.literal, place)) next.add(place + part.literal.length);
+        if (uri.startsWith(part.literal, position)) next.add(position + part.literal.length);
         continue;
       }
-      if (part.optional) next.add(place);
-      for (let i = place; i < uri.length && (part.slash || uri[i] !== '/'); i++) {
+      if (part.optional) next.add(position);
+      for (let i = position; i < uri.length && (part.slash || uri[i] !== '/'); i++) {
         if (next.has(i + 1)) break;
         next.add(i + 1);
       }
     }
-    places = next;
+    positions = next;
   }
-  return places.has(uri.length);
+  return positions.has(uri.length);
 }
 
 function parseTemplate(template: string): TemplatePart[] {
@@ -43,15 +43,15 @@ function parseTemplate(template: string): TemplatePart[] {
 }
 
 function toExpression(body: string): TemplatePart {
-  // Not '', which every text includes: an empty expression is a plain one.
+  // Not '', which every string includes: an empty expression counts as a plain one.
   const operator = body[0] ?? ' ';
   if ('+#'.includes(operator)) return { slash: true, optional: true };
-  // A path expression brings its own slashes; query forms may carry encoded ones only, but vanish when nothing is given.
+  // A path expression brings its own slashes. Query forms have encoded ones only, and vanish if no value is given.
   if ('/;?&.'.includes(operator)) return { slash: operator === '/' || body.includes('*'), optional: true };
   return { slash: body.endsWith('*'), optional: false };
 }
 
-/** How much of a template is fixed text: the most specific of several that match is the one that is meant. */
+/** How much of a template is fixed text. Of several templates that match, the one with most is meant. */
 export function literalLength(template: string): number {
   return parseTemplate(template).reduce((sum, part) => sum + ('literal' in part ? part.literal.length : 0), 0);
 }

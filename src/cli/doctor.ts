@@ -1,6 +1,6 @@
 /** `toolgate doctor`: checks the configuration and every server, and says what to do about each problem. */
 import { stat } from 'node:fs/promises';
-import { idleRules } from '../access/idle-rules.ts';
+import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Config } from '../config/config.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
@@ -144,7 +144,7 @@ function serverFindings(gateway: Gateway): Diagnosis[] {
 
 function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Diagnosis[] {
   if (policy === null) return [];
-  return idleRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
+  return unmatchedRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
 }
 
 const marks = { ok: paint('green', '✓'), warning: paint('yellow', '!'), broken: paint('red', '✗') };

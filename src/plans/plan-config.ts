@@ -1,8 +1,7 @@
 /**
- * The configuration that holds what a task needs and nothing else: its servers as they are written, and lists of its
- * tools. What the policies of the whole one say is kept, so nobody may use more than before.
+ * Builds the configuration for a task: only the servers that it needs, as they are written, and lists of its tools. Policies are
+ * kept, so no agent may use more than before.
  */
-
 import { isObject } from '../base/objects.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
@@ -14,15 +13,15 @@ import { type RawServer, withoutSecrets } from '../config/raw-config.ts';
 import { scanCommandLine } from '../config/shell.ts';
 import type { Plan, PlannedTool } from './plan.ts';
 
-/** A configuration with nothing but what a plan needs. */
+/** A configuration with only what a plan needs. */
 export interface PlanConfig {
-  /** In the words of a configuration file. */
+  /** With the keys of a configuration file. */
   readonly value: Readonly<Record<string, unknown>>;
-  /** Variables that stand for secrets which the whole configuration has written out: they have to be set. */
+  /** Variables that replace secrets which the configuration has in plain text: they have to be set. */
   readonly variables: readonly string[];
 }
 
-/** What has no meaning, or another one, where all that is there is needed. */
+/** Keys that mean nothing, or something else, in a configuration for one task. */
 const LEFT_OUT = new Set([
   '$schema',
   'servers',
@@ -41,7 +40,7 @@ const LEFT_OUT = new Set([
   MACROS,
 ]);
 
-/** The configuration that holds only what a plan needs. */
+/** The configuration with only what a plan needs. */
 export function planConfig(config: Config, plan: Plan): PlanConfig {
   const { settings, servers: written } = config.written();
   const kept = Object.fromEntries(Object.entries(settings).filter(([key]) => !LEFT_OUT.has(key)));
@@ -55,7 +54,7 @@ export function planConfig(config: Config, plan: Plan): PlanConfig {
     servers[key] = namespace === key ? entry : { namespace, ...entry };
   }
   const value = {
-    // A file of any name then means the same.
+    // Explicit, because the defaults depend on the name of the file.
     controls: [],
     names: config.names,
     ...kept,
@@ -67,11 +66,11 @@ export function planConfig(config: Config, plan: Plan): PlanConfig {
     ...('agent_policies' in settings && { agent_policies: agentPolicies(settings.agent_policies, config, tools) }),
     default_policy: { ...(isObject(settings.default_policy) && settings.default_policy), allow_unknown_tools: false },
   };
-  const veiled = withoutSecrets(value);
-  return { value: veiled.value as PlanConfig['value'], variables: veiled.variables };
+  const safe = withoutSecrets(value);
+  return { value: safe.value as PlanConfig['value'], variables: safe.variables };
 }
 
-/** With `args` a command means the same in a file of any name. A line that needs a shell stays one. */
+/** With `args` a command means the same in every kind of file. A line that needs a shell stays a line. */
 function asProgram({ isShellLine, entry }: RawServer): Readonly<Record<string, unknown>> {
   const { command, args } = entry;
   if (typeof command !== 'string' || args !== undefined) return entry;
@@ -82,7 +81,7 @@ function asProgram({ isShellLine, entry }: RawServer): Readonly<Record<string, u
   return isPlain ? { ...entry, command: file, args: rest } : entry;
 }
 
-/** What macros call has to be there, and allowed, too. */
+/** The tools that macros call: these have to exist and be allowed, too. */
 function usedBy(config: Config, macros: readonly string[]): PlannedTool[] {
   const uses = new Set(config.macros.filter(({ name }) => macros.includes(name)).flatMap((macro) => macro.uses));
   const keys = [MACROS, ...[...config.servers, ...config.folders.named].map(({ key }) => key)];
@@ -93,16 +92,17 @@ function usedBy(config: Config, macros: readonly string[]): PlannedTool[] {
   });
 }
 
-/** The macros of the plan, and those that they call. */
+/** The macros of the plan, and the macros that these call. */
 function pick(written: unknown, { macros }: Config, names: readonly string[]): unknown {
   const used = macros.filter(({ name }) => names.includes(name)).flatMap(({ uses }) => uses);
   const isKept = (name: string) => names.includes(name) || used.includes(`${MACROS}.${name}`);
   return Object.fromEntries(Object.entries(isObject(written) ? written : {}).filter(([name]) => isKept(name)));
 }
 
-type Tools = ReadonlyMap<string, readonly PlannedTool[]>;
+/** By the key of their server. */
+type ToolsByServer = ReadonlyMap<string, readonly PlannedTool[]>;
 
-function byServer(planned: readonly PlannedTool[]): Tools {
+function byServer(planned: readonly PlannedTool[]): ToolsByServer {
   const tools = new Map<string, PlannedTool[]>();
   for (const one of planned) {
     const known = tools.get(one.server) ?? [];
@@ -115,13 +115,13 @@ function namesOf(tools: readonly PlannedTool[]): string[] {
   return tools.map(({ tool }) => tool);
 }
 
-/** Whether the lists for all agents have it. */
+/** Whether the lists for all agents include it. */
 function isExposed(config: Config, tool: PlannedTool): boolean {
   const { policy } = config;
   return policy === null || (listed(policy.exposed.tool, config, tool) ?? policy.allowUnknown.tool);
 }
 
-/** Whether a list has the tool; null where there is none about its server. */
+/** Whether a list includes the tool; null if no list is about its server. */
 function listed(lists: ServerLists, config: Config, { server, tool, entry }: PlannedTool): boolean | null {
   const namespace = config.servers.find(({ key }) => key === server)?.namespace ?? server;
   const names = Object.entries(lists).filter(([pattern]) => matchesServer(pattern, server, namespace));
@@ -130,8 +130,8 @@ function listed(lists: ServerLists, config: Config, { server, tool, entry }: Pla
   return names.some(([, listed]) => listed.some(isMeant));
 }
 
-/** Each as it is written, with lists of no more than what the task needs. */
-function agentPolicies(written: unknown, config: Config, tools: Tools): unknown {
+/** The policies as they are written, with lists reduced to what the task needs. */
+function agentPolicies(written: unknown, config: Config, tools: ToolsByServer): unknown {
   if (!isObject(written)) return written;
   return Object.fromEntries(
     Object.entries(written).map(([name, policy]) => {

@@ -1,4 +1,4 @@
-/** The configuration of a task as text: TOML with the reasons in it, JSON, or a ConfigMap of Kubernetes. */
+/** Prints the configuration of a task: as TOML with the reasons, as JSON, or as a ConfigMap of Kubernetes. */
 import { stringify } from 'smol-toml';
 import type { Plan } from './plan.ts';
 import type { PlanConfig } from './plan-config.ts';
@@ -15,7 +15,7 @@ export function planJson({ value }: PlanConfig): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** `name` is that of the ConfigMap. */
+/** `name` is the name of the ConfigMap. */
 export async function planConfigMap(plan: Plan, config: PlanConfig, name: string): Promise<string> {
   const { stringify: toYaml } = await import('yaml');
   const labels = {
@@ -35,7 +35,7 @@ export async function planConfigMap(plan: Plan, config: PlanConfig, name: string
   );
 }
 
-/** A name that Kubernetes takes, made from the service. */
+/** A name that Kubernetes accepts, made from the service. */
 export function configMapName({ task }: Plan): string {
   const slug = task.service
     .toLowerCase()
@@ -53,20 +53,20 @@ function isLabel(text: string): boolean {
 }
 
 function reasons({ task, profile, rules, tools, missing }: Plan): string[] {
-  const said = [
+  const about = [
     ...(task.service === '' ? [] : [`service "${task.service}"`]),
     ...(task.type === '' ? [] : [`type "${task.type}"`]),
     ...(task.description === '' ? [] : [`"${brief(task.description)}"`]),
   ];
   return [
-    `What this task needs: ${said.join(', ') || `profile "${profile}"`}.`,
+    `What this task needs: ${about.join(', ') || `profile "${profile}"`}.`,
     `Profile: ${profile ?? 'none'}. Rules: ${rules.join(', ') || 'none'}.`,
     '',
     ...tools.map(
       ({ server, tool, entry, reasons }) =>
         `${server}.${tool}: ${reasons.join('; ')}${entry === null ? ' (not checked: the server could not be asked)' : ''}`,
     ),
-    ...(tools.length === 0 ? ['Nothing: no rule fits, or no server has what they name.'] : []),
+    ...(tools.length === 0 ? ['Nothing: no rule matches, or no server has what they name.'] : []),
     ...(missing.length === 0 ? [] : ['', ...missing]),
   ].map(oneLine);
 }
@@ -76,7 +76,7 @@ function brief(text: string): string {
   return line.length > 100 ? `${[...line].slice(0, 99).join('')}…` : line;
 }
 
-/** Text of others must not end a comment. */
+/** A line break in foreign text would end the comment. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
 }

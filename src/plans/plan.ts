@@ -1,8 +1,7 @@
 /**
- * From a task to the least set of tools that it needs, with the reason for each. Rules are data: a task begins with one
- * profile, and every rule that fits adds to it.
+ * Finds the least set of tools that a task needs, with the reason for each. Rules are data: a task starts with one profile, and
+ * every rule that matches adds to it. A plan is a pure function of task, rules and catalog.
  */
-
 import { GatewayError } from '../base/errors.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
@@ -19,7 +18,7 @@ export interface PlannedTool {
   readonly server: string;
   /** The server's own name for it. */
   readonly tool: string;
-  /** What it is; null where its server could not be asked, and a rule names it. */
+  /** Null if its server could not be asked, and a rule names it. */
   readonly entry: Entry | null;
   readonly reasons: readonly string[];
 }
@@ -27,20 +26,20 @@ export interface PlannedTool {
 /** The tools that a task needs, with reasons. */
 export interface Plan {
   readonly task: Task;
-  /** What it began with; null for nothing. */
+  /** The profile that it starts with; null for none. */
   readonly profile: string | null;
-  /** The rules that fit, by name. */
+  /** The names of the rules that match. */
   readonly rules: readonly string[];
   readonly tools: readonly PlannedTool[];
-  /** What rules name and a server, though it is there, does not offer: a sentence for each. */
+  /** What rules name and a connected server does not offer: one sentence each. */
   readonly missing: readonly string[];
 }
 
-/** A server as a plan has to know it. */
+/** What a plan has to know about a server. */
 export interface PlannedServer {
   readonly key: string;
   readonly namespace: string;
-  /** Whether what it offers is known. */
+  /** Whether its offer is known. */
   readonly present: boolean;
 }
 
@@ -51,7 +50,7 @@ interface NeededTools {
 }
 
 /**
- * The tools that a task needs, by rules and profiles. `servers` tells which of them could not be asked.
+ * The tools that a task needs, according to rules and profiles. `servers` says which of them could not be asked.
  *
  * @example
  * const task = taskFromValue({ description: 'Fix the login page', type: 'frontend' });
@@ -59,33 +58,33 @@ interface NeededTools {
  */
 export function planTask(task: Task, rules: TaskRules, catalog: Catalog, servers: readonly PlannedServer[] = []): Plan {
   const profile = profileOf(task, rules);
-  const fitting = rules.rules.flatMap((rule) => {
+  const matching = rules.rules.flatMap((rule) => {
     const reason = reasonOf(rule, task);
     return reason === null ? [] : [{ rule, reason }];
   });
-  const grants: NeededTools[] = profile === null ? [] : [granted(profile, `profile "${profile.name}"`)];
-  for (const { rule, reason } of fitting) {
+  const groups: NeededTools[] = profile === null ? [] : [groupOf(profile, `profile "${profile.name}"`)];
+  for (const { rule, reason } of matching) {
     const why = `rule "${rule.name}": ${reason}`;
-    grants.push({ reason: why, tools: rule.tools, isShipped: rule.isShipped });
+    groups.push({ reason: why, tools: rule.tools, isShipped: rule.isShipped });
     for (const name of rule.profiles) {
       const more = rules.profiles.find((one) => one.name === name);
-      if (more !== undefined) grants.push(granted(more, why));
+      if (more !== undefined) groups.push(groupOf(more, why));
     }
   }
   return {
     task,
     profile: profile?.name ?? null,
-    rules: fitting.map(({ rule }) => rule.name),
-    tools: [...known(grants, catalog), ...unchecked(grants, catalog, servers)],
-    missing: missing(grants, catalog, servers),
+    rules: matching.map(({ rule }) => rule.name),
+    tools: [...offered(groups, catalog), ...unchecked(groups, catalog, servers)],
+    missing: missing(groups, catalog, servers),
   };
 }
 
-function granted({ tools, isShipped }: TaskProfile, reason: string): NeededTools {
+function groupOf({ tools, isShipped }: TaskProfile, reason: string): NeededTools {
   return { reason, tools, isShipped };
 }
 
-/** Throws where the task names a profile that there is not. */
+/** Throws if the task names a profile that does not exist. */
 export function requireProfile({ profile }: Task, { profiles }: TaskRules): void {
   if (profile === '' || profiles.some(({ name }) => name === profile)) return;
   const names = profiles.map(({ name }) => name);
@@ -93,7 +92,7 @@ export function requireProfile({ profile }: Task, { profiles }: TaskRules): void
   throw new GatewayError('request_invalid', `There is no task profile "${profile}".${hint}`);
 }
 
-/** The one that it names, or its type, or that for all others. One that is not there, or no more, is nothing. */
+/** The profile that the task names, or that of its type, or the default one. Null if there is none of that name. */
 function profileOf({ profile, type }: Task, { profiles }: TaskRules): TaskProfile | null {
   if (profile !== '') return profiles.find(({ name }) => name === profile) ?? null;
   const folded = type.toLowerCase();
@@ -103,9 +102,9 @@ function profileOf({ profile, type }: Task, { profiles }: TaskRules): TaskProfil
   return typed ?? profiles.find(({ name }) => name === 'default') ?? null;
 }
 
-/** Why a rule holds for a task; null where it does not. One that asks for nothing holds for all. */
+/** Why a rule matches a task; null if it does not. A rule without conditions matches every task. */
 function reasonOf({ services, types, keywords }: TaskRule, task: Task): string | null {
-  if (services.length + types.length + keywords.length === 0) return 'holds for every task';
+  if (services.length + types.length + keywords.length === 0) return 'matches every task';
   const type = task.type.toLowerCase();
   if (type !== '' && types.some((one) => matchesPattern(one.toLowerCase(), type))) return `the type is "${task.type}"`;
   const service = task.service.toLowerCase();
@@ -113,15 +112,15 @@ function reasonOf({ services, types, keywords }: TaskRule, task: Task): string |
   const isService =
     service !== '' && services.some((one) => parts.some((part) => matchesPattern(one.toLowerCase(), part)));
   if (isService) return `the service is "${task.service}"`;
-  const said = wordsOf(task.description);
+  const words = wordsOf(task.description);
   for (const keyword of keywords) {
-    const found = phraseIn(said, keyword);
+    const found = phraseIn(words, keyword);
     if (found !== null) return `the description says "${found}"`;
   }
   return null;
 }
 
-/** Small letters; `userApi-v2` has the words user, api and v2. */
+/** In lower case; `userApi-v2` has the words user, api and v2. */
 function wordsOf(text: string): string[] {
   return text
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
@@ -130,7 +129,7 @@ function wordsOf(text: string): string[] {
     .filter((word) => word !== '');
 }
 
-/** The words that a keyword is found as; null where it is not. Its words stand side by side, and are whole ones. */
+/** The words of a text that match a keyword; null if none do. They have to be whole words, side by side. */
 function phraseIn(words: readonly string[], keyword: string): string | null {
   const wanted = keyword
     .toLowerCase()
@@ -144,10 +143,10 @@ function phraseIn(words: readonly string[], keyword: string): string | null {
   return null;
 }
 
-function known(grants: readonly NeededTools[], { claims }: Catalog): PlannedTool[] {
+function offered(groups: readonly NeededTools[], { claims }: Catalog): PlannedTool[] {
   return [...claims.tool.values()].flatMap((entry) => {
     if (entry === null || entry.sourceId === BUILT_IN) return [];
-    const reasons = grants.filter(({ tools }) => lists(tools, entry)).map(({ reason }) => reason);
+    const reasons = groups.filter(({ tools }) => lists(tools, entry)).map(({ reason }) => reason);
     if (reasons.length === 0) return [];
     return [{ server: entry.sourceKey, tool: entry.item.name, entry, reasons: [...new Set(reasons)] }];
   });
@@ -161,9 +160,9 @@ function lists(tools: ServerLists, entry: Entry): boolean {
   );
 }
 
-/** A server that could not be asked may well have what the rules name. */
+/** Tools that rules name, of servers that could not be asked: they may well have them. */
 function unchecked(
-  grants: readonly NeededTools[],
+  groups: readonly NeededTools[],
   { claims }: Catalog,
   servers: readonly PlannedServer[],
 ): PlannedTool[] {
@@ -172,7 +171,7 @@ function unchecked(
     .filter(({ key, present }) => !present && !asked.has(key))
     .flatMap(({ key, namespace }) => {
       const found = new Map<string, string[]>();
-      for (const { tools, reason } of grants)
+      for (const { tools, reason } of groups)
         for (const [server, names] of Object.entries(tools)) {
           if (!matchesServer(server, key, namespace)) continue;
           for (const name of names.filter((one) => !isPattern(one) && !isCategory(one)))
@@ -182,10 +181,10 @@ function unchecked(
     });
 }
 
-function missing(grants: readonly NeededTools[], { claims }: Catalog, servers: readonly PlannedServer[]): string[] {
+function missing(groups: readonly NeededTools[], { claims }: Catalog, servers: readonly PlannedServer[]): string[] {
   const found = new Set<string>();
   const entries = [...claims.tool.values()].filter((entry) => entry !== null);
-  for (const { tools, reason, isShipped } of grants) {
+  for (const { tools, reason, isShipped } of groups) {
     if (isShipped) continue;
     for (const [server, names] of Object.entries(tools)) {
       const meant = servers.filter(({ key, namespace }) => matchesServer(server, key, namespace));
@@ -195,7 +194,7 @@ function missing(grants: readonly NeededTools[], { claims }: Catalog, servers: r
         .map(({ item }) => item.name);
       for (const name of names)
         if (!isCategory(name) && !own.some((one) => matchesPattern(name, one)))
-          found.add(`"${name}" of "${server}" (${reason}) is not there.${didYouMean(name, own)}`);
+          found.add(`"${name}" of "${server}" (${reason}) does not exist.${didYouMean(name, own)}`);
     }
   }
   return [...found];

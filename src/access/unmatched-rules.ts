@@ -1,5 +1,4 @@
-/** Rules that are about nothing there is: nearly always a misspelt name, and one that closes or opens too much. */
-
+/** Finds rules of a policy that match nothing: nearly always a misspelt name, which closes or opens too much. */
 import { matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -8,21 +7,21 @@ import { type Entry, matchesServer } from '../catalog/entry.ts';
 import { MACROS } from '../config/macros.ts';
 import type { ByKind, PolicyConfig, ServerLists } from '../config/policy.ts';
 
-interface Server {
+interface KnownServer {
   readonly key: string;
   readonly namespace: string;
-  /** Whether what it offers is known. */
+  /** Whether its offer is known. */
   readonly present: boolean;
 }
 
-/** A sentence for each. */
-export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: readonly Server[]): string[] {
+/** One sentence for each. */
+export function unmatchedRules(policy: PolicyConfig, catalog: Catalog, servers: readonly KnownServer[]): string[] {
   const found: string[] = [];
   const isMacros = (pattern: string) => pattern === MACROS && macros.length > 0;
   const macros = [...catalog.claims.tool.values()].filter((entry) => entry?.item.uses !== undefined);
   const names = servers.map(({ key }) => key);
 
-  function checkServers(place: string, patterns: readonly string[]): void {
+  function checkServers(key: string, patterns: readonly string[]): void {
     for (const pattern of patterns) {
       if (
         pattern === 'toolgate' ||
@@ -30,25 +29,23 @@ export function idleRules(policy: PolicyConfig, catalog: Catalog, servers: reado
         servers.some((server) => matchesServer(pattern, server.key, server.namespace))
       )
         continue;
-      found.push(`${place} names "${pattern}", and there is no such server.${didYouMean(pattern, names)}`);
+      found.push(`${key} names "${pattern}", and there is no such server.${didYouMean(pattern, names)}`);
     }
   }
 
-  function checkLists(place: string, lists: ServerLists, kinds: readonly (keyof Catalog['entries'])[]): void {
-    checkServers(place, Object.keys(lists));
+  function checkLists(key: string, lists: ServerLists, kinds: readonly (keyof Catalog['entries'])[]): void {
+    checkServers(key, Object.keys(lists));
     for (const [server, patterns] of Object.entries(lists)) {
-      const meant = servers.filter(({ key, namespace }) => matchesServer(server, key, namespace));
+      const meant = servers.filter((one) => matchesServer(server, one.key, one.namespace));
       if (meant.length === 0 || meant.some(({ present }) => !present)) continue;
       const own = kinds
         .flatMap((kind) => [...catalog.entries[kind].values()])
         .filter((entry: Entry) => matchesServer(server, entry.sourceKey, entry.namespace))
         .map(({ item }) => item.name);
       for (const pattern of patterns) {
-        // A category holds for tools to come, too.
+        // A category may match tools that do not exist yet.
         if (isCategory(pattern) || own.some((name) => matchesPattern(pattern, name))) continue;
-        found.push(
-          `${place}.${server} lists "${pattern}", which the server does not offer.${didYouMean(pattern, own)}`,
-        );
+        found.push(`${key}.${server} lists "${pattern}", which the server does not offer.${didYouMean(pattern, own)}`);
       }
     }
   }
