@@ -1,5 +1,5 @@
-// How a server of the bench starts: a free port, told on stdout. It ends when its stdin closes, so that it does not outlive
-// a harness that was killed.
+// Starts a server of the bench on a free port, which it prints on stdout. It ends when its stdin closes, so that it does not
+// outlive a killed harness.
 
 export function announce(server) {
   server.listen(0, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: server.address().port })}\n`));

@@ -5,7 +5,7 @@ import { bigTextJson, isModernRequest, MODERN_VERSION, PROTOCOL_VERSION, toolLis
 const SERVER = '{"name":"bench","version":"1"}';
 const SIGNATURE = `,"_meta":{"io.modelcontextprotocol/serverInfo":${SERVER}}`;
 
-/** What is different in each era: the greeting, and what stands behind a result (as the official SDK's servers write it). */
+/** What differs between the eras: the handshake, and the end of a result (as the official SDK's servers write it). */
 const ERAS = {
   legacy: {
     greeting: 'initialize',
@@ -22,9 +22,9 @@ const ERAS = {
 };
 
 /**
- * With `idLast` the reply ends with its id, as the official TypeScript SDK writes it; without, it starts with it, as most
- * other servers do. A gateway that splices bytes has to find the id in both places. `era` is `legacy` (sessions), `modern`
- * (2026-07-28) or `both`, where each request is answered in its own.
+ * With `idLast` the reply ends with its id, like those of the official TypeScript SDK; without, it starts with it, like those of
+ * most other servers. A gateway that splices bytes must find the id in both places. `era` is `legacy` (sessions), `modern`
+ * (2026-07-28) or `both`, which answers each request in its own era.
  */
 export function createAnswer({ tools = 10, idLast = false, era = 'legacy' }) {
   let listJson;

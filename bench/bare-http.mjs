@@ -1,4 +1,4 @@
-// The limit for HTTP to HTTP: node:http in, undici out, no body looked at. No sessions, no checks.
+// The lower bound for HTTP to HTTP: node:http in, undici out, bodies are not read. No sessions, no checks.
 //   bare-http.mjs URL
 
 import { createServer } from 'node:http';
@@ -38,7 +38,7 @@ function relay(req, res, body) {
       },
       onResponseData(_controller, chunk) {
         left -= chunk.length;
-        // A short reply in one piece leaves in one piece: node joins a string with the head into one write.
+        // A short reply is sent in one write: Node joins a string with the head.
         if (left === 0 && !started && chunk.length < SHORT) res.end(chunk.latin1Slice(), 'latin1');
         else res.write(chunk);
         started = true;

@@ -1,5 +1,5 @@
-// The limit for HTTP to stdio: node:http in, a child's pipe out. No sessions, no checks, and nothing is parsed as long as
-// messages are written the usual way. Only ids are replaced, because many clients share the pipe.
+// The lower bound for HTTP to stdio: node:http in, a child's pipe out. No sessions, no checks, and nothing is parsed if messages
+// have the usual form. Only ids are replaced, because many clients share the pipe.
 //   bare-stdio.mjs COUNT COMMAND ARGS…   COUNT children: POST /mcp reaches the first one, /mcp/3 the fourth
 
 import { spawn } from 'node:child_process';
@@ -14,8 +14,8 @@ const LONG = 16_384;
 
 function openChild() {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  // Slots that are used again, and not a Map: a Map that is filled and emptied all the time is rebuilt again and again, each
-  // dead table points to the next, and once one is in the old generation all later ones survive with every reply in them.
+  // Reused slots instead of a Map. A Map that is constantly filled and emptied is rebuilt again and again, and each dead table
+  // points to the next. Once one is in the old generation, all later ones survive with every reply in them.
   const waiting = [];
   const free = [];
   let parts = []; // of a line that is not complete yet
@@ -36,7 +36,7 @@ function openChild() {
     if (from < chunk.length) parts.push(chunk.subarray(from));
   });
 
-  /** Text is one character per byte on the way through, so that its length is the content length. */
+  /** Text is decoded as latin1, so that its length is the content length. */
   function relayText(line) {
     const first = ID_FIRST.exec(line);
     if (first) return reply(first[1], (id) => START + id + line.slice(START.length + first[1].length));
@@ -63,7 +63,7 @@ function openChild() {
     return call;
   }
 
-  /** A long line is never joined: its parts leave as they came, with another id in the first or the last one. */
+  /** A long line is never joined: its parts are sent as received, with another id in the first or the last one. */
   function relayParts(parts) {
     const total = parts.reduce((sum, part) => sum + part.length, 0);
     if (parts.at(-1).length < 60) parts.push(Buffer.concat(parts.splice(-2)));
@@ -105,7 +105,7 @@ function openChild() {
     write(START + key + text.slice(START.length + id.length));
   }
 
-  // Requests of many clients that came in the same turn of the event loop leave in one system call.
+  // Requests of many clients in the same turn of the event loop are sent in one system call.
   function write(line) {
     if (batch === '') setImmediate(flush);
     batch += `${line}\n`;

@@ -1,4 +1,4 @@
-// Who is compared: each function starts one contender in front of the given upstreams and returns how to reach it.
+// What is compared: each function starts one contender in front of the given upstreams and returns how to reach it.
 //   url, paths, tool(upstream, name)   for the load generator
 //   pid                                the gateway process; direct has none
 
@@ -12,7 +12,7 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const TOOLGATE = here('../bin/toolgate.mjs');
 const BUILT = here('../dist/cli/main.js');
 const START_PATIENCE_MS = 60_000;
-/** The environment that Python folders share, which takes long to make: that of the tests. */
+/** The environment that Python folders share. That of the tests, because building one takes long. */
 export const VENVS = here('../test/tools/python/dock/venvs/_base');
 
 /** Why Toolgate cannot be measured, or undefined. */
@@ -23,12 +23,12 @@ export function whyNoToolgate() {
   return undefined;
 }
 
-/** When Toolgate was built: changes if someone builds it while it is being measured. */
+/** When Toolgate was built. Changes if it is built during a measurement. */
 export function toolgateBuild() {
   return whyNoToolgate() ? undefined : statSync(BUILT).mtimeMs;
 }
 
-/** `count` upstreams on stdio: nothing is started, the gateways do that. */
+/** `count` upstreams on stdio. The gateways start them. */
 export function stdioUpstreams({
   count = 1,
   flags = [],
@@ -42,7 +42,7 @@ export function stdioUpstreams({
   }));
 }
 
-/** One upstream over HTTP, started here: all contenders share it, one after the other. */
+/** One upstream over HTTP, started here. All contenders use it, one after the other. */
 export async function httpUpstream({ flags = [], namespace = 'up' } = {}) {
   const server = start(process.execPath, [here('./upstream-http.mjs'), ...flags]);
   return { server, upstreams: [{ namespace, url: `http://127.0.0.1:${await portOf(server)}/mcp` }] };
@@ -85,7 +85,7 @@ function contender(server, port, { paths = ['/mcp'], tool = ({ namespace }, name
   return { url: `http://127.0.0.1:${port}/mcp`, paths, tool, pid: server.pid, server, stop: () => stop(server) };
 }
 
-/** Processes of a gateway beside its own, such as a watchdog; the upstreams that it started are not among them. */
+/** The helper processes of a gateway, such as a watchdog, without the upstreams that it started. */
 export function helpersOf(pid) {
   return descendants(pid).filter(
     ({ command }) => !/upstream-stdio\.mjs|server-everything|fastmcp-server|host\.mjs|start\.py/.test(command),
@@ -94,7 +94,7 @@ export function helpersOf(pid) {
 
 let nextConfig = 1;
 
-/** The command line of Toolgate with a configuration for these upstreams in a folder of its own. */
+/** The command line of Toolgate, with a configuration for these upstreams in a new folder. */
 export function toolgateCommand(door, upstreams) {
   const folder = join(scratch, `toolgate-${nextConfig++}`);
   mkdirSync(folder);
@@ -120,7 +120,7 @@ function dropFolder(folder, namespace, files) {
   return '';
 }
 
-/** Folders are not waited for at the start; the log says when they are there. */
+/** Start-up does not wait for folders. The log says when they are served. */
 async function up(server, namespace) {
   const line = `"source":"${namespace}","message":"up`;
   for (const until = Date.now() + START_PATIENCE_MS; Date.now() < until; await sleep(50))

@@ -1,5 +1,5 @@
-// Folders of tools: a tool in its worker beside the same tool as an MCP server on stdio, both behind Toolgate; and how soon a
-// folder is served that is dropped in.
+// Folders of tools: a tool in a worker compared with the same tool in an MCP server on stdio, both behind Toolgate; and how soon
+// a new folder is served.
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -80,7 +80,7 @@ function row(label, unit, { stdio, worker }, figure, limit) {
   };
 }
 
-/** The Python that folders without requirements run in; made by serving one, where there is none yet. */
+/** The Python environment of folders without requirements. If there is none yet, serving a folder builds it. */
 async function interpreter({ note, progress }) {
   if (whyNoToolgate()) return undefined;
   try {
@@ -101,7 +101,7 @@ const LANGUAGES = [
 ];
 const MAX_DROP = 2000;
 
-/** From the last byte of the file to the first answer of the tool in it. */
+/** The time from the last byte of a file to the first answer of its tool. */
 export async function dockDrop(bench) {
   if (whyNoToolgate()) return [];
   const toolgate = await CONTENDERS.toolgate(folder({}));

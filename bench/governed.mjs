@@ -1,11 +1,11 @@
-// What policy, limits and audit cost together: the same process with and without them, by turns.
+// What policy, limits and audit cost together: the same process, alternately with and without them.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stdioUpstreams } from './contenders.mjs';
 import { byChance, measure, measureGenerations, middle, ratio } from './measure.mjs';
 
-/** CPU per call, in multiples of the same without any of it. */
+/** CPU per call, in multiples of a call without them. */
 const MAX = 1.1;
 
 const PLAIN = '[audit]\nenabled = false\n';
@@ -31,7 +31,7 @@ tools = ["up.drop_*"]
 annotations = { destructiveHint = false }
 `;
 
-/** Between two processes of the same program CPU per call differs by more than the limit allows, so it is one process. */
+/** In one process, because CPU per call differs between two processes of the same program by more than the limit allows. */
 const WAYS = [
   { way: 'plain', label: 'without', settings: PLAIN },
   { way: 'again', label: 'the same again: the noise of this run', settings: PLAIN },
@@ -67,7 +67,7 @@ const run = (label, callers, ms, rounds, warm) => ({
 
 const MARK = '# settings of the run\n';
 
-/** Puts other settings into force; how long that takes is not measured. */
+/** Applies other settings. The time for that is not measured. */
 async function apply({ config }, settings) {
   const [servers] = readFileSync(config, 'utf8').split(MARK);
   const text = `${servers}${MARK}${settings}`;

@@ -1,5 +1,5 @@
-// HTTP/1.1 messages out of a byte stream: just enough for the load generator and the HTTP upstream. node:http costs as much
-// per message as the gateways that the bench compares; on two cores that would measure the client and not the gateway.
+// Reads HTTP/1.1 messages from a byte stream: just enough for the load generator and the HTTP upstream. node:http costs as much
+// per message as the compared gateways, so on two cores the bench would measure the client and not the gateway.
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
@@ -7,7 +7,7 @@ const EMPTY = Buffer.alloc(0);
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
 const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 
-/** The value of a header in a head as `createReader` gives it. */
+/** The value of a header in a head from `createReader`. */
 export function headerOf(head, name) {
   return new RegExp(`\\r\\n${name}: *([^\\r]*)`, 'i').exec(head)?.[1];
 }
@@ -66,7 +66,7 @@ export function createReader(onMessage) {
   };
 }
 
-/** A chunk is collected with the line end behind it, which may itself have arrived in two parts. */
+/** A chunk is collected with its line end, which may arrive in two parts. */
 function dropLineEnd(parts) {
   let extra = 2;
   while (extra > 0) {

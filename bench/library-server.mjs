@@ -1,4 +1,4 @@
-// A program with toolsets for the scenario `library`: what a client has is its own, because loaders are told who it is for.
+// A program with toolsets for the scenario `library`. Loaders receive the id of the client, so nothing is shared by clients.
 
 import { createMcpServer, defineEndpoint } from '../dist/index.js';
 

@@ -1,4 +1,4 @@
-// Toolsets inside a program: what one more client costs, and whether a call costs the same however many there are.
+// Toolsets inside a program: what one more client costs, and whether the cost of a call depends on the number of clients.
 
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -12,7 +12,7 @@ const COUNTS = [10, 100, 1000];
 const CALLERS = 8;
 const number = (value) => value.toLocaleString('en-US');
 
-/** Each client has toolsets of its own, loaded for it alone; `shared` ones are loaded once. */
+/** Each client has its own toolsets, loaded only for it. With `shared` they are loaded once. */
 const KINDS = { own: (i) => `?config=${encodeURIComponent(JSON.stringify({ tenant: `t${i}` }))}`, shared: () => '' };
 
 export async function libraryClients(bench) {
@@ -55,7 +55,7 @@ function rows(kind, crowds) {
         rounds: { toolgate: crowd.samples },
       };
     }),
-    // What few of them have in common with others is less than the heap goes up and down by.
+    // With few clients the difference is smaller than the fluctuation of the heap.
     ...(kind === 'own' ? [some, many] : [many]).map((crowd) => ({
       label: `memory per client, ${number(crowd.count)} clients, ${kind} toolsets`,
       unit: 'B',
@@ -77,7 +77,7 @@ async function openCrowd(kind, count) {
   const { url } = JSON.parse(line);
   const agent = new Agent({ keepAlive: true, maxSockets: CALLERS });
   const crowd = { kind, count, server, url, agent, clients: [], samples: [] };
-  // What the first ones cost is not what one more costs.
+  // The first clients cost more than further ones, so they are not measured.
   for (let i = 0; i < 30; i++) await openClient(crowd, `warm-${i}`);
   for (let i = 0; i < 3000; i++) await call(crowd, crowd.clients[i % 30]);
   crowd.clients.length = 0;

@@ -1,8 +1,8 @@
-// The load generator, in a process of its own: MCP clients that call, wait for the reply, check it and call again.
-// It is driven over IPC by `createLoad` in processes.mjs, and times only: whose CPU was used is for the harness to read.
-//   open    a target: a URL with some sessions, or with clients of the revision that has none, or that use REST, or a
-//           command whose pipe is the only "session"
-//   prepare new connections for a number of callers, and calls until caches are warm again
+// The load generator, in its own process: MCP clients that call, wait for the reply, check it and call again.
+// `createLoad` in processes.mjs controls it over IPC. It only measures time; the harness reads the CPU of processes.
+//   open    a target: a URL with some sessions, with modern clients or with REST clients, or a command whose pipe is the only
+//           "session"
+//   prepare opens new connections for a number of callers, and calls until caches are warm
 //   run     calls for some time
 //   close   the target
 
@@ -18,7 +18,7 @@ const PADDING = ' with about as many words in it as a small reply of an ordinary
 
 // --- Targets -------------------------------------------------------------------------------------------------------------
 
-/** One request at a time on one socket; `exchange` calls back with the head and the body of the reply. */
+/** Sends one request at a time on one socket. `exchange` calls back with the head and the body of the reply. */
 function openConnection(port) {
   const connection = { socket: connect({ port, host: '127.0.0.1', noDelay: true }), done: null, fail: null };
   const push = createReader((head, body) => connection.done(head, body));
@@ -47,10 +47,10 @@ const VERSION_HEADER = `MCP-Protocol-Version: ${PROTOCOL_VERSION}\r\n`;
 
 const MODERN_HEADER = `MCP-Protocol-Version: ${MODERN_VERSION}\r\n`;
 
-/** Headers of the revision without sessions repeat what the body is about. */
+/** In the modern era headers repeat parts of the body. */
 const mirrored = (method, name) => `Mcp-Method: ${method}\r\n${name === '' ? '' : `Mcp-Name: ${name}\r\n`}`;
 
-/** With `modern` there are no sessions, and so no handshake: a "session" is a client with ids of its own. */
+/** With `modern` there are no sessions and no handshake: a "session" is a client with its own ids. */
 async function openHttpTarget({ url: address, paths, sessions: count, streams = false, modern = false, rest = false }) {
   const url = new URL(address);
   const port = Number(url.port);
@@ -76,7 +76,7 @@ async function openHttpTarget({ url: address, paths, sessions: count, streams = 
     return session;
   };
 
-  /** Sessions are opened over a few connections: what is measured is a session, not a socket. */
+  /** Opens sessions over a few connections, because sessions are measured and not sockets. */
   target.add = async (more) => {
     const from = sessions.length;
     let next = from;
@@ -94,7 +94,7 @@ async function openHttpTarget({ url: address, paths, sessions: count, streams = 
     );
   };
 
-  // Servers close connections that were idle for some seconds, so those of the last run are not trusted for the next one.
+  // Servers close connections that were idle for some seconds, so each run uses new ones.
   target.prepare = (callers) => {
     for (const lane of target.lanes) lane.socket.destroy();
     target.lanes = Array.from({ length: callers }, () => openConnection(port));
@@ -114,7 +114,7 @@ async function openHttpTarget({ url: address, paths, sessions: count, streams = 
   return target;
 }
 
-/** The stream on which a server may speak first; most real clients keep one open for as long as the session lives. */
+/** The stream for messages of the server. Most real clients keep one open during a session. */
 function openStream(url, session) {
   return new Promise((resolve, reject) => {
     const socket = connect({ port: Number(url.port), host: '127.0.0.1' });
@@ -181,14 +181,14 @@ function idOf(json) {
 
 const wrong = (what, json) => new Error(`${what}: ${json.latin1Slice(0, 300)}`);
 
-/** The members of the parameters, without braces, as a request that a session can send. */
+/** A request with these members of the parameters (without braces), for a session to send. */
 function request({ modern }, id, method, name, members) {
   const separator = modern && members !== '' ? ',' : '';
   const params = modern ? `${members}${separator}"_meta":${ENVELOPE}` : members;
   return { method, name, body: `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{${params}}}` };
 }
 
-/** What is asked and how a reply is checked, for each kind of call. `check` returns a cursor when there is more to ask for. */
+/** The request and the check of the reply, for each kind of call. `check` returns a cursor if there is another page. */
 const KINDS = {
   echo: {
     ask: (session, id, name, text) =>
@@ -218,7 +218,7 @@ const KINDS = {
   list: {
     ask: (session, id, _name, _text, cursor) =>
       request(session, id, 'tools/list', '', cursor ? `"cursor":${JSON.stringify(cursor)}` : ''),
-    // Parsing five megabytes for each reply would keep the load generator busy for longer than the gateway.
+    // Parsing five megabytes for each reply would take the load generator longer than the gateway.
     check(json, { id }, memory) {
       if (idOf(json) !== id) throw wrong(`Not the reply to ${id}`, json);
       const size = json.length - String(id).length;
@@ -236,7 +236,7 @@ const KINDS = {
 
 const PATIENCE_MS = 60_000;
 
-/** `callers` loops for `ms` milliseconds and at least `atLeast` calls; rejects at the first wrong or missing reply. */
+/** Runs `callers` loops for `ms` milliseconds and at least `atLeast` calls. Rejects at the first wrong or missing reply. */
 function run(target, { kind, names, callers, ms, atLeast = 1 }) {
   const { ask, check } = KINDS[kind];
   const { sessions } = target;

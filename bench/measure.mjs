@@ -1,13 +1,13 @@
-// Contenders side by side: short runs in turn, round after round, so that what else the machine does hits all of them alike.
+// Measures contenders in short alternating runs, so that other load on the machine affects all of them alike.
 
 import { CONTENDERS, helpersOf, whyNoToolgate } from './contenders.mjs';
 import { cpuOf, memoryOf } from './processes.mjs';
 
 /**
- * Starts contenders and connects the load generator. `entries` say who stands in front of what:
+ * Starts contenders and connects the load generator. `entries` say which contender is in front of which upstreams:
  * `{ key, contender, upstreams, sessions, streams, modern, rest }`. One that does not start is left out with a note.
- * `all` are the upstreams where not only those are there that are called; `of` is the key of an entry further up whose
- * process is used in place of a new one; `enter` is done before each of its runs.
+ * `all` are all configured upstreams if more than those that are called; `of` is the key of an earlier entry whose process is
+ * used instead of a new one; `enter` runs before each of its runs.
  */
 export async function openField({ load, note, progress }, entries) {
   const field = [];
@@ -51,7 +51,7 @@ export async function closeField({ load, note }, field) {
   }
 }
 
-/** Runs `use` with a field, and ends that whatever happens. */
+/** Runs `use` with a field, and always ends the field. */
 export async function withField(bench, entries, use) {
   let field = [];
   try {
@@ -94,24 +94,24 @@ export async function measure({ load, note, progress }, field, options) {
   return samples;
 }
 
-/** Another one goes first in each round. */
+/** Each round starts with another contender. */
 function inTurn(field, round) {
   return field.map((_, turn) => field[(turn + round) % field.length]);
 }
 
-/** By chance: in turn, each one has the same neighbour in front of it in nearly every round. */
+/** In random order: with a fixed order each would run after the same neighbour in nearly every round. */
 export function byChance(field) {
   const left = [...field];
   return field.map(() => left.splice(Math.floor(Math.random() * left.length), 1)[0]);
 }
 
-/** Those whose ratio is held to a limit; the others are there for comparison. */
+/** Contenders whose ratio has a limit. The others are for comparison. */
 const JUDGED = new Set(['bare', 'toolgate']);
 
 /**
- * Measures several generations of processes: how V8 happens to compile one process makes it up to 20 % cheaper or dearer than
- * the next one of the same program, for all its life. `use` returns samples by name; those of all generations are put
- * behind each other, still with one index for each round. Who is not judged runs in the first generation only.
+ * Measures several generations of processes: depending on how V8 compiles it, a process is up to 20 % faster or slower than the
+ * next one of the same program, for its whole life. `use` returns samples by name; those of all generations are concatenated,
+ * still with one index for each round. Contenders without a limit run only in the first generation.
  */
 export async function measureGenerations(bench, count, entries, use) {
   const merged = {};
@@ -130,7 +130,7 @@ export async function measureGenerations(bench, count, entries, use) {
   return merged;
 }
 
-/** CPU per call of the gateway process, and apart from it of its helpers; its upstreams are not counted. */
+/** CPU per call of the gateway process, and separately of its helpers, without its upstreams. */
 function cpuMeter({ pid, helpers }) {
   if (pid === undefined) return () => ({});
   const own = cpuOf(pid);
@@ -155,18 +155,18 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The median of a figure over the rounds. */
+/** The median of a value over the rounds. */
 export function middle(samples, figure) {
   return samples && median(samples.map((sample) => sample[figure]));
 }
 
-/** The median over the rounds of one contender's figure divided by another's in the same round. */
+/** The median over the rounds of one contender's value divided by another's in the same round. */
 export function ratio(samples, base, figure) {
   if (!samples || !base) return undefined;
   return median(samples.map((sample, round) => base[round] && sample[figure] / base[round][figure]));
 }
 
-/** Round by round the mean of two that are the same: half of what is compared is the reference, so it is measured twice. */
+/** The mean of two equal contenders in each round. The reference is measured twice, because every ratio depends on it. */
 export function meanOf(first, second) {
   if (!first || !second) return first;
   return first.map((sample, round) => second[round] && { cpu: (sample.cpu + second[round].cpu) / 2 });

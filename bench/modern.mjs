@@ -1,4 +1,4 @@
-// What the revision without sessions (2026-07-28, "modern") costs beside those with sessions ("legacy"), on either side.
+// What the modern era (2026-07-28, without sessions) costs compared with the legacy era (with sessions), on either side.
 
 import { httpUpstream, stdioUpstreams } from './contenders.mjs';
 import { byChance, meanOf, measure, measureGenerations, middle, ratio } from './measure.mjs';
@@ -8,9 +8,9 @@ import { stop } from './processes.mjs';
 const MAX = 1.1;
 
 /**
- * Who calls whom. All four go through the same process: between two processes of the same program CPU per call differs by more
- * than the limit allows. `again` is the reference once more: it shows how far apart equal things are in this run, and what
- * the others are held against is the mean of both.
+ * The combinations of eras. All use the same process, because CPU per call differs between two processes of the same program by
+ * more than the limit allows. `again` is the reference once more: it shows how much equal runs differ, and the others are compared
+ * with the mean of both.
  */
 const WAYS = [
   { way: 'legacy', label: 'legacy client, legacy server', client: 'legacy', server: 'legacy' },
@@ -20,7 +20,7 @@ const WAYS = [
   { way: 'outward', label: 'legacy client, modern server', client: 'legacy', server: 'modern' },
 ];
 
-/** What bare can relay without translating: its upstream answers each request in the revision it was asked in. */
+/** What bare can relay without translation: its upstream answers each request in the revision of the request. */
 const RELAYED = ['legacy', 'again', 'modern'];
 
 const UPSTREAMS = {
@@ -38,7 +38,7 @@ export async function modernCalls(bench, transport) {
   return [...rows('1 caller', one, MAX), ...rows('32 callers', many, MAX)];
 }
 
-/** Results of 1 MB, 1 caller: reported, and held to nothing. */
+/** Results of 1 MB, 1 caller: reported, without a limit. */
 export async function modernBig(bench, transport) {
   const { rounds, ms, warm } = bench.plan.modern;
   const one = { label: '1 caller', kind: 'big', callers: 1, ms: ms.big, rounds, warm: { ms: warm } };

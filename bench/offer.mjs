@@ -1,9 +1,9 @@
-// What the upstreams of the bench offer, and what the load generator therefore expects back.
-// Everything is made on first use: an upstream's start-up time is one of the figures.
+// The offer of the upstreams, and so what the load generator expects.
+// Everything is created on first use, because the start-up time of an upstream is measured.
 
 export const PROTOCOL_VERSION = '2025-11-25';
 
-/** The revision without sessions: each request carries an envelope, each result says what it is. */
+/** The modern era: each request has an envelope, and each result says what it is. */
 export const MODERN_VERSION = '2026-07-28';
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
@@ -52,8 +52,8 @@ export function toolList(count) {
 let bigJson;
 
 /**
- * The text of `big` as JSON, quotes included: 1 MB that looks like a source file. Line breaks, quotes and a few letters
- * outside ASCII are there on purpose: text without them is parsed several times faster than real text.
+ * The text of `big` as JSON, including quotes: 1 MB that looks like a source file. It has line breaks, quotes and a few letters
+ * outside ASCII on purpose: text without them is parsed several times faster than real text.
  */
 export function bigTextJson() {
   if (!bigJson) {

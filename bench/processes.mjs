@@ -1,4 +1,4 @@
-// Real processes: started, watched through /proc, and ended whatever happens.
+// Starts real processes, watches them through /proc, and always ends them.
 
 import { fork, spawn } from 'node:child_process';
 import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -37,7 +37,7 @@ export function lastWords({ log }) {
   return readFileSync(log, 'utf8').trim().split('\n').slice(-5).join('\n');
 }
 
-/** Ends a process, and returns how many of its descendants had to be ended for it. */
+/** Ends a process, and returns how many of its descendants had to be killed. */
 export async function stop({ child, pid, gone }) {
   const family = descendants(pid);
   child.kill('SIGTERM');
@@ -52,7 +52,7 @@ export async function stop({ child, pid, gone }) {
   return left.length;
 }
 
-/** Ends everything; also the load generator and what was started for it. */
+/** Ends everything, including the load generator. */
 export async function stopAll() {
   await Promise.all([...alive].map(stop));
   rmSync(scratch, { recursive: true, force: true });
@@ -94,7 +94,7 @@ export async function portOf(server) {
   throw new Error(`A server did not start: ${lastWords(server)}`);
 }
 
-/** A port that nobody listens on, for servers that must be told one. */
+/** A free port, for servers that need one as an option. */
 export function freePort() {
   return new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
@@ -106,7 +106,7 @@ export function freePort() {
 
 // --- /proc ---------------------------------------------------------------------------------------------------------------
 
-/** Fields of /proc/PID/stat from the third on: the second may contain anything, so it is cut off at its last bracket. */
+/** The fields of /proc/PID/stat from the third on. The second may contain anything, so it is cut off at its last parenthesis. */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -118,7 +118,7 @@ function statOf(pid) {
 
 const startOf = (stat) => stat?.[19];
 
-/** A process id is only the same process as long as its start time is the same. */
+/** A process id belongs to the same process only if the start time is the same. */
 const isAlive = ({ pid, started }) => {
   const stat = statOf(pid);
   return startOf(stat) === started && stat[0] !== 'Z';
@@ -154,7 +154,7 @@ function commandOf(pid) {
 }
 
 /**
- * User and system time of a process so far, in microseconds. `stat` counts in steps of 10 ms, which is much for a short run;
+ * User and system time of a process so far, in microseconds. `stat` counts in steps of 10 ms, which is coarse for a short run;
  * `schedstat` of each thread counts the same time in nanoseconds.
  */
 export function cpuOf(pid) {
@@ -184,7 +184,7 @@ export function createLoad() {
   const load = { child, pid: child.pid, gone };
   alive.add(load);
   gone.then(() => alive.delete(load));
-  child.on('error', () => {}); // a message that could not be sent: it is gone, which is answered below
+  child.on('error', () => {}); // a message could not be sent because it is gone, which is handled below
   const waiting = new Map();
   let nextTicket = 1;
   child.on('message', ({ ticket, value, error }) => {

@@ -1,4 +1,4 @@
-// Rows as a table for people.
+// Prints rows as a table.
 
 const value = (name) => ({ title: name, cell: (row) => format(row.values[name], row.unit) });
 const quotient = (title, of) => ({ title, cell: (row) => times(of(row)) });
@@ -7,7 +7,7 @@ const JUDGEMENT = [
   { title: '', cell: judged, words: true },
 ];
 
-/** A scenario has the usual columns, or names others. */
+/** The columns of a scenario, or the default ones. */
 const COLUMNS = {
   usual: [
     ...['direct', 'bare', 'toolgate', 'sdk'].map(value),
@@ -28,7 +28,7 @@ const COLUMNS = {
   governed: [value('toolgate'), quotient('of without', ({ ofPlain }) => ofPlain), ...JUDGEMENT],
 };
 
-/** ok, miss, or not measured. */
+/** `ok`, `miss`, or not measured. */
 export function verdict({ limit }) {
   if (!limit) return '';
   if (limit.measured === undefined) return 'not measured';
@@ -55,12 +55,12 @@ export function formatTable(scenarios) {
   return lines.join('\n');
 }
 
-/** Words to the left, numbers to the right. */
+/** Aligns words to the left and numbers to the right. */
 function pad(cell, width, words = false) {
   return words ? cell.padEnd(width) : cell.padStart(width);
 }
 
-/** With what was judged, where no other column shows it. */
+/** Includes the judged value if no other column shows it. */
 function judged(row) {
   const word = verdict(row);
   if (word !== 'ok' && word !== 'miss') return word;

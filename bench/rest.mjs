@@ -1,5 +1,5 @@
-// What a call over REST costs beside the same call over MCP, through one process: between two of the same program CPU per call
-// differs by more than the limit allows.
+// What a call over REST costs compared with the same call over MCP. Both use one process, because CPU per call differs between two
+// processes of the same program by more than the limit allows.
 
 import { httpUpstream, stdioUpstreams } from './contenders.mjs';
 import { byChance, meanOf, measure, measureGenerations, middle, ratio } from './measure.mjs';
@@ -8,7 +8,7 @@ import { stop } from './processes.mjs';
 /** CPU per call, in multiples of a call in a session. */
 const MAX = 1;
 
-/** `again` is the reference once more: what the others are held against is the mean of both. */
+/** `again` is the reference once more: the others are compared with the mean of both. */
 const WAYS = [
   { way: 'mcp', label: 'MCP in a session' },
   { way: 'again', label: 'the same again: the noise of this run' },

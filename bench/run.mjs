@@ -1,7 +1,7 @@
-// npm run bench: Toolgate beside a bare proxy and a gateway made from the official SDK. README.md says how to read it.
+// npm run bench: compares Toolgate with a bare proxy and a gateway built with the official SDK. README.md explains the output.
 //   --quick          under 90 seconds: fewer and shorter rounds, smaller crowds
-//   --only PATTERN   scenarios whose name contains PATTERN, or one of several with commas between
-//   --json           the results as JSON on stdout, in place of the table
+//   --only PATTERN   scenarios whose name contains PATTERN, or one of several patterns separated by commas
+//   --json           prints the results as JSON on stdout instead of the table
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -99,7 +99,7 @@ function summary({ scenarios, notes, seconds, node, cpu, mode }) {
   ].join('\n');
 }
 
-/** One line that is written over, and only where someone is looking. */
+/** A status line that is overwritten, only on a terminal. */
 function showProgress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }

@@ -1,4 +1,4 @@
-// What is measured. Each scenario returns rows: the values of the contenders, and for some a limit that Toolgate is held to.
+// What is measured. Each scenario returns rows: the values of the contenders, and for some a limit for Toolgate.
 
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -17,14 +17,14 @@ import { timeToList } from './startup.mjs';
 const CONTENDERS = ['direct', 'bare', 'toolgate', 'sdk'];
 const isGateway = (contender) => contender !== 'direct';
 const hasSessions = (contender) => contender === 'toolgate' || contender === 'sdk';
-/** For a second kind of run on processes that are warm already. */
+/** For a second kind of run on warm processes. */
 const SHORT_WARM = { ms: 200 };
 const number = (value) => value.toLocaleString('en-US');
 
 /** How long and how often, for the full and for the quick run. */
 export const PLANS = {
   full: {
-    patient: CONTENDERS, // who is measured where the slow ones take long
+    patient: CONTENDERS, // the contenders of scenarios in which the slow ones take long
     generations: 3,
     rounds: 3, // in each generation
     ms: { one: 250, many: 500 },
@@ -152,7 +152,7 @@ const http = httpUpstream;
 
 const byContender = (entries) => Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 
-/** A row about one figure of samples whose keys are the contenders' names. */
+/** A row about one value of samples, by contender. */
 function row(label, unit, samples, figure, limit) {
   const names = Object.keys(samples);
   const ratios = byContender(names.map((name) => [name, ratio(samples[name], samples.bare, figure)]));
@@ -188,7 +188,7 @@ async function calls(bench, { upstreams, server }, kind) {
   let memory;
   const { many, one } = await measureGenerations(bench, generations, entries, async (field, generation) => {
     const crowd = { label: '32 callers', kind, callers: 32, ms: ms.many, rounds, warm: heat };
-    // Which core a process is on changes from run to run and matters most here, so there are more runs and shorter ones.
+    // The core of a process changes from run to run and matters most here, so there are more and shorter runs.
     const single = { label: '1 caller', kind, callers: 1, ms: ms.one, rounds: 2 * rounds, warm: SHORT_WARM };
     const many = await measure(bench, field, crowd);
     memory ??= memories(field);
@@ -322,7 +322,7 @@ async function manySessions(bench) {
   });
 }
 
-/** The same for sessions that keep a stream open, as most real clients do: mostly the price of a socket in node:http. */
+/** The same for sessions that keep a stream open, as most real clients do. This is mostly the cost of a socket in node:http. */
 async function memoryWithStreams(bench, upstreams) {
   const count = bench.plan.streams;
   const entries = bench.plan.patient
@@ -343,8 +343,8 @@ async function memoryWithStreams(bench, upstreams) {
 }
 
 /**
- * Growth of resident memory for each of `count` more sessions. Some are opened before the first reading, so that what the heap
- * needs for any session is not charged to these; no calls are made, because what they leave in the heap is far more than that.
+ * The growth of resident memory for each of `count` more sessions. Some are opened before the first measurement, so that the fixed
+ * cost of sessions is not counted. No calls are made, because they leave far more in the heap.
  */
 async function memoryPerSession({ load, plan }, { target, pid }, count) {
   await load.add({ target, sessions: Math.ceil(count * 0.3) });
@@ -355,7 +355,7 @@ async function memoryPerSession({ load, plan }, { target, pid }, count) {
   return (memoryOf(pid) - before) / count;
 }
 
-/** Upstreams for the start: how quick the gateway itself is shows best where the upstream is quick. */
+/** Upstreams for start-up: a fast upstream shows best how fast the gateway itself is. */
 const STARTERS = [
   { label: 'a quick upstream', upstream: stdioUpstreams()[0], tool: 'echo' },
   {

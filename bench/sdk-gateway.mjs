@@ -1,5 +1,5 @@
-// A gateway as one writes it with the official SDK: a low-level Server and a transport for each session, one Client for each
-// upstream, names prefixed, the list read once at the start. Everything is left at its default, so replies are event streams.
+// A typical gateway with the official SDK: a low-level Server and a transport for each session, one Client for each upstream,
+// prefixed names, and a list that is read once at the start. All options have their defaults, so replies are event streams.
 //   sdk-gateway.mjs JSON   [{"namespace": "up", "url": "…"} or {"namespace": "up", "command": "…", "args": […]}, …]
 
 import { randomUUID } from 'node:crypto';

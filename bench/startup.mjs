@@ -1,4 +1,4 @@
-// How long from the start of an MCP server on stdio until its tools are known.
+// Measures the time from the start of an MCP server on stdio until its tools are known.
 
 import { PROTOCOL_VERSION } from './offer.mjs';
 import { lastWords, start, stop } from './processes.mjs';
@@ -34,7 +34,7 @@ export async function timeToList(command, args, tool) {
             resolve(performance.now() - began);
             return;
           }
-          // A gateway may answer before its upstream has: then it does not have the tools yet, and is asked again.
+          // A gateway may answer before its upstream does. Then it has no tools yet, and is asked again.
           if (id === 1) send({ id: 2, method: 'tools/list' });
           else setTimeout(() => send({ id: id + 1, method: 'tools/list' }), 10);
         }

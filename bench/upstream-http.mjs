@@ -1,5 +1,5 @@
-// A very cheap MCP server over streamable HTTP, straight on sockets. Answers JSON, hands out a session, opens no streams.
-//   --tools N   how many tools it lists
+// A very cheap MCP server over Streamable HTTP, directly on sockets. Answers with JSON, assigns a session, opens no streams.
+//   --tools N   the number of tools
 //   --era ERA   legacy (sessions), modern (2026-07-28, without) or both
 
 import { randomUUID } from 'node:crypto';

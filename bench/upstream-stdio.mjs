@@ -1,8 +1,8 @@
 // A very cheap MCP server on stdio.
-//   --tools N          how many tools it lists
+//   --tools N          the number of tools
 //   --id-last          replies end with their id
 //   --era ERA          legacy (sessions), modern (2026-07-28) or both
-//   --start-delay MS   reads nothing before that: a server that is slow to start
+//   --start-delay MS   reads nothing before that, like a server that starts slowly
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -28,7 +28,7 @@ process.stdin.setEncoding('utf8');
 process.stdin.on('data', (chunk) => {
   const lines = (rest + chunk).split('\n');
   rest = lines.pop();
-  // Replies to messages that came together leave together: one system call for all of them.
+  // Replies to messages that arrived together are sent together, in one system call.
   let out = '';
   for (const line of lines) {
     if (line === '') continue;
