@@ -1,8 +1,8 @@
 /** Keeps a gateway on the files it was made from: each edit asks it for a change. */
 import { join } from 'node:path';
+import { watchFile } from '../base/watch-file.ts';
 import type { Config } from '../config/config.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
-import { watchConfig } from '../config/watch.ts';
 import type { Gateway } from './gateway.ts';
 
 /** A gateway follows its configuration file until this is closed. */
@@ -77,7 +77,7 @@ function createFileWatch(
       const files = new Set(filesOf(config));
       for (const [file, watcher] of watchers) if (!files.has(file) && watchers.delete(file)) watcher.close();
       const added = [...files].filter((file) => !watchers.has(file));
-      for (const file of added) watchers.set(file, watchConfig(file, changed, tellsMissing));
+      for (const file of added) watchers.set(file, watchFile(file, changed, tellsMissing));
       return added.length > 0;
     },
     close() {

@@ -2,9 +2,10 @@
  * Reports changes of the namespaces: a folder that was added, edited or deleted. File system notifications make it quick,
  * polling makes it certain, and a hash of the contents tells whether anything really changed.
  */
-import { type FSWatcher, watch } from 'node:fs';
+import type { FSWatcher } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { watchFolder } from '../base/watch-file.ts';
 import { type DetailedScan, type NamedFolder, type NamespaceScan, scanNamespaces, toolsFolder } from './namespaces.ts';
 import { type Hashes, markOf } from './scan-folder.ts';
 
@@ -131,7 +132,7 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     }
     for (const [folder, mark] of wanted) {
       if (watchers.has(folder)) continue;
-      const watcher = watchFolder(watchers, folder, namesIn(folder));
+      const watcher = watchNames(watchers, folder, namesIn(folder));
       if (watcher === null) isBlind = true;
       else watchers.set(folder, { mark, watcher });
       hasNew ||= watcher !== null;
@@ -139,26 +140,24 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     return hasNew;
   }
 
-  /** Null if the folder is gone, or the system has no watches left. */
-  function watchFolder(watchers: Watchers, folder: string, names: ReadonlySet<string> | null): FSWatcher | null {
-    try {
-      const watcher = watch(folder, { persistent: false }, (_, name) => {
+  function watchNames(watchers: Watchers, folder: string, names: ReadonlySet<string> | null): FSWatcher | null {
+    const forget = () => {
+      watcher?.close();
+      if (watchers.get(folder)?.watcher === watcher) watchers.delete(folder);
+    };
+    const watcher = watchFolder(
+      folder,
+      (name) => {
         if (names === null || name === null || names.has(name) || name === basename(folder)) schedule();
         // The folder itself was moved or deleted. A new one of the same name needs a new watcher.
-        if (name === basename(folder)) forget(watchers, folder, watcher);
-      });
-      return watcher.on('error', () => {
-        forget(watchers, folder, watcher);
+        if (name === basename(folder)) forget();
+      },
+      () => {
+        forget();
         schedule();
-      });
-    } catch {
-      return null;
-    }
-  }
-
-  function forget(watchers: Watchers, folder: string, watcher: FSWatcher): void {
-    watcher.close();
-    if (watchers.get(folder)?.watcher === watcher) watchers.delete(folder);
+      },
+    );
+    return watcher;
   }
 
   await rescan(false);

@@ -5,8 +5,8 @@
 
 import { isSameValue } from '../../../base/same-value.ts';
 import { sha256 } from '../../../base/sha256.ts';
+import { watchFile } from '../../../base/watch-file.ts';
 import type { Credential } from '../../../calls/identity.ts';
-import { watchConfig } from '../../../config/watch.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { type Agent, openAgentStore } from '../../../store/agents.ts';
 
@@ -32,7 +32,7 @@ export interface Tokens {
 export async function openTokens(gateway: Gateway, common: string | null): Promise<Tokens> {
   const store = openAgentStore(gateway.config.dataDir);
   // Watched before it is read, so that nothing is missed in between.
-  const watcher = watchConfig(store.file, () => void gateway.change({ tokens: true }), true);
+  const watcher = watchFile(store.file, () => void gateway.change({ tokens: true }), true);
   let saved = await store.read().catch((error: unknown) => {
     watcher.close();
     throw error;

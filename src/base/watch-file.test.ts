@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rolldown } from 'rolldown';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { watchConfig } from './watch.ts';
+import { watchFile } from './watch-file.ts';
 
 let folder: string;
 let file: string;
@@ -35,7 +35,7 @@ afterEach(() => {
 });
 
 function start(path = file): void {
-  watcher = watchConfig(path, () => changes++);
+  watcher = watchFile(path, () => changes++);
 }
 
 /** The next change, by notification alone: the poll would take longer. */
@@ -231,7 +231,7 @@ describe('a mounted ConfigMap', () => {
 
   it('is seen as it is in the end, whenever its updates come', async () => {
     let seen = '';
-    watcher = watchConfig(file, () => {
+    watcher = watchFile(file, () => {
       seen = read(file, 'utf8');
     });
     for (let version = 2; version <= 30; version++) {

@@ -1,0 +1,154 @@
+/**
+ * Reports when the bytes of a file change, in whatever way: an edit in place, an editor's rename over it, delete and create, or
+ * a symlink on the way to it that now leads elsewhere (Kubernetes swaps a whole folder that way). File system notifications
+ * make it quick, polling makes it certain.
+ */
+
+import { type FSWatcher, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
+import { basename, join, parse, resolve, sep } from 'node:path';
+import { sha256 } from './sha256.ts';
+
+const DEBOUNCE_MS = 100;
+const POLL_MS = 2000;
+/** As many symlinks as Linux follows. */
+const MAX_LINKS = 40;
+/** Of larger files only size and times are compared. */
+const MAX_HASHED_BYTES = 1024 * 1024;
+
+export interface FileWatcher {
+  close(): void;
+}
+
+/**
+ * Calls `changed` after each change of `file`. A missing file counts as unchanged until it is back, unless `reportsMissing`.
+ * Start it before reading the file, so that no change in between is missed. It does not keep the process alive.
+ */
+export function watchFile(file: string, changed: () => void, reportsMissing = false): FileWatcher {
+  const path = resolve(file);
+  let closed = false;
+  let watchers: FSWatcher[] = [];
+  let debounce: NodeJS.Timeout | undefined;
+  let lastStamp = stampOf(path);
+  let lastContent = contentOf(path);
+
+  const unwatch = () => {
+    for (const watcher of watchers) watcher.close();
+    watchers = [];
+  };
+  const rewatch = () => {
+    unwatch();
+    for (const [folder, names] of namesOnTheWay(path)) {
+      const watcher = watchFolder(folder, (name) => {
+        // An event with the folder's own name says that the folder itself was moved or deleted.
+        if (name === null || names.has(name) || name === basename(folder)) schedule();
+      });
+      if (watcher !== null) watchers.push(watcher);
+    }
+  };
+  const check = () => {
+    // First the watchers, then the bytes: the new watchers notice a change in between.
+    rewatch();
+    lastStamp = stampOf(path);
+    const content = contentOf(path);
+    if ((content === null && !reportsMissing) || content === lastContent) return;
+    lastContent = content;
+    changed();
+  };
+  // Waits for a pause in the writing. If there is none, the poll steps in.
+  const schedule = () => {
+    clearTimeout(debounce);
+    if (!closed) debounce = setTimeout(check, DEBOUNCE_MS).unref();
+  };
+  const poll = setInterval(() => {
+    if (stampOf(path) !== lastStamp) check();
+  }, POLL_MS).unref();
+
+  rewatch();
+  return {
+    close() {
+      closed = true;
+      clearInterval(poll);
+      clearTimeout(debounce);
+      unwatch();
+    },
+  };
+}
+
+/**
+ * Calls `changed` with the name of what changed in a folder, if the system gives one. Returns null if the folder is gone or the
+ * system has no watches left: then only polling helps, as it does after `failed`.
+ */
+export function watchFolder(
+  folder: string,
+  changed: (name: string | null) => void,
+  failed: () => void = () => {},
+): FSWatcher | null {
+  try {
+    const watcher = watch(folder, { persistent: false }, (_, name) => changed(name));
+    return watcher.on('error', () => {
+      watcher.close();
+      failed();
+    });
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The folders, with the names in them, where a change can make `path` lead to other bytes: every symlink on the way, the file
+ * itself, or the first part that is missing.
+ */
+function namesOnTheWay(path: string): Map<string, Set<string>> {
+  const names = new Map<string, Set<string>>();
+  let { root: folder } = parse(path);
+  let rest = path.slice(folder.length).split(sep);
+  for (let links = 0; links <= MAX_LINKS; ) {
+    const [name = '', ...after] = rest;
+    const here = join(folder, name);
+    const target = linkTarget(here);
+    const isEnd = target === undefined && (after.length === 0 || stampOf(here) === MISSING);
+    if (target !== undefined || isEnd) names.set(folder, (names.get(folder) ?? new Set()).add(name));
+    if (isEnd) break;
+    if (target === undefined) {
+      folder = here;
+      rest = after;
+    } else {
+      const absolute = resolve(folder, target);
+      folder = parse(absolute).root;
+      rest = [...absolute.slice(folder.length).split(sep), ...after];
+      links++;
+    }
+  }
+  return names;
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+const MISSING = 'missing';
+
+/** Differs after every change of the file that `path` leads to. */
+function stampOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    return MISSING;
+  }
+}
+
+/** The hash of the bytes; null if there is no file to read. */
+function contentOf(path: string): string | null {
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile()) return null;
+    return stats.size > MAX_HASHED_BYTES ? stampOf(path) : sha256(readFileSync(path));
+  } catch {
+    return null;
+  }
+}
