@@ -244,12 +244,16 @@ describe('a mounted ConfigMap', () => {
 
 it('does not keep the process alive', async () => {
   write(file, 'a');
-  const bundle = await rolldown({ input: join(import.meta.dirname, 'watch.ts'), platform: 'node', logLevel: 'silent' });
+  const bundle = await rolldown({
+    input: join(import.meta.dirname, 'watch-file.ts'),
+    platform: 'node',
+    logLevel: 'silent',
+  });
   const program = join(folder, 'watch.mjs');
   await bundle.write({ file: program });
   const script = `
-    const { watchConfig } = await import(${JSON.stringify(program)});
-    watchConfig(${JSON.stringify(file)}, () => {});
+    const { watchFile } = await import(${JSON.stringify(program)});
+    watchFile(${JSON.stringify(file)}, () => {});
   `;
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 });
   expect(stderr.toString()).toBe('');

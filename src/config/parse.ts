@@ -7,7 +7,7 @@ import { type ErrorCode, GatewayError, messageOf } from '../base/errors.ts';
 import { type ConfigDocument, InvalidConfig, type LineOf } from './issues.ts';
 
 /** More than any configuration needs: a larger file is some other file. */
-export const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Reads `file`, which errors call `name`. */
 export async function readConfigText(file: string, name: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** `toolman_activate`: the tool by which a model switches tools and resources on and off, with the live catalog in its text. */
+/** `toolman_activate`: a model switches tools and resources on and off with it. Its description lists the current catalog. */
 import {
   changeSelection,
   isActive,
@@ -7,19 +7,20 @@ import {
   type Switchable,
 } from '../access/selection.ts';
 import { GatewayError } from '../base/errors.ts';
+import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { similarNames } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { textResult } from '../protocol/rpc.ts';
-import type { Outcome } from './control.ts';
+import type { ControlOutcome } from './control.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
-/** Suggestions are made for so many unknown names: each is compared with the whole catalog. */
+/** Only this many unknown names get suggestions: each is compared with the whole catalog. */
 const MAX_SUGGESTED = 20;
 
-/** As many characters of a description as a catalog line shows. */
+/** How many characters of a description a catalog line shows. */
 const DESCRIPTION_LENGTH = 132;
 
 const LISTS = ['tools_on', 'tools_off', 'resources_on', 'resources_off'] as const;
@@ -67,23 +68,17 @@ function catalogLines(entries: Iterable<Entry>, selection: Selection): string[] 
   return lines.length > 0 ? lines : ['(none)'];
 }
 
-// The same for every view, so it is made once an entry.
-const madeLines = new WeakMap<Entry, string>();
-
-function catalogLine(entry: Entry): string {
-  const known = madeLines.get(entry);
-  if (known !== undefined) return known;
+/** The same for every view, so it is built once for each entry. */
+const catalogLine = memo((entry: Entry): string => {
   const folded = entry.item.description.replace(/\s+/g, ' ').trim();
   const short = [...folded.slice(0, DESCRIPTION_LENGTH * 2)].slice(0, DESCRIPTION_LENGTH).join('');
-  // Neither a description nor a name may look like a line of its own.
+  // Neither a description nor a name may look like another line.
   const name = entry.name.replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
-  const line = short === '' ? name : `${name} - ${short}`;
-  madeLines.set(entry, line);
-  return line;
-}
+  return short === '' ? name : `${name} - ${short}`;
+});
 
-/** Checks everything first; any mistake throws and nothing is applied. */
-export function activate(catalog: Catalog, selection: Selection, args: unknown): Outcome {
+/** Checks everything first: a mistake throws, and nothing is applied. */
+export function activate(catalog: Catalog, selection: Selection, args: unknown): ControlOutcome {
   const lists = readLists(args);
   if (LISTS.every((list) => lists[list].length === 0)) {
     throw new GatewayError(

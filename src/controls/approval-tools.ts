@@ -1,4 +1,4 @@
-/** Tools by which a model, or the client around it, asks a person: for access to a tool, and whether to go on. */
+/** Tools by which a model, or the client around it, asks a person: for access to a tool, or whether to use one. */
 
 import { concerns } from '../access/confirm.ts';
 import { isMeant } from '../access/toolset.ts';
@@ -67,37 +67,37 @@ export interface ApprovalToolContext {
   readonly grants: Grants;
   readonly events: EventSink;
   security(): SecurityConfig;
-  /** Everything there is, whoever may use it. */
+  /** What all servers offer, before policies. */
   catalog(): Catalog;
-  /** Whether a grant could change anything for the agent. */
+  /** Whether a grant would change anything for the agent. */
   isGrantable(agent: string, entry: Entry): boolean;
 }
 
-/** False where the call is of another tool. They are not run one after the other: a person may take minutes. */
-export function runApprovalTool(desk: ApprovalToolContext, caller: Caller, call: Call): boolean {
+/** Returns false if the call is of another tool. These do not wait for each other: a person may take minutes. */
+export function runApprovalTool(context: ApprovalToolContext, caller: Caller, call: Call): boolean {
   const { name } = call.entry;
   const run = name === ENTRIES.request.name ? requestAccess : name === ENTRIES.prompt.name ? answerPrompt : null;
   if (run === null) return false;
   const args = parseParams(call.message).arguments;
   try {
-    run(desk, caller, call, args);
+    run(context, caller, call, args);
   } catch (error) {
     call.fail(toGatewayError(error));
   }
   return true;
 }
 
-function requestAccess(desk: ApprovalToolContext, caller: Caller, call: Call, given: unknown): void {
+function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call, given: unknown): void {
   const args = readArguments(given, ['tool', 'reason']);
   const tool = readText(args, 'tool', 200);
   const reason = readText(args, 'reason', 1_000);
   const { agent } = caller;
   if (find(caller.view().catalog, tool) !== null) {
-    say(call, `You may use "${tool}" already.`);
+    answerText(call, `You may use "${tool}" already.`);
     return;
   }
-  const entry = find(desk.catalog(), tool);
-  const rule = desk
+  const entry = find(context.catalog(), tool);
+  const rule = context
     .security()
     .grants.find(
       ({ agents, tools }) =>
@@ -106,39 +106,42 @@ function requestAccess(desk: ApprovalToolContext, caller: Caller, call: Call, gi
     );
   if (rule === undefined) throw new GatewayError('not_approved', `Access to "${tool}" cannot be asked for.`);
   const grant = (by: string, duration: number) => {
-    // Whether there is such a tool is nothing that asking tells.
-    if (entry === null || !desk.isGrantable(agent, entry)) {
+    // The same answer as for a refusal, so that nobody can find out by asking which tools exist.
+    if (entry === null || !context.isGrantable(agent, entry)) {
       call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
       return;
     }
     const until = Date.now() + duration;
-    desk.grants.add(agent, canonicalName(entry), until);
+    context.grants.add(agent, canonicalName(entry), until);
     const detail = `${canonicalName(entry)} until ${new Date(until).toISOString()}, by ${by}: ${reason}`;
-    desk.events.emit('admin', { act: 'access_granted', agent, detail });
-    say(call, `You may use "${entry.name}" until ${new Date(until).toISOString()}.`);
+    context.events.emit('admin', { act: 'access_granted', agent, detail });
+    answerText(call, `You may use "${entry.name}" until ${new Date(until).toISOString()}.`);
   };
   if (!rule.approval) {
     grant(rule.place, rule.duration);
     return;
   }
   const offer = entry === null ? 'no server offers it' : canonicalName(entry);
-  const asking = desk.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, null, (decision) => {
+  const asking = context.approvals.ask({ kind: 'access', agent, tool, arguments: offer, reason }, null, (decision) => {
     call.waiting = null;
     if (decision.approved) grant(decision.by, decision.lasting ?? rule.duration);
     else call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
   });
-  call.waiting = { quit: () => asking.withdraw('the agent does not wait any more') };
+  call.waiting = { quit: () => asking.withdraw('the agent no longer waits') };
 }
 
-function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
+function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
   if (typeof given !== 'object' || given === null) throw invalid('The arguments must be an object.');
   const args = given as Readonly<Record<string, unknown>>;
   const tool = readText(args, 'tool_name', 200);
   const { input } = args;
   if (typeof input !== 'object' || input === null || Array.isArray(input)) throw invalid('"input" must be an object.');
   const answer = (approved: boolean, message: string) =>
-    say(call, JSON.stringify(approved ? { behavior: 'allow', updatedInput: input } : { behavior: 'deny', message }));
-  const rule = desk
+    answerText(
+      call,
+      JSON.stringify(approved ? { behavior: 'allow', updatedInput: input } : { behavior: 'deny', message }),
+    );
+  const rule = context
     .security()
     .prompts.find(({ agents, tools }) => concerns(agents, agent) && tools.some((one) => matchesPattern(one, tool)));
   const action = rule?.action ?? 'ask';
@@ -147,7 +150,7 @@ function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, 
     return;
   }
   const who = typeof args.agent_identity === 'string' ? ` for ${args.agent_identity}` : '';
-  const wish = {
+  const question = {
     kind: 'prompt',
     agent,
     tool,
@@ -155,15 +158,15 @@ function answerPrompt(desk: ApprovalToolContext, { agent }: Caller, call: Call, 
     reason: `its client asks${who}`,
   } as const;
   let isOver = false;
-  const asking = desk.approvals.ask(wish, call, ({ approved, by, reason }) => {
+  const asking = context.approvals.ask(question, call, ({ approved, by, reason }) => {
     isOver = true;
     call.waiting = null;
     answer(approved, `Not approved (by ${by})${reason === '' ? '' : `: ${reason}`}.`);
   });
-  if (!isOver) call.waiting = { quit: () => asking.withdraw('the client does not wait any more') };
+  if (!isOver) call.waiting = { quit: () => asking.withdraw('the client no longer waits') };
 }
 
-/** By the name that callers say, or as `server.tool`. */
+/** By exposed name, or as `server.tool`. */
 function find({ entries }: Catalog, tool: string): Entry | null {
   const named = entries.tool.get(tool);
   if (named !== undefined) return named;
@@ -171,6 +174,6 @@ function find({ entries }: Catalog, tool: string): Entry | null {
   return null;
 }
 
-function say(call: Call, text: string): void {
+function answerText(call: Call, text: string): void {
   call.result(toBytes({ content: [{ type: 'text', text }] }), 'legacy');
 }

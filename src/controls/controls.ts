@@ -1,36 +1,35 @@
-/** The control tools that a configuration asks for, as one set of words over the caller's selection. */
+/** The control tools that a configuration asks for. */
 import type { ViewControls } from '../access/view.ts';
 import type { Control } from '../config/toolsets.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
 import { approvalEntries } from './approval-tools.ts';
 import { requireChoice } from './arguments.ts';
-import type { ControlContext, Outcome } from './control.ts';
-import { EQUIP_RUNS } from './equip.ts';
+import type { ControlContext, ControlOutcome, ProgramControl } from './control.ts';
+import { RUN_EQUIP_TOOL } from './equip.ts';
 import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
-import type { ProgramControl } from './program-control.ts';
 
 export interface Controls extends ViewControls {
   /** Names that no server can have. */
   readonly names: readonly string[];
-  /** Runs a control tool. Throws, changing nothing, when the arguments are wrong. */
-  run(name: string, context: ControlContext, args: unknown): Outcome | Promise<Outcome>;
+  /** Runs a control tool. Throws if the arguments are wrong; then nothing changes. */
+  run(name: string, context: ControlContext, args: unknown): ControlOutcome | Promise<ControlOutcome>;
 }
 
-/** `program` are those of the program around, which runs them itself. */
+/** `program` has the control tools of the program around the gateway, which runs them itself. */
 export function createControls(controls: readonly Control[], program: ProgramControl | null = null): Controls {
-  const own = program?.entries ?? [];
+  const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');
   const equips = controls.includes('equip');
   const approving = approvalEntries(controls);
   return {
     names: [
-      ...own.map(({ name }) => name),
+      ...ofProgram.map(({ name }) => name),
       ...(activates ? [ACTIVATE] : []),
       ...(equips ? [...EQUIP_NAMES, ...Object.keys(EQUIP_ALIASES)] : []),
       ...approving.map(({ name }) => name),
     ],
     entries: (catalog, selection) => [
-      ...own,
+      ...ofProgram,
       ...(activates ? [activateEntry(catalog, selection)] : []),
       ...(equips ? EQUIP_ENTRIES : []),
       ...approving,
@@ -47,7 +46,7 @@ export function createControls(controls: readonly Control[], program: ProgramCon
     },
     hint: (kind, name) => (kind === 'tool' ? (program?.hint?.(name) ?? '') : ''),
     run(name, context, args) {
-      if (name !== ACTIVATE) return EQUIP_RUNS[name as EquipTool](context, args);
+      if (name !== ACTIVATE) return RUN_EQUIP_TOOL[name as EquipTool](context, args);
       requireChoice(context);
       return activate(context.catalog, context.selection, args);
     },

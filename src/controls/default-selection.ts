@@ -1,54 +1,83 @@
-/** What all callers without a choice of their own have switched on. Which toolset that is outlives the gateway. */
+/** What all callers without a selection of their own have switched on. The equipped toolset is remembered across restarts. */
 import { basePatterns, equip, rebase, type Selection, startSelection } from '../access/selection.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, messageOf } from '../base/errors.ts';
+import type { EventSink } from '../base/events.ts';
 import type { Config } from '../config/config.ts';
-import { openToolsetLibrary, type ToolsetLibrary } from '../store/toolset-library.ts';
+import { openToolsetLibrary, type ToolsetLibrary, withAdminEvents } from '../store/toolset-library.ts';
 import { openToolsetStore, userFolder } from '../store/toolsets.ts';
 
 export interface DefaultSelection {
   readonly selection: Selection;
-  readonly toolsetLibrary: ToolsetLibrary;
-  choose(selection: Selection): void;
-  /** Rejects where there is no toolset of that name; null is for none. */
+  /** All toolsets. An event says that this agent changed one; an empty name stands for the operator. */
+  libraryOf(agent: string): ToolsetLibrary;
+  /** Replaces the selection. An event says so if that equips another toolset. */
+  choose(selection: Selection, agent: string): void;
+  /** Equips a toolset, or none for null. Rejects if there is no toolset of that name. */
   equip(name: string | null): Promise<void>;
-  /** Equips what was equipped when the last gateway here ended. */
+  /** Equips the toolset that was equipped when the last gateway here ended. Never rejects. */
   restore(): Promise<void>;
-  /** The configuration was replaced. */
+  /** A new configuration is in force. */
   rebase(): void;
 }
 
-/** `config` is asked each time, because it may be replaced. */
-export function createDefaultSelection(config: () => Config, changed: () => void): DefaultSelection {
+export interface DefaultSelectionOptions {
+  readonly events: EventSink;
+  /** The configuration in force. */
+  config(): Config;
+  /** The selection was replaced. */
+  changed(): void;
+}
+
+export function createDefaultSelection({ events, config, changed }: DefaultSelectionOptions): DefaultSelection {
   const store = openToolsetStore(config().dataDir, userFolder(process.env));
-  const toolsetLibrary = openToolsetLibrary(() => config().toolsets, store);
+  const library = openToolsetLibrary(() => config().toolsets, store);
   let selection = startSelection(basePatterns(config()));
 
-  function choose(next: Selection): void {
+  function replace(next: Selection): void {
     const equipped = next.toolset?.name ?? null;
-    // A folder that cannot be written costs the memory, not the toolset.
-    if (equipped !== (selection.toolset?.name ?? null)) store.setLastEquipped(equipped).catch(() => {});
+    if (equipped !== (selection.toolset?.name ?? null)) void remember(equipped);
     selection = next;
     changed();
+  }
+
+  /** If this fails the toolset is equipped all the same, until the next start. */
+  async function remember(name: string | null): Promise<void> {
+    await store.setLastEquipped(name).catch(note('which toolset is equipped could not be saved for the next start'));
+  }
+
+  function note(what: string) {
+    return (error: unknown) => events.emit('note', { source: 'toolgate', message: `${what}: ${messageOf(error)}` });
+  }
+
+  async function equipLast(): Promise<void> {
+    const { controls, equipped } = config();
+    const name = controls.includes('equip') ? ((await store.lastEquipped()) ?? equipped) : null;
+    const toolset = name === null ? null : await library.find(name);
+    if (toolset !== null && selection.toolset === null) replace(equip(selection, toolset));
+  }
+
+  function announce(agent: string, name: string | null): void {
+    events.emit('admin', { act: name === null ? 'toolset_unequipped' : 'toolset_equipped', agent, detail: name ?? '' });
   }
 
   return {
     get selection() {
       return selection;
     },
-    toolsetLibrary,
-    choose,
+    libraryOf: (agent) => withAdminEvents(library, events, agent),
+    choose(next, agent) {
+      const { toolset } = selection;
+      replace(next);
+      if (toolset !== next.toolset) announce(agent, next.toolset?.name ?? null);
+    },
     async equip(name) {
-      const toolset = name === null ? null : await toolsetLibrary.find(name);
+      const toolset = name === null ? null : await library.find(name);
       if (name !== null && toolset === null)
         throw new GatewayError('item_unknown', `There is no toolset "${name}". See toolgate toolsets list.`);
-      choose(equip(selection, toolset));
+      replace(equip(selection, toolset));
+      announce('', name);
     },
-    async restore() {
-      const { controls, equipped } = config();
-      const name = controls.includes('equip') ? ((await store.lastEquipped()) ?? equipped) : null;
-      const toolset = name === null ? null : await toolsetLibrary.find(name).catch(() => null);
-      if (toolset !== null && selection.toolset === null) choose(equip(selection, toolset));
-    },
+    restore: () => equipLast().catch(note('the toolset that was equipped last could not be equipped again')),
     rebase() {
       selection = rebase(selection, basePatterns(config()));
     },

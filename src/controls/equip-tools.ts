@@ -1,4 +1,4 @@
-/** The tools by which a model builds toolsets and equips them: their names and definitions. */
+/** Names and definitions of the tools by which a model builds toolsets and equips them. */
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 
 const NAME = {
@@ -31,7 +31,7 @@ const definitions = [
   {
     name: 'build-toolset',
     title: 'Build a toolset',
-    description: 'Saves a toolset: a named choice of tools of any servers. Equip it to use them.',
+    description: 'Saves a toolset: a named choice of tools from any servers. Equip it to use them.',
     inputSchema: {
       type: 'object',
       properties: {
@@ -54,7 +54,7 @@ const definitions = [
   {
     name: 'list-saved-toolsets',
     title: 'List toolsets',
-    description: 'Lists the toolsets there are.',
+    description: 'Lists all toolsets.',
     inputSchema: nothing,
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
@@ -132,5 +132,5 @@ export const EQUIP_ENTRIES: readonly Entry[] = definitions.map(builtInEntry);
 
 export const EQUIP_NAMES: readonly string[] = EQUIP_ENTRIES.map(({ name }) => name);
 
-/** What others call them: answered, not listed. */
+/** Other programs' names for them: calls are answered, but the names are not listed. */
 export const EQUIP_ALIASES: Readonly<Record<string, EquipTool>> = { 'list-available-tools': 'discover-all-tools' };

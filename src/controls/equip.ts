@@ -1,9 +1,10 @@
-/** What the tools for toolsets do. Each checks everything first; a mistake throws, and nothing is changed. */
+/** What the tools for toolsets do. Each checks everything first: a mistake throws, and nothing changes. */
 
 import { createHash } from 'node:crypto';
 import { equip } from '../access/selection.ts';
 import { isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
+import { memo } from '../base/memo.ts';
 import { didYouMean } from '../base/similar.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { toBytes } from '../protocol/json.ts';
@@ -17,13 +18,13 @@ import {
   readToolsetName,
   requireChoice,
 } from './arguments.ts';
-import type { ControlContext, Outcome } from './control.ts';
+import type { ControlContext, ControlOutcome } from './control.ts';
 import type { EquipTool } from './equip-tools.ts';
 import { findNamed, reportOn, tokensOf } from './toolset-report.ts';
 
-type Run = (context: ControlContext, args: unknown) => Outcome | Promise<Outcome>;
+type RunControl = (context: ControlContext, args: unknown) => ControlOutcome | Promise<ControlOutcome>;
 
-export const EQUIP_RUNS: Readonly<Record<EquipTool, Run>> = {
+export const RUN_EQUIP_TOOL: Readonly<Record<EquipTool, RunControl>> = {
   'discover-all-tools': discoverAll,
   'build-toolset': build,
   'list-saved-toolsets': listSaved,
@@ -34,29 +35,25 @@ export const EQUIP_RUNS: Readonly<Record<EquipTool, Run>> = {
   'add-tool-annotation': annotate,
 };
 
-function said({ selection }: Pick<ControlContext, 'selection'>, value: object): Outcome {
+function outcomeOf({ selection }: Pick<ControlContext, 'selection'>, value: object): ControlOutcome {
   const text = JSON.stringify(value);
   return { selection, result: toBytes({ content: [{ type: 'text', text }], structuredContent: value }) };
 }
 
-// The same for every caller, and hashing ten thousand definitions is felt.
-const refIds = new WeakMap<Entry, string>();
-
-/** Changes with anything in the definition, its description too: that is where a changed server would speak to the model. */
-export function refIdOf(entry: Entry): string {
-  const known = refIds.get(entry);
-  if (known !== undefined) return known;
-  const refId = createHash('sha256')
+/**
+ * Changes with anything in the definition, including its description: that is where a changed server would address the model.
+ * Kept, because hashing 10,000 definitions takes measurable time.
+ */
+export const refIdOf = memo((entry: Entry): string => {
+  const hash = createHash('sha256')
     .update(`${canonicalName(entry)}\n`)
-    .update(entry.item.bytes)
-    .digest('hex');
-  refIds.set(entry, refId);
-  return refId;
-}
+    .update(entry.item.bytes);
+  return hash.digest('hex');
+});
 
 const toolsOf = ({ catalog }: ControlContext) => [...catalog.entries.tool.values()];
 
-function discoverAll(context: ControlContext, args: unknown): Outcome {
+function discoverAll(context: ControlContext, args: unknown): ControlOutcome {
   readArguments(args, []);
   const entries = toolsOf(context);
   const total = entries.reduce((sum, entry) => sum + tokensOf(entry), 0);
@@ -74,13 +71,13 @@ function discoverAll(context: ControlContext, args: unknown): Outcome {
       }));
     return { serverName, toolCount: tools.length, tools };
   });
-  return said(context, {
+  return outcomeOf(context, {
     summary: { totalTools: entries.length, totalServers: keys.length },
     toolsByServer,
   });
 }
 
-async function build(context: ControlContext, args: unknown): Promise<Outcome> {
+async function build(context: ControlContext, args: unknown): Promise<ControlOutcome> {
   const given = readArguments(args, ['name', 'description', 'tools', 'autoEquip']);
   const name = readToolsetName(given);
   const description = given.description === undefined ? '' : readText(given, 'description', 200);
@@ -90,10 +87,10 @@ async function build(context: ControlContext, args: unknown): Promise<Outcome> {
   if (autoEquip) requireChoice(context);
   const toolset = await context.toolsetLibrary.create({ name, description, tools, toolNotes: [] }, 'project');
   const selection = autoEquip ? equip(context.selection, toolset) : context.selection;
-  return said({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
+  return outcomeOf({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
 }
 
-/** The references in full. Throws where any of them means nothing: then nothing is saved. */
+/** The references in full. Throws if one of them names no tool: then nothing is saved. */
 function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly Entry[]): ToolReference[] {
   const bad: string[] = [];
   const found = wanted.flatMap(({ namespacedName, refId }) => {
@@ -109,11 +106,11 @@ function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly En
   return [...new Set(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
-async function listSaved(context: ControlContext, args: unknown): Promise<Outcome> {
+async function listSaved(context: ControlContext, args: unknown): Promise<ControlOutcome> {
   readArguments(args, []);
   const { toolsets, problems } = await context.toolsetLibrary.list();
   const equipped = context.selection.toolset?.name;
-  return said(context, {
+  return outcomeOf(context, {
     success: true,
     toolsets: toolsets.map(context.show).map((toolset) => ({
       ...toolset,
@@ -124,14 +121,14 @@ async function listSaved(context: ControlContext, args: unknown): Promise<Outcom
   });
 }
 
-async function equipOne(context: ControlContext, args: unknown): Promise<Outcome> {
+async function equipOne(context: ControlContext, args: unknown): Promise<ControlOutcome> {
   const name = readText(readArguments(args, ['name']), 'name', 1_000);
   requireChoice(context);
   const found = await find(context, name);
   const selection = equip(context.selection, found);
   const toolset = context.show(found);
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
-  return said(
+  return outcomeOf(
     { selection },
     {
       success: true,
@@ -152,26 +149,26 @@ async function find({ toolsetLibrary }: ControlContext, name: string): Promise<T
   throw new GatewayError('item_unknown', `There is no toolset "${name}".${hint}`);
 }
 
-function unequip(context: ControlContext, args: unknown): Outcome {
+function unequip(context: ControlContext, args: unknown): ControlOutcome {
   readArguments(args, []);
   requireChoice(context);
   const before = context.selection.toolset;
   const selection = equip(context.selection, null);
   const message = before === null ? 'No toolset was equipped.' : `Unequipped "${before.name}".`;
-  return said({ selection }, { success: true, message });
+  return outcomeOf({ selection }, { success: true, message });
 }
 
-function getActive(context: ControlContext, args: unknown): Outcome {
+function getActive(context: ControlContext, args: unknown): ControlOutcome {
   readArguments(args, []);
   const toolset = context.selection.toolset === null ? null : context.show(context.selection.toolset);
   const serverStatus = Object.fromEntries(
     context.servers.map(({ key, present, state, detail }) => [key, { available: present, state, detail }]),
   );
-  if (toolset === null) return said(context, { equipped: false, serverStatus, warnings: [] });
+  if (toolset === null) return outcomeOf(context, { equipped: false, serverStatus, warnings: [] });
   const { entries, unavailableServers, warnings } = reportOn(toolset, context);
   const servers = [...new Set(entries.map(({ sourceKey }) => sourceKey))];
   const namesOf = (key: string) => entries.filter(({ sourceKey }) => sourceKey === key).map(({ name }) => name);
-  return said(context, {
+  return outcomeOf(context, {
     equipped: true,
     toolset,
     serverStatus,
@@ -183,17 +180,17 @@ function getActive(context: ControlContext, args: unknown): Outcome {
   });
 }
 
-async function deleteOne(context: ControlContext, args: unknown): Promise<Outcome> {
+async function deleteOne(context: ControlContext, args: unknown): Promise<ControlOutcome> {
   const given = readArguments(args, ['name', 'confirm']);
   const name = readText(given, 'name', 1_000);
   if (!readFlag(given, 'confirm')) throw invalid(`Set "confirm" to true to delete the toolset "${name}" for good.`);
   await context.toolsetLibrary.remove(name);
   const isEquipped = !context.isFixed && context.selection.toolset?.name === name;
   const selection = isEquipped ? equip(context.selection, null) : context.selection;
-  return said({ selection }, { success: true, message: `Deleted "${name}".` });
+  return outcomeOf({ selection }, { success: true, message: `Deleted "${name}".` });
 }
 
-async function annotate(context: ControlContext, args: unknown): Promise<Outcome> {
+async function annotate(context: ControlContext, args: unknown): Promise<ControlOutcome> {
   const given = readArguments(args, ['toolRef', 'notes']);
   const { toolset } = context.selection;
   if (toolset === null) throw invalid('No toolset is equipped, and notes belong to one. Call equip-toolset first.');
@@ -206,16 +203,16 @@ async function annotate(context: ControlContext, args: unknown): Promise<Outcome
   if (!toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry)))
     throw invalid(`"${reference!.namespacedName}" is not in the equipped toolset "${toolset.name}".`);
   const changed = await context.toolsetLibrary.change(toolset.name, (saved) => withNotes(saved, reference!, notes));
-  return said({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });
+  return outcomeOf({ selection: equip(context.selection, changed) }, { success: true, toolset: context.show(changed) });
 }
 
 type Notes = Toolset['toolNotes'][number]['notes'];
 
 /** A note of the same name is replaced. */
 function withNotes(toolset: Toolset, toolRef: ToolReference, notes: Notes): Toolset {
-  const isIt = (one: ToolReference) => one.namespacedName === toolRef.namespacedName;
-  const before = toolset.toolNotes.find((one) => isIt(one.toolRef))?.notes ?? [];
+  const isSame = (one: ToolReference) => one.namespacedName === toolRef.namespacedName;
+  const before = toolset.toolNotes.find((one) => isSame(one.toolRef))?.notes ?? [];
   const kept = before.filter(({ name }) => !notes.some((note) => note.name === name));
-  const others = toolset.toolNotes.filter((one) => !isIt(one.toolRef));
+  const others = toolset.toolNotes.filter((one) => !isSame(one.toolRef));
   return { ...toolset, toolNotes: [...others, { toolRef, notes: [...kept, ...notes] }] };
 }

@@ -1,28 +1,24 @@
-/** A call of one of Toolgate's own tools: what it gets to see, what becomes of the caller's choice, and who is told. */
+/** Runs a call of one of Toolgate's own tools and applies what it changes in the caller's selection. */
 import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
-import type { EventSink } from '../base/events.ts';
+import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { Call } from '../calls/call.ts';
 import type { Caller } from '../calls/caller.ts';
 import { parseParams } from '../protocol/message.ts';
 import { type ApprovalToolContext, runApprovalTool } from './approval-tools.ts';
-import type { Outcome as ControlOutcome, ServerState } from './control.ts';
+import type { ControlContext, ControlOutcome, ProgramControl, ServerState } from './control.ts';
 import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
-import type { ProgramControl } from './program-control.ts';
-import { createControlQueue } from './serialize.ts';
-import { tellEquipped, withToolsetEvents } from './toolset-events.ts';
 
 export interface ControlCallsOptions {
-  readonly events: EventSink;
-  /** Asked each time, because a configuration may be replaced. */
+  /** Those in force: a new configuration replaces them. */
   controls(): Controls;
   readonly defaults: DefaultSelection;
-  /** Those of the program around; null for none. */
+  /** Those of the program around the gateway; null for none. */
   readonly program: ProgramControl | null;
-  /** Where a person is asked. */
+  /** For the tools that ask a person. */
   readonly approving: ApprovalToolContext;
-  /** The servers that the caller may know of. */
+  /** The servers that the caller may know about. */
   servers(caller: Caller): readonly ServerState[];
 }
 
@@ -30,44 +26,36 @@ export interface ControlCalls {
   run(call: Call): void;
 }
 
-export function createControlCalls({
-  events,
-  controls,
-  defaults,
-  program,
-  approving,
-  servers,
-}: ControlCallsOptions): ControlCalls {
-  const desk = createControlQueue();
+export function createControlCalls(options: ControlCallsOptions): ControlCalls {
+  const { controls, defaults, program, approving, servers } = options;
+  const runInOrder = createControlQueue();
 
-  function contextOf(caller: Caller) {
+  function contextOf(caller: Caller): ControlContext {
     const { catalog, permission } = caller.view();
     return {
       catalog,
       selection: caller.chosen,
       servers: servers(caller),
-      toolsetLibrary: withToolsetEvents(defaults.toolsetLibrary, events, caller.agent),
+      toolsetLibrary: defaults.libraryOf(caller.agent),
       show: <T extends Toolset>(toolset: T) => (permission === null ? toolset : withinCatalog(toolset, catalog)),
       isFixed: caller.scope.toolset !== null,
     };
   }
 
-  async function runOwn(own: ProgramControl, caller: Caller, name: string, args: unknown): Promise<ControlOutcome> {
-    const result = await own.run(caller, name, args);
-    // What it has switched on meanwhile stays.
+  async function runProgramControl(control: ProgramControl, caller: Caller, name: string, args: unknown) {
+    const result = await control.run(caller, name, args);
+    // Read afterwards: what the caller has switched on meanwhile stays.
     return { selection: caller.chosen, result };
   }
 
   function choose(caller: Caller, selection: Selection): void {
     if (selection.key === caller.chosen.key) return;
-    if (!caller.isShared) {
-      caller.selection = selection;
-      caller.look();
+    if (caller.isShared) {
+      defaults.choose(selection, caller.agent);
       return;
     }
-    const { toolset } = caller.chosen;
-    defaults.choose(selection);
-    if (toolset !== selection.toolset) tellEquipped(events, caller.agent, selection.toolset?.name ?? null);
+    caller.selection = selection;
+    caller.look();
   }
 
   return {
@@ -75,16 +63,70 @@ export function createControlCalls({
       const { by: caller, entry, message } = call;
       if (runApprovalTool(approving, caller, call)) return;
       const args = parseParams(message).arguments;
-      const own = program?.entries.includes(entry) ? program : null;
       const work = () =>
-        own === null ? controls().run(entry.name, contextOf(caller), args) : runOwn(own, caller, entry.name, args);
-      desk.run(caller.isShared ? defaults : caller, entry.name, work, {
-        outcome({ selection, result }) {
+        program?.entries.includes(entry)
+          ? runProgramControl(program, caller, entry.name, args)
+          : controls().run(entry.name, contextOf(caller), args);
+      runInOrder(caller.isShared ? defaults : caller, entry.name, work, {
+        done({ selection, result }) {
           choose(caller, selection);
           call.result(result, 'legacy');
         },
         failed: (error) => call.fail(error),
       });
     },
+  };
+}
+
+type ControlWork = () => ControlOutcome | Promise<ControlOutcome>;
+
+interface ControlAnswer {
+  done(outcome: ControlOutcome): void;
+  failed(error: GatewayError): void;
+}
+
+/**
+ * Runs control tools of one owner one after the other, at once if none is running. A tool that would replace what another is
+ * just setting up is refused instead.
+ */
+function createControlQueue() {
+  const running = new WeakMap<object, Promise<void>>();
+
+  function start(owner: object, work: ControlWork, { done, failed }: ControlAnswer): void {
+    let result: ControlOutcome | Promise<ControlOutcome>;
+    try {
+      result = work();
+    } catch (error) {
+      failed(toGatewayError(error));
+      return;
+    }
+    if (!(result instanceof Promise)) {
+      done(result);
+      return;
+    }
+    // Over before the answer is sent: the next call may come right after it.
+    const over = () => {
+      if (running.get(owner) === finished) running.delete(owner);
+    };
+    const finished: Promise<void> = result
+      .finally(over)
+      .then(done)
+      .catch((error: unknown) => failed(toGatewayError(error)));
+    running.set(owner, finished);
+  }
+
+  return (owner: object, name: string, work: ControlWork, answer: ControlAnswer): void => {
+    const before = running.get(owner);
+    if (before === undefined) start(owner, work, answer);
+    else if (name === 'equip-toolset')
+      answer.failed(
+        new GatewayError('source_busy', 'Another toolset operation is in progress. Wait for it and try again.'),
+      );
+    else {
+      running.set(
+        owner,
+        before.then(() => start(owner, work, answer)),
+      );
+    }
   };
 }

@@ -1,4 +1,4 @@
-/** What of a toolset is there at the moment, what is not, and why. */
+/** Which tools of a toolset are available now, which are not, and why. */
 
 import { isMeant, type Toolset } from '../access/toolset.ts';
 import { similarNames } from '../base/similar.ts';
@@ -7,7 +7,7 @@ import type { ControlContext } from './control.ts';
 
 export interface ToolsetReport {
   readonly entries: readonly Entry[];
-  /** Servers that have tools in it and are away. */
+  /** Servers that have tools in it and are not available. */
   readonly unavailableServers: readonly string[];
   /** A sentence for each thing that is missing. */
   readonly warnings: readonly string[];
@@ -33,18 +33,18 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
     const { state, detail } = servers.find((one) => one.key === key)!;
     const why = detail === '' ? state : `${state}: ${detail}`;
     warnings.push(
-      `Server "${key}" is not available (${why}), skipped: ${names.join(', ')}. They come when it returns.`,
+      `Server "${key}" is not available (${why}), skipped: ${names.join(', ')}. They can be used when it is back.`,
     );
   }
   return { entries: [...found], unavailableServers: [...skipped.keys()], warnings };
 }
 
-/** About as many tokens as a model spends on the definition. */
+/** About how many tokens the definition costs a model. */
 export function tokensOf(entry: Entry): number {
   return Math.ceil(definitionOf(entry, 'legacy').length / 4);
 }
 
-/** The tool that somebody names, by its canonical name or by the one it is exposed under; or what could have been meant. */
+/** The tool with this canonical or exposed name; otherwise the name, quoted, with what may have been meant. */
 export function findNamed(name: string, entries: readonly Entry[]): Entry | string {
   const found = entries.find((entry) => canonicalName(entry) === name) ?? entries.find((entry) => entry.name === name);
   if (found !== undefined) return found;

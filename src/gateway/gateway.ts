@@ -11,7 +11,6 @@ import { type ProgramCalls, withProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
-import { tellEquipped, withToolsetEvents } from '../controls/toolset-events.ts';
 import type { AuditMetrics } from '../observe/audit.ts';
 import { measure } from '../observe/collect.ts';
 import type { Family } from '../observe/families.ts';
@@ -155,7 +154,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
 function publicGateway(root: Root, changes: ChangeQueue): Gateway {
   const { events, metrics, sets, vault, defaults, fleet, views } = root;
   const { redact } = root.redactor;
-  const toolsets = withToolsetEvents(defaults.toolsetLibrary, events, '');
+  const toolsets = defaults.libraryOf('');
   return withProgramCalls<Gateway>({
     events,
     metrics,
@@ -202,10 +201,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     },
     change: (request) => changes.change(request),
     addApplier: (applier) => changes.add(applier),
-    async equip(name) {
-      await defaults.equip(name);
-      tellEquipped(events, '', name);
-    },
+    equip: defaults.equip,
     join: (options) => root.callers.join(options),
     knows: (agent, namespace) => root.namespaces.has(namespace) && views.knows(agent, namespace),
     namespaces: () => root.namespaces,

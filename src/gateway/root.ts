@@ -24,9 +24,9 @@ import type { Config } from '../config/config.ts';
 import type { MacroConfig } from '../config/macros.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { Task } from '../config/task.ts';
+import type { ProgramControl } from '../controls/control.ts';
 import { type Controls, createControls } from '../controls/controls.ts';
 import { createDefaultSelection, type DefaultSelection } from '../controls/default-selection.ts';
-import type { ProgramControl } from '../controls/program-control.ts';
 import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
 import { type Audit, createAudit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
@@ -128,10 +128,11 @@ export class Root {
       controls: () => this.controls,
       permissionOf: (agent) => this.permissionOf(agent),
     });
-    this.defaults = createDefaultSelection(
-      () => this.config,
-      () => this.callers.lookAtDefault(),
-    );
+    this.defaults = createDefaultSelection({
+      events,
+      config: () => this.config,
+      changed: () => this.callers.lookAtDefault(),
+    });
     this.vault = createVault({
       dataDir,
       vault: () => this.config.vault,
@@ -212,7 +213,6 @@ export class Root {
   #createControlCalls(): ControlCalls {
     const { events, defaults, approvals, grants } = this;
     return createControlCalls({
-      events,
       controls: () => this.controls,
       defaults,
       program: this.host?.control ?? null,

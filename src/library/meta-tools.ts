@@ -5,7 +5,7 @@ import { counted } from '../base/text.ts';
 import type { Caller } from '../calls/caller.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { readArguments } from '../controls/arguments.ts';
-import type { ProgramControl } from '../controls/program-control.ts';
+import type { ProgramControl } from '../controls/control.ts';
 import { toBytes } from '../protocol/json.ts';
 import { ToolingError } from './errors.ts';
 import type { ToolSetDefinition } from './types.ts';

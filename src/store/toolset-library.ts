@@ -1,6 +1,7 @@
 /** All toolsets: those of the configuration, which only its author changes, and those that were saved. */
 import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
+import type { EventSink } from '../base/events.ts';
 import type { ToolsetPlace, ToolsetStore } from './toolsets.ts';
 
 /** A toolset, and where it is kept. */
@@ -57,6 +58,28 @@ export function openToolsetLibrary(configured: () => readonly Toolset[], store: 
     async remove(name) {
       requireSaveable(name);
       await store.remove(required(name, await store.read(name)));
+    },
+  };
+}
+
+/** The same library; each change is announced as one by this agent. An empty name stands for the operator. */
+export function withAdminEvents(library: ToolsetLibrary, events: EventSink, agent: string): ToolsetLibrary {
+  const announce = (act: string, detail: string) => events.emit('admin', { act, agent, detail });
+  return {
+    ...library,
+    async create(toolset, place) {
+      const created = await library.create(toolset, place);
+      announce('toolset_saved', created.name);
+      return created;
+    },
+    async change(name, change) {
+      const changed = await library.change(name, change);
+      announce('toolset_saved', name);
+      return changed;
+    },
+    async remove(name) {
+      await library.remove(name);
+      announce('toolset_deleted', name);
     },
   };
 }

@@ -1,11 +1,11 @@
 /**
- * What is used of `@opentelemetry/api`, in types of our own: the package is there only where somebody wants it, and a
- * program that has it may hand in its own.
+ * The parts of `@opentelemetry/api` that Toolgate uses, as its own types: the package is installed only where somebody wants
+ * it, and a program may pass its own copy.
  */
 
 export type Attributes = Record<string, string | number>;
 
-/** Stands for a context; only its own library knows what is in it. */
+/** A context. Only the library that made it knows what is in it. */
 export type OtelContext = object;
 
 export interface OtelSpanContext {
@@ -29,7 +29,7 @@ export interface OtelTracer {
   startSpan(name: string, options: { kind: number; attributes: Attributes }, context: OtelContext): OtelSpan;
 }
 
-interface Description {
+interface InstrumentOptions {
   readonly description: string;
   readonly unit: string;
   readonly advice?: { explicitBucketBoundaries: number[] };
@@ -40,12 +40,12 @@ export interface OtelObservable {
 }
 
 export interface OtelMeter {
-  createHistogram(name: string, options: Description): { record(value: number, attributes: Attributes): void };
-  createObservableCounter(name: string, options: Description): OtelObservable;
-  createObservableGauge(name: string, options: Description): OtelObservable;
+  createHistogram(name: string, options: InstrumentOptions): { record(value: number, attributes: Attributes): void };
+  createObservableCounter(name: string, options: InstrumentOptions): OtelObservable;
+  createObservableGauge(name: string, options: InstrumentOptions): OtelObservable;
 }
 
-/** What is used of the package `@opentelemetry/api`. Handed in, so that it is yours. */
+/** The parts of `@opentelemetry/api` that Toolgate uses. You pass it, so that it is your copy. */
 export interface OtelApi {
   readonly ROOT_CONTEXT: OtelContext;
   readonly trace: {

@@ -1,8 +1,8 @@
-/** OpenTelemetry, loaded only where one of its variables is set. */
+/** OpenTelemetry, loaded only if one of its variables is set. */
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Telemetry } from './start.ts';
 
-/** Null where nothing asks for it. Throws a GatewayError where it is asked for and is not installed. */
+/** Null if nothing asks for it. Throws a GatewayError if something does and it is not installed. */
 export async function openTelemetry(gateway: Gateway): Promise<Telemetry | null> {
   if (!Object.keys(process.env).some((name) => name.startsWith('OTEL_'))) return null;
   const { startTelemetry } = await import('./start.ts');

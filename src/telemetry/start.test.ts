@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { wantedOf } from './start.ts';
+import { telemetrySettings } from './start.ts';
 
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const TRACES = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
@@ -8,13 +8,13 @@ const METRICS = 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT';
 describe('OpenTelemetry', () => {
   it.each([
     ['nothing', {}],
-    ['what is empty', { [ENDPOINT]: ' ', OTEL_TRACES_EXPORTER: '' }],
-    ['a name alone', { OTEL_SERVICE_NAME: 'x', OTEL_LOG_LEVEL: 'debug' }],
-    ['exporters that are none', { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', [ENDPOINT]: 'x' }],
-    ['anything, where it is switched off', { OTEL_SDK_DISABLED: 'TRUE', [ENDPOINT]: 'x' }],
-    ['an endpoint for logs, of which there are none', { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'x' }],
+    ['empty variables', { [ENDPOINT]: ' ', OTEL_TRACES_EXPORTER: '' }],
+    ['only a service name', { OTEL_SERVICE_NAME: 'x', OTEL_LOG_LEVEL: 'debug' }],
+    ['the exporter "none"', { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', [ENDPOINT]: 'x' }],
+    ['an endpoint, if the SDK is disabled', { OTEL_SDK_DISABLED: 'TRUE', [ENDPOINT]: 'x' }],
+    ['an endpoint for logs, which Toolgate does not send', { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'x' }],
   ])('is not asked for by %s', (_, env) => {
-    expect(wantedOf(env)).toBeNull();
+    expect(telemetrySettings(env)).toBeNull();
   });
 
   it.each([
@@ -24,15 +24,22 @@ describe('OpenTelemetry', () => {
     ['an exporter of traces', { OTEL_TRACES_EXPORTER: 'console' }, 'OTEL_TRACES_EXPORTER', 'otlp', 'none'],
     ['one of metrics', { OTEL_METRICS_EXPORTER: 'console' }, 'OTEL_METRICS_EXPORTER', 'none', 'otlp'],
     ['an endpoint without traces', { [ENDPOINT]: 'x', OTEL_TRACES_EXPORTER: 'none' }, ENDPOINT, 'none', 'otlp'],
-    ['an endpoint, not switched off', { [ENDPOINT]: 'x', OTEL_SDK_DISABLED: 'false' }, ENDPOINT, 'otlp', 'otlp'],
+    [
+      'an endpoint, if the SDK is not disabled',
+      { [ENDPOINT]: 'x', OTEL_SDK_DISABLED: 'false' },
+      ENDPOINT,
+      'otlp',
+      'otlp',
+    ],
   ])('is asked for by %s', (_, env, by, traces, metrics) => {
-    // Defaults, for where the variable itself is not set.
+    // Defaults, for variables that are not set.
     const defaults = { OTEL_TRACES_EXPORTER: traces, OTEL_METRICS_EXPORTER: metrics, OTEL_LOGS_EXPORTER: 'none' };
-    expect(wantedOf(env)).toMatchObject({ by, metrics: metrics !== 'none', defaults });
+    expect(telemetrySettings(env)).toMatchObject({ by, metrics: metrics !== 'none', defaults });
   });
 
   it('is called toolgate unless another name is given', () => {
-    const name = (env: Record<string, string>) => wantedOf({ [ENDPOINT]: 'x', ...env })!.defaults.OTEL_SERVICE_NAME;
+    const name = (env: Record<string, string>) =>
+      telemetrySettings({ [ENDPOINT]: 'x', ...env })!.defaults.OTEL_SERVICE_NAME;
     expect(name({})).toBe('toolgate');
     expect(name({ OTEL_RESOURCE_ATTRIBUTES: 'team=a' })).toBe('toolgate');
     expect(name({ OTEL_SERVICE_NAME: 'mine' })).toBeUndefined();

@@ -1,52 +1,56 @@
 /**
- * Starts OpenTelemetry where its standard variables ask for it. Its packages are not ours to bring: they are loaded if they
- * are installed, and everything about exporters, samplers and the like is left to them and to those variables.
+ * Starts OpenTelemetry if its standard variables ask for it. Toolgate does not install its packages: they are loaded if they
+ * are there, and exporters, samplers and the like are configured by those variables alone.
  */
 import { GatewayError } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { OtelApi } from './api.ts';
-import { observe } from './observe.ts';
+import { observeMetrics } from './instruments.ts';
 import { createOtelTracer } from './tracer.ts';
 
-/** OpenTelemetry at work. */
+/** OpenTelemetry, while it runs. */
 export interface Telemetry {
-  /** Sends what is left, for a few seconds at most; whether all of it was sent. */
+  /** Sends what is left, for a few seconds at most. Resolves to whether all of it was sent. */
   close(): Promise<boolean>;
 }
 
-type Env = Record<string, string | undefined>;
+type TelemetryEnv = Record<string, string | undefined>;
 
-const LAST_WORDS = 3_000;
+/** Milliseconds for the last export. */
+const SHUTDOWN_WAIT = 3_000;
 const SDK = '@opentelemetry/sdk-node';
 const API = '@opentelemetry/api';
 /** The newest that runs on Node 20 and early 22. */
 const SDK_BEFORE = '0.223';
 
-interface Sdk {
+interface NodeSdkModule {
   readonly NodeSDK: new () => { start(): void; shutdown(): Promise<void> };
 }
 
-/** Null where nothing asks for it. Throws a GatewayError where it is asked for and cannot be had. */
-export async function startTelemetry(gateway: Gateway, env: Env = process.env): Promise<Telemetry | null> {
-  const wanted = wantedOf(env);
-  if (wanted === null) return null;
-  const [{ NodeSDK }, api] = (await Promise.all([load(SDK, wanted.by), load(API, wanted.by)])) as [Sdk, OtelApi];
-  const sdk = withDefaults(env, wanted.defaults, () => {
-    const made = new NodeSDK();
-    made.start();
-    return made;
+/** Null if nothing asks for it. Throws a GatewayError if something does and it is not installed. */
+export async function startTelemetry(gateway: Gateway, env: TelemetryEnv = process.env): Promise<Telemetry | null> {
+  const settings = telemetrySettings(env);
+  if (settings === null) return null;
+  const [{ NodeSDK }, api] = (await Promise.all([load(SDK, settings.by), load(API, settings.by)])) as [
+    NodeSdkModule,
+    OtelApi,
+  ];
+  const sdk = withDefaults(env, settings.defaults, () => {
+    const started = new NodeSDK();
+    started.start();
+    return started;
   });
   gateway.trace(createOtelTracer(api));
-  if (wanted.metrics) observe(api, () => gateway.measure());
+  if (settings.metrics) observeMetrics(api, () => gateway.measure());
   return {
     async close() {
       gateway.trace(null);
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<boolean>((resolve) => {
-        timer = setTimeout(resolve, LAST_WORDS, false);
+        timer = setTimeout(resolve, SHUTDOWN_WAIT, false);
       });
-      // Nobody may be listening there any more, which is no failure of ours.
+      // The collector may be gone by now, which is no failure of the gateway.
       const sent = sdk.shutdown().then(
         () => true,
         () => false,
@@ -56,17 +60,18 @@ export async function startTelemetry(gateway: Gateway, env: Env = process.env): 
   };
 }
 
-interface Wanted {
+export interface TelemetrySettings {
   /** The variable that asks for it. */
   readonly by: string;
   readonly metrics: boolean;
-  /** Variables that are set for the SDK where they are not set already. */
+  /** Variables that are set for the SDK if they are not set already. */
   readonly defaults: Readonly<Record<string, string>>;
 }
 
 const ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 
-export function wantedOf(env: Env): Wanted | null {
+/** Null if no variable asks for telemetry. */
+export function telemetrySettings(env: TelemetryEnv): TelemetrySettings | null {
   if (env.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true') return null;
   const asks = (signal: 'TRACES' | 'METRICS') => {
     const exporter = `OTEL_${signal}_EXPORTER`;
@@ -83,25 +88,25 @@ export function wantedOf(env: Env): Wanted | null {
     defaults: {
       OTEL_TRACES_EXPORTER: traces === null ? 'none' : 'otlp',
       OTEL_METRICS_EXPORTER: metrics === null ? 'none' : 'otlp',
-      // There are none of ours.
+      // Toolgate sends no logs.
       OTEL_LOGS_EXPORTER: 'none',
-      // Not those of the process: its arguments are nobody's business.
+      // Not the detector for processes: it would send the arguments of the command line.
       OTEL_NODE_RESOURCE_DETECTORS: 'env,host,serviceinstance',
       ...(namesService(env) ? {} : { OTEL_SERVICE_NAME: 'toolgate' }),
     },
   };
 }
 
-function isSet(env: Env, name: string): boolean {
+function isSet(env: TelemetryEnv, name: string): boolean {
   return (env[name] ?? '').trim() !== '';
 }
 
-function namesService(env: Env): boolean {
+function namesService(env: TelemetryEnv): boolean {
   return isSet(env, 'OTEL_SERVICE_NAME') || /(^|,)\s*service\.name\s*=/.test(env.OTEL_RESOURCE_ATTRIBUTES ?? '');
 }
 
-/** The SDK reads its variables while it starts. Nobody else is to see those that are ours, servers least of all. */
-function withDefaults<T>(env: Env, defaults: Readonly<Record<string, string>>, work: () => T): T {
+/** The SDK reads variables while it starts. Ours are removed afterwards, so that servers do not inherit them. */
+function withDefaults<T>(env: TelemetryEnv, defaults: Readonly<Record<string, string>>, work: () => T): T {
   const attributes = env.OTEL_RESOURCE_ATTRIBUTES ?? '';
   const version = `service.version=${VERSION}`;
   const all: Record<string, string> = {
@@ -129,7 +134,7 @@ async function load(name: string, by: string): Promise<unknown> {
     const sdk = major > 22 || (major === 22 && minor >= 15) ? SDK : `${SDK}@${SDK_BEFORE}`;
     throw new GatewayError(
       'config_missing',
-      `${by} asks for OpenTelemetry, but ${name} is not installed beside Toolgate, which goes on without it. Install it there with: npm install --no-save ${API} ${sdk}`,
+      `${by} asks for OpenTelemetry, but ${name} is not installed next to Toolgate, which runs without it. Install it there with: npm install --no-save ${API} ${sdk}`,
     );
   }
 }

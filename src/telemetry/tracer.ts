@@ -1,6 +1,6 @@
 /**
- * Calls as spans of OpenTelemetry, by its conventions for MCP as far as those are settled: one of kind SERVER from the
- * request to its answer, and inside of it one of kind CLIENT for the way to the server. Of what is in a call nothing is told.
+ * Calls as OpenTelemetry spans, following its conventions for MCP as far as they are stable: one span of kind SERVER from the
+ * request to its answer, and inside it one of kind CLIENT for the request to the server. Arguments and results are not recorded.
  */
 
 import { VERSION } from '../base/version.ts';
@@ -17,49 +17,49 @@ const STATUS_ERROR = 2;
 /** The bounds that the conventions ask for, in seconds. */
 const BOUNDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
-interface Histogram {
+interface OtelHistogram {
   record(value: number, attributes: Attributes): void;
 }
 
-interface Kit {
+interface OtelInstruments {
   readonly api: OtelApi;
   readonly tracer: OtelTracer;
-  readonly server: Histogram;
-  readonly client: Histogram;
+  readonly server: OtelHistogram;
+  readonly client: OtelHistogram;
 }
 
-/** Traces and durations by way of an `@opentelemetry/api`: whatever is registered there gets them. Give it to `gateway.trace`. */
+/** Sends traces and durations through an `@opentelemetry/api`, to whatever is registered there. Pass it to `gateway.trace`. */
 export function createOtelTracer(api: OtelApi): Tracer {
   const meter = api.metrics.getMeter('toolgate', VERSION);
   const histogram = (name: string, description: string) =>
     meter.createHistogram(name, { description, unit: 's', advice: { explicitBucketBoundaries: BOUNDS } });
-  const kit: Kit = {
+  const otel: OtelInstruments = {
     api,
     tracer: api.trace.getTracer('toolgate', VERSION),
     server: histogram('mcp.server.operation.duration', 'From the request of a client to its answer.'),
     client: histogram('mcp.client.operation.duration', 'From the request to a server to its answer.'),
   };
-  return { start: (incoming) => new OtelCall(kit, incoming) };
+  return { start: (incoming) => new OtelCall(otel, incoming) };
 }
 
-/** One span, and the duration beside it. */
-class Timed {
-  readonly kit: Kit;
+/** A span, and a histogram that records its duration. */
+class TimedSpan {
+  readonly otel: OtelInstruments;
   readonly span: OtelSpan;
-  readonly histogram: Histogram;
-  /** Those that durations have too: few values each. */
+  readonly histogram: OtelHistogram;
+  /** Durations have these too, so each has few different values. */
   readonly attributes: Attributes;
   readonly started = performance.now();
 
-  constructor(kit: Kit, span: OtelSpan, histogram: Histogram, attributes: Attributes) {
-    this.kit = kit;
+  constructor(otel: OtelInstruments, span: OtelSpan, histogram: OtelHistogram, attributes: Attributes) {
+    this.otel = otel;
     this.span = span;
     this.histogram = histogram;
     this.attributes = attributes;
   }
 
   get context(): TraceContext | null {
-    const { isSpanContextValid } = this.kit.api.trace;
+    const { isSpanContextValid } = this.otel.api.trace;
     const context = this.span.spanContext();
     if (!isSpanContextValid(context)) return null;
     const { traceId, spanId, traceFlags, traceState } = context;
@@ -78,37 +78,37 @@ class Timed {
   }
 }
 
-class OtelCall extends Timed implements CallSpan {
+class OtelCall extends TimedSpan implements CallSpan {
   readonly method: string;
 
-  constructor(kit: Kit, { method, agent, door, revision, id, parent }: Incoming) {
+  constructor(otel: OtelInstruments, { method, agent, door, revision, id, parent }: Incoming) {
     const attributes: Attributes = {
       'mcp.method.name': method,
       ...(revision !== null && { 'mcp.protocol.version': revision }),
       ...TRANSPORTS[door],
     };
     const all = { ...attributes, 'jsonrpc.request.id': id, 'toolgate.agent': agent };
-    const span = kit.tracer.startSpan(method, { kind: SERVER, attributes: all }, contextOf(kit.api, parent));
-    super(kit, span, kit.server, attributes);
+    const span = otel.tracer.startSpan(method, { kind: SERVER, attributes: all }, contextOf(otel.api, parent));
+    super(otel, span, otel.server, attributes);
     this.method = method;
   }
 
   found(entry: Entry): void {
     const target = targetOf(entry, entry.name);
     Object.assign(this.attributes, target.attributes, { 'toolgate.server': entry.sourceKey });
-    // The name that was asked for may be anything; the one that was found is one of those that are listed.
+    // The exposed name, not the requested one: a client may request anything, and span names must stay few.
     if (target.name !== null) this.span.updateName(`${this.method} ${target.name}`);
   }
 
   sent(entry: Entry): SentSpan {
-    const { kit, method } = this;
-    const { api, tracer } = kit;
+    const { otel, method } = this;
+    const { api, tracer } = otel;
     const target = targetOf(entry, entry.item.name);
     const attributes = { 'mcp.method.name': method, ...target.attributes, 'toolgate.server': entry.sourceKey };
     const name = target.name === null ? method : `${method} ${target.name}`;
     const inside = api.trace.setSpan(api.ROOT_CONTEXT, this.span);
     const span = tracer.startSpan(name, { kind: CLIENT, attributes }, inside);
-    return new Timed(kit, span, kit.client, attributes);
+    return new TimedSpan(otel, span, otel.client, attributes);
   }
 }
 
@@ -120,7 +120,7 @@ const TRANSPORTS: Readonly<Record<DoorKind, Attributes>> = {
   local: {},
 };
 
-/** URIs are left out: there may be any number of them, with anything in them. */
+/** Without URIs: there may be any number of them, and they may contain anything. */
 function targetOf({ kind }: Entry, name: string): { name: string | null; attributes: Attributes } {
   if (kind === 'tool')
     return { name, attributes: { 'gen_ai.tool.name': name, 'gen_ai.operation.name': 'execute_tool' } };

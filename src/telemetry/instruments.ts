@@ -1,30 +1,30 @@
-/** The figures of `/metrics` as instruments of OpenTelemetry, read whenever it collects. */
+/** The metrics of `/metrics` as OpenTelemetry instruments, read whenever it collects. */
 
 import { VERSION } from '../base/version.ts';
 import type { Family, Sample } from '../observe/families.ts';
 import type { OtelApi } from './api.ts';
 
-export function observe(api: OtelApi, measure: () => readonly Family[]): void {
+export function observeMetrics(api: OtelApi, measure: () => readonly Family[]): void {
   const meter = api.metrics.getMeter('toolgate', VERSION);
   const known = new Set<string>();
   let families: readonly Family[] = [];
   let isFresh = false;
 
-  const look = () => {
-    // A collection asks for each figure by itself, all in one go.
+  const refresh = () => {
+    // A collection asks for every instrument, one after the other: measuring once is enough.
     if (isFresh) return;
     isFresh = true;
     setImmediate(() => {
       isFresh = false;
     });
     families = measure();
-    // A door that is opened later brings figures of its own.
+    // A door that is opened later adds metrics.
     for (const family of families) add(family);
   };
 
   function add(family: Family): void {
     const { name, help, type } = family;
-    // Durations are recorded by call, and the process has instruments of others.
+    // Durations are recorded with each call, and other libraries measure the process.
     if (type === 'histogram' || known.has(name) || !name.startsWith(PREFIX)) return;
     known.add(name);
     const options = { description: help, unit: unitOf(name) };
@@ -33,18 +33,18 @@ export function observe(api: OtelApi, measure: () => readonly Family[]): void {
         ? meter.createObservableCounter(otelName(name), options)
         : meter.createObservableGauge(otelName(name), options);
     instrument.addCallback((result) => {
-      look();
+      refresh();
       const samples = families.find((one) => one.name === name)?.samples ?? [];
       for (const { labels, value } of samples as readonly Sample[]) result.observe(value, { ...labels });
     });
   }
 
-  look();
+  refresh();
 }
 
 const PREFIX = 'toolgate_';
 
-/** `toolgate_response_bytes_total` is `toolgate.response.bytes` there: the kind and the unit are not part of a name. */
+/** `toolgate_response_bytes_total` becomes `toolgate.response.bytes`: type and unit are not part of a name there. */
 function otelName(name: string): string {
   return name
     .replace(/_total$/, '')
