@@ -14,9 +14,9 @@ import type { Root } from './root.ts';
 
 /** What a change is about. Parts that are left out stay as they are. */
 export interface ChangeRequest {
-  /** A new configuration, or `file`: read the configuration file again. */
+  /** A new configuration, or `file`: read the configuration file again. The folders of tools are scanned with it. */
   readonly config?: Config | 'file';
-  /** Scan the folders of tools again. Reading the configuration file does that too: both may have been edited. */
+  /** Scan the folders of tools again. */
   readonly folders?: boolean;
   /** Read the store of secrets again. */
   readonly secrets?: boolean;
@@ -30,8 +30,8 @@ export interface Applier {
   readonly name: string;
   /** Reads the configuration file. */
   load?(): Promise<Config>;
-  /** Reads what it needs besides the configuration. Resolves to whether that differs from what it had. */
-  read?(request: ChangeRequest): Promise<boolean>;
+  /** Reads the tokens of agents. Resolves to whether they differ from those it had. */
+  readTokens?(): Promise<boolean>;
   /** Takes up the configuration in force and what was read. */
   apply?(config: Config): void;
 }
@@ -67,7 +67,7 @@ export interface SettledServers {
 interface Readings {
   /** Null: the one in force stays. */
   readonly config: Config | null;
-  /** Whether that is a file that somebody edited, and wants to hear about. */
+  /** Whether it comes from a file: whoever edited that wants to know what came of it. */
   readonly isFile: boolean;
   readonly refused: string | null;
   readonly hasSecrets: boolean;
@@ -87,7 +87,7 @@ const NO_READINGS: Readings = {
 
 type ChangeStep = readonly [name: string, take: (root: Root) => void];
 
-/** What takes up a new configuration before servers do. What is secret has to be known before a server can say it. */
+/** Secrets are learned before anything else: a server must not be able to print one that is not known yet. */
 const BEFORE_SERVERS: readonly ChangeStep[] = [
   ['redactor', ({ redactor, config }) => redactor.learn(config.secrets())],
   ['audit', ({ audit, config }) => audit.apply(config.audit)],
@@ -97,26 +97,36 @@ const BEFORE_SERVERS: readonly ChangeStep[] = [
   ['clock', (root) => root.watchClock()],
 ];
 
-/** And what does after the new catalog is in force. */
+const AFTER_SERVERS: readonly ChangeStep[] = [
+  ['limits', ({ limiters, config }) => limiters.apply(config)],
+  ['catalog', (root) => root.rebuildCatalog()],
+];
+
 const AFTER_CATALOG: readonly ChangeStep[] = [
   ['views', ({ views }) => views.forget()],
   ['source sets', ({ sets }) => sets?.renew()],
 ];
 
+/** When everything else is in force: callers compare their lists, and are told about those that differ. */
+const LAST: readonly ChangeStep[] = [
+  ['callers', ({ callers }) => callers.look()],
+  ['early calls', ({ pipeline }) => pipeline.retry()],
+];
+
 export class ChangeQueue {
   readonly #root: Root;
   readonly #appliers = new Set<Applier>();
-  /** What is wrong with what appliers read last. */
+  /** What is wrong with the tokens that appliers read last. */
   readonly #unreadable = new Map<Applier, Problem>();
   #knownProblems = new Set<string>();
-  /** Whether something failed the last time: then the same configuration is another try. */
+  /** Whether a part failed the last time: then an equal configuration is applied too, as another try. */
   #hasFailed = false;
   #last: Promise<unknown>;
   /** Requests are numbered, so that an older one does not replace the configuration of a newer one. */
   #serial = 0;
   #configSerial = 0;
 
-  /** The first change is what the store of secrets has: servers that need some wait for it. */
+  /** The first change is what the store of secrets holds: servers that need secrets wait for it. */
   constructor(root: Root) {
     this.#root = root;
     this.#last = root.vault.opened.then(() => this.#commit({ ...NO_READINGS, hasSecrets: true }));
@@ -125,21 +135,12 @@ export class ChangeQueue {
   /** Queues a change. Never rejects: what goes wrong is in the report. An empty request takes up what a watcher has read. */
   change(request: ChangeRequest): Promise<ChangeReport> {
     const serial = ++this.#serial;
-    const report = this.#last.then(async () => {
-      const readings = await this.#read(request);
-      if (readings.config !== null && serial < this.#configSerial) {
-        // A newer one was applied while this one was being read.
-        await this.#root.folders?.scan(this.#root.config);
-        return this.#commit({ ...readings, config: null });
-      }
-      if (readings.config !== null) this.#configSerial = serial;
-      return this.#commit(readings);
-    });
+    const report = this.#last.then(async () => this.#commit(await this.#read(request, serial)));
     this.#last = report;
     return report;
   }
 
-  /** Applies a configuration at once. What of it has to be read follows in the queue. */
+  /** Applies a configuration at once. What has to be read for it follows in the queue. */
   apply(config: Config): ChangeReport {
     const { folders, config: before } = this.#root;
     this.#configSerial = ++this.#serial;
@@ -149,7 +150,7 @@ export class ChangeQueue {
     return report;
   }
 
-  /** From here on changes reach this one too; returns the function that ends that. */
+  /** From here on changes reach this one too. Returns the function that ends that. */
   add(applier: Applier): () => void {
     this.#appliers.add(applier);
     return () => {
@@ -158,27 +159,25 @@ export class ChangeQueue {
     };
   }
 
-  async #read(request: ChangeRequest): Promise<Readings> {
+  async #read(request: ChangeRequest, serial: number): Promise<Readings> {
     const root = this.#root;
     if (root.isClosed) return NO_READINGS;
-    const isFile = request.config === 'file';
-    const { config, refused } = await this.#readConfig(request);
-    const next = config ?? root.config;
-    if (isFile || request.folders === true) await root.folders?.scan(next);
-    const news = new Set<Applier>();
     const failures: ApplierFailure[] = [];
-    for (const applier of this.#appliers) {
-      try {
-        if ((await applier.read?.(request)) === true) news.add(applier);
-        this.#unreadable.delete(applier);
-      } catch (error) {
-        if (error instanceof GatewayError)
-          this.#unreadable.set(applier, { source: applier.name, message: `${error.message} What is in force stays.` });
-        else failures.push({ name: applier.name, error });
-      }
+    const isFile = request.config === 'file';
+    const { config: read, refused } = await this.#readConfig(request);
+    // A newer one may have been applied while this one was being read.
+    const config = serial < this.#configSerial ? null : read;
+    if (config !== null) this.#configSerial = serial;
+    const { vault, folders } = root;
+    const next = config ?? root.config;
+    try {
+      if (request.config !== undefined || request.folders === true) await folders?.scan(next);
+    } catch (error) {
+      failures.push({ name: 'folders of tools', error });
     }
+    const news = request.tokens === true ? await this.#readTokens(failures) : NO_READINGS.news;
     const hasSecrets = request.secrets === true || !isSameValue(next.vault, root.config.vault);
-    if (hasSecrets) await root.vault.reload(next.vault);
+    if (hasSecrets) await vault.reload(next.vault);
     return { config, isFile, refused, hasSecrets, news, failures };
   }
 
@@ -188,7 +187,7 @@ export class ChangeQueue {
     if (follower === undefined) return { config: null, refused: null };
     try {
       const loaded = await follower.load!();
-      // The file may have been left alone meanwhile.
+      // Its owner may have stopped following the file meanwhile.
       return { config: this.#appliers.has(follower) ? loaded : null, refused: null };
     } catch (error) {
       if (!(error instanceof GatewayError)) this.#root.events.emit('failure', { where: 'configuration', error });
@@ -196,79 +195,86 @@ export class ChangeQueue {
     }
   }
 
+  async #readTokens(failures: ApplierFailure[]): Promise<Set<Applier>> {
+    const news = new Set<Applier>();
+    for (const applier of this.#appliers) {
+      try {
+        if ((await applier.readTokens?.()) === true) news.add(applier);
+        this.#unreadable.delete(applier);
+      } catch (error) {
+        if (error instanceof GatewayError) this.#unreadable.set(applier, keptBefore(applier.name, error.message));
+        else failures.push({ name: applier.name, error });
+      }
+    }
+    return news;
+  }
+
   /** Applies what was read. A part that fails is reported and does not stop the others. */
   #commit(readings: Readings): ChangeReport {
     const root = this.#root;
-    const { hasSecrets, news, refused } = readings;
-    const isNewConfig =
-      readings.config !== null && (this.#hasFailed || !isSameValue(readings.config, root.config)) && !root.isClosed;
-    const config = isNewConfig ? readings.config! : root.config;
-    const servers = root.serversOf(config);
-    const isNewServers = !isSameValue(servers, root.servers);
+    const { config: read, hasSecrets, news, refused } = readings;
+    if (root.isClosed) return closedReport(refused);
+    const isNewConfig = read !== null && (this.#hasFailed || !isSameValue(read, root.config));
+    if (isNewConfig) root.config = read;
+    const servers = root.serversOf(root.config);
+    const isNewServers = isNewConfig || !isSameValue(servers, root.servers);
     const pids = this.#pids();
-    const failures = [...readings.failures];
     let fleet = unchanged(servers);
-    const attempt = (name: string, take: () => void) => {
+    const failures = [...readings.failures];
+    const attempt = (name: string, take: (root: Root) => void) => {
       try {
-        if (!root.isClosed) take();
+        take(root);
       } catch (error) {
         failures.push({ name, error });
       }
     };
     const attemptAll = (steps: readonly ChangeStep[]) => {
-      for (const [name, take] of steps) attempt(name, () => take(root));
+      for (const [name, take] of steps) attempt(name, take);
     };
 
-    if (isNewConfig) {
-      root.config = config;
-      attemptAll(BEFORE_SERVERS);
-    }
-    if (isNewConfig || isNewServers)
-      attempt('servers', () => {
-        fleet = root.fleet.apply(servers);
-        root.servers = servers;
-      });
-    else if (hasSecrets)
-      attempt('secrets', () => {
-        fleet = withRefilled(fleet, root.fleet.refill());
-      });
-    // Somebody edited the configuration: that is a reason to try again.
-    if (readings.config !== null) attempt('servers', () => root.fleet.revive());
-    if (isNewConfig || isNewServers) {
-      attempt('limits', () => root.limiters.apply(config));
-      attempt('catalog', () => root.rebuildCatalog());
-    }
+    if (isNewConfig) attemptAll(BEFORE_SERVERS);
+    attempt('servers', () => {
+      if (isNewServers) fleet = root.applyServers(servers);
+      else if (hasSecrets) fleet = withRefilled(fleet, root.fleet.refill());
+      // Reading the configuration is also a request to try again, whether it has changed or not.
+      if (read !== null) root.fleet.revive();
+    });
+    if (isNewServers) attemptAll(AFTER_SERVERS);
     if (isNewConfig) attemptAll(AFTER_CATALOG);
     for (const applier of this.#appliers)
-      if (isNewConfig || news.has(applier)) attempt(applier.name, () => applier.apply?.(config));
-    if (isNewConfig || isNewServers) attempt('callers', () => root.callers.look());
-    if (isNewConfig || isNewServers) attempt('early calls', () => root.pipeline.retry());
-    if (isNewConfig || failures.length > 0) this.#hasFailed = failures.length > 0;
+      if (isNewConfig || news.has(applier)) attempt(applier.name, ({ config }) => applier.apply?.(config));
+    if (isNewServers) attemptAll(LAST);
 
-    const problems = this.#problems();
-    const isChanged = isNewConfig || isNewServers || news.size > 0 || fleet.refilled.length > 0;
-    const report = { ...fleet, isChanged, refused, problems, failures, settled: this.#settle(pids) };
-    this.#announce(readings, report, fleet);
+    if (isNewConfig || failures.length > 0) this.#hasFailed = failures.length > 0;
+    const isChanged = isNewServers || news.size > 0 || fleet.refilled.length > 0;
+    const report: ChangeReport = {
+      ...fleet,
+      isChanged,
+      refused,
+      problems: this.#problems(),
+      failures,
+      settled: this.#settle(pids),
+    };
+    this.#announce(readings, report, fleet.refilled);
     return report;
   }
 
-  /** Tells observers. A problem is told when it appears, not with every change after which it is still there. */
-  #announce({ isFile, config }: Readings, report: ChangeReport, { refilled }: FleetChange): void {
-    const { events } = this.#root;
+  /** Tells observers. A problem is told when it appears, not with every later change. */
+  #announce(readings: Readings, report: ChangeReport, refilled: readonly string[]): void {
+    const { config, isFile, hasSecrets } = readings;
     const { isChanged, refused, problems, failures } = report;
+    const { events } = this.#root;
     this.#root.announceCatalog();
     for (const { name, error } of failures) events.emit('failure', { where: `change of ${name}`, error });
-    for (const { source, message } of problems)
-      if (!this.#knownProblems.has(`${source} ${message}`)) events.emit('note', { source, message });
-    this.#knownProblems = new Set(problems.map(({ source, message }) => `${source} ${message}`));
-    if (refilled.length > 0)
+    const keyOf = ({ source, message }: Problem) => `${source} ${message}`;
+    for (const problem of problems) if (!this.#knownProblems.has(keyOf(problem))) events.emit('note', problem);
+    this.#knownProblems = new Set(problems.map(keyOf));
+    if (hasSecrets && refilled.length > 0)
       events.emit('admin', { act: 'secrets_changed', agent: '', detail: `restarted ${refilled.join(', ')}` });
-    if (refused !== null)
-      events.emit('config', {
-        ok: false,
-        message: `kept the configuration in force, the new one is refused:\n${refused}`,
-      });
-    else if (config !== null && (isChanged || isFile))
+    if (refused !== null) {
+      const message = `kept the configuration in force, the new one is refused:\n${refused}`;
+      events.emit('config', { ok: false, message });
+    } else if (config !== null && (isChanged || isFile))
       events.emit('config', { ok: true, message: isChanged ? reportText(report, config.notices) : 'nothing changed' });
   }
 
@@ -276,7 +282,7 @@ export class ChangeQueue {
     const { folders, vault, config } = this.#root;
     return [
       ...(folders?.problemsOf(config) ?? []),
-      ...(vault.problem === null ? [] : [{ source: 'secrets', message: `${vault.problem} What is in force stays.` }]),
+      ...(vault.problem === null ? [] : [keptBefore('secrets', vault.problem)]),
       ...this.#unreadable.values(),
     ];
   }
@@ -294,6 +300,15 @@ export class ChangeQueue {
     const now = [...this.#pids()].filter(([key, pid]) => pid !== null && pid !== before.get(key));
     return { restarted: now.map(([key]) => key), synced: [...synced] };
   }
+}
+
+function keptBefore(source: string, problem: string): Problem {
+  return { source, message: `${problem} What is in force stays.` };
+}
+
+function closedReport(refused: string | null): ChangeReport {
+  const settled = Promise.resolve({ restarted: [], synced: [] });
+  return { ...unchanged([]), isChanged: false, refused, problems: [], failures: [], settled };
 }
 
 function unchanged(servers: readonly ServerConfig[]): FleetChange {

@@ -31,7 +31,7 @@ import { type ControlCalls, createControlCalls } from '../controls/run-control.t
 import { type Audit, createAudit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
-import { Fleet, type ServerStatus } from '../sources/fleet.ts';
+import { Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
@@ -232,8 +232,7 @@ export class Root {
 
   /** Starts the servers, and the time in which lists and early calls wait for them. */
   start(): void {
-    this.servers = this.serversOf(this.config);
-    this.fleet.apply(this.servers);
+    this.applyServers(this.serversOf(this.config));
     this.rebuildCatalog();
     this.watchClock();
     this.#firstTried = this.fleet.tried().then(() => {
@@ -283,6 +282,12 @@ export class Root {
   /** All servers that a configuration wants: its own, and those of the folders of tools. */
   serversOf(config: Config): readonly ServerConfig[] {
     return [...config.servers, ...(this.folders?.serversOf(config) ?? [])];
+  }
+
+  applyServers(servers: readonly ServerConfig[]): FleetChange {
+    const change = this.fleet.apply(servers);
+    this.servers = servers;
+    return change;
   }
 
   renewControls(): void {

@@ -62,7 +62,7 @@ export async function openAuthenticator(
 
   const removeApplier = gateway.addApplier({
     name: 'credentials',
-    read: ({ tokens: areMeant }) => (areMeant === true ? tokens.read() : Promise.resolve(false)),
+    readTokens: tokens.read,
     apply: refresh,
   });
 
