@@ -1,8 +1,8 @@
-/** Opening a folder of tools: its dependencies first, then a worker for one of its languages. */
-import { createHash } from 'node:crypto';
+/** Opens a folder of tools: installs its dependencies, then starts a worker for one of its languages. */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { sha256 } from '../base/sha256.ts';
 import type { Launch } from '../config/launch.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
@@ -17,13 +17,13 @@ export interface FolderOptions extends WorkerOptions {
   installed(): void;
 }
 
-/** Beyond this a path is no name for a socket. */
+/** The path of a socket must be shorter than this. */
 const MOST_PATH = 100;
-/** How often it is looked whether the worker is still wanted, while its dependencies are being installed. */
-const LOOK = 100;
-/** More bytes than stand around a result. */
+/** How often we check whether the worker is still wanted while its dependencies are being installed. */
+const CHECK = 100;
+/** More bytes than a message has in addition to its result. */
 const ENVELOPE = 512;
-let serial = 0;
+let lastSocket = 0;
 
 export async function openFolder(
   launch: FolderLaunch,
@@ -33,11 +33,11 @@ export async function openFolder(
   const { folder, language, namespace, dataDir } = launch;
   const environment = await prepare(launch, options, events);
   const socketFolder = socketFolderOf(dataDir, namespace);
-  const socket = join(socketFolder, `${language}-${process.pid}-${++serial}.sock`);
+  const socket = join(socketFolder, `${language}-${process.pid}-${++lastSocket}.sock`);
   const command = [
     ...withHeap(environment.command, launch),
     ...['--namespace', namespace, '--socket', socket, '--folder', folder],
-    // What is around a result fits in, too.
+    // So that the result and what surrounds it fit into one message.
     ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
   ];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;
@@ -65,9 +65,9 @@ async function prepare(
 ): Promise<WorkerEnvironment> {
   const { folder, language, namespace, dataDir } = launch;
   const abort = new AbortController();
-  const looking = setInterval(() => {
+  const checking = setInterval(() => {
     if (options.isClosed()) abort.abort();
-  }, LOOK);
+  }, CHECK);
   try {
     const { prepare } = await TOOLCHAINS[language]();
     let isNew = false;
@@ -85,23 +85,22 @@ async function prepare(
     if (error instanceof EnvironmentError && error.log !== '') options.stderr(Buffer.from(`${error.log}\n`));
     if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
       throw new GatewayError('source_unavailable', `there is no space left for it in ${dataDir}; make room there`);
-    throw new GatewayError('source_unavailable', `its dependencies are not there: ${messageOf(error)}`);
+    throw new GatewayError('source_unavailable', `its dependencies could not be installed: ${messageOf(error)}`);
   } finally {
-    clearInterval(looking);
+    clearInterval(checking);
   }
 }
 
-/** Node's own limit stands elsewhere, wherever ours is; near it, it would only clean up more and more often. */
+/** Sets the heap limit of Node to ours. With a lower one, Node would spend more and more time on collecting garbage. */
 function withHeap(command: readonly string[], { language, memory }: FolderLaunch): readonly string[] {
   if (language !== 'typescript' || memory === null) return command;
   const [node, ...rest] = command as [string, ...string[]];
   return [node, `--max-old-space-size=${Math.max(16, Math.floor(memory / 1024 ** 2))}`, ...rest];
 }
 
-/** In the data folder, unless that is too deep for a socket. */
+/** In the data folder, unless that path is too long for a socket. */
 function socketFolderOf(dataDir: string, namespace: string): string {
-  const usual = join(dataDir, 'workers', namespace);
-  if (usual.length + 40 < MOST_PATH) return usual;
-  const hash = createHash('sha256').update(usual).digest('hex').slice(0, 12);
-  return join(tmpdir(), `toolgate-${hash}`);
+  const folder = join(dataDir, 'workers', namespace);
+  if (folder.length + 40 < MOST_PATH) return folder;
+  return join(tmpdir(), `toolgate-${sha256(folder).slice(0, 12)}`);
 }

@@ -1,8 +1,7 @@
 /**
- * Finding out how a server speaks, and what it can do. Servers of the modern era answer `server/discover`; anything else,
- * or nothing, means that it is one of the earlier revisions, which want `initialize`.
+ * Finds out which era a server speaks, and what it can do. Servers of the modern era answer `server/discover`. Any other
+ * answer, or none, means that the server speaks an earlier revision and expects `initialize`.
  */
-
 import { GatewayError } from '../base/errors.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
@@ -17,22 +16,22 @@ import { HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusals.ts';
 
 export interface Handshake {
   readonly era: Era;
-  /** Whether it would have been modern, had it been asked less in a hurry. */
+  /** Whether it would have been modern, if it had been given more time to answer. */
   readonly isModernToo: boolean;
   readonly revision: string;
-  /** What the server calls itself. */
+  /** The name and version that the server gives itself. */
   readonly server: string;
   readonly kinds: readonly Kind[];
-  /** The kinds whose changes it does not tell of, though its lists may change: they say how long they hold. */
+  /** The kinds whose changes it does not report, though its lists may change. Its lists say how long they are valid. */
   readonly silent: readonly Kind[];
   readonly completes: boolean;
-  /** Whether it tells of changes inside resources. */
+  /** Whether it reports changes inside resources. */
   readonly subscribes: boolean;
-  /** What else a modern one is asked to tell of. */
+  /** What else a modern server is asked to report. */
   readonly filter: Readonly<Record<string, true>>;
   /** What it tells models about its use; empty for nothing. */
   readonly instructions: string;
-  /** Whether it takes a level for its log messages; modern servers are told with each request. */
+  /** Whether it takes a level for its log messages. Modern servers are told with each request. */
   readonly levels: boolean;
   readonly tasks: TaskAbilities;
 }
@@ -43,11 +42,11 @@ export interface LiveConnection {
   readonly handshake: Handshake;
 }
 
-/** What a server does with tasks. */
+/** What a server does with MCP tasks. */
 export interface TaskAbilities {
-  /** May answer a call with one, as a modern server. */
+  /** It may answer a call with one, as a modern server. */
   readonly starts: boolean;
-  /** Runs a call as one where it is asked to, as a server of the revision before. */
+  /** It runs a call as one if asked to, as a server of the revision before. */
   readonly runs: boolean;
   readonly lists: boolean;
 }
@@ -58,76 +57,75 @@ export interface HandshakeOptions {
   readonly timeout: number;
   /** False for a server that is known not to be modern. */
   readonly probe: boolean;
-  /** Whose connection it is; null where it is everybody's. */
+  /** The client that the connection belongs to; null for a shared one. */
   readonly client: ClientChannel | null;
 }
 
-/** How long a server may leave the first question unanswered before it is taken for one that never will answer it. */
+/** How long a server may leave the first question unanswered until it is assumed that it never will. */
 const PROBE_WAIT = 3_000;
+/** How long after one answer the other may come: the answer to `initialize`, and a late one to the question before it. */
+const OTHER_ANSWER = { initialize: 1_000, discover: 100 };
 
 const _meta = { [INSTANCE_KEY]: INSTANCE };
-/** What we pass on to callers. A server of the earlier revisions is told once for all of them, and some offer tools only then. */
-const ASKED = { elicitation: { form: {}, url: {} }, sampling: {} };
-
-function helloFor(client: ClientChannel | null): object {
-  return { protocolVersion: LATEST_REVISION, capabilities: capabilitiesOf(client), clientInfo: IDENTITY, _meta };
-}
-
-function capabilitiesOf(client: ClientChannel | null): unknown {
-  if (client === null) return ASKED;
-  // One without a session may be able to do more in its next request.
-  if (client.abilities === null) return { ...ASKED, roots: {} };
-  return JSON.parse(Buffer.from(client.abilities.capabilities, 'latin1').toString());
-}
+/** What we pass on to callers. An earlier server is told once for all of them, and some offer certain tools only then. */
+const PASSED_ON = { elicitation: { form: {}, url: {} }, sampling: {} };
 
 export async function performHandshake(
   connection: Connection,
   { timeout, probe, client }: HandshakeOptions,
 ): Promise<Handshake> {
-  const words = helloFor(client);
-  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', words, timeout));
+  const introduction = introductionFor(client);
+  if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', introduction, timeout));
   const deadline = Date.now() + timeout;
   connection.speak?.('modern', MODERN_REVISION);
-  const discovery = startAsking(connection, 'server/discover', { _meta }, timeout);
-  const discovered = discovery.answer.then(readDiscovery, judge);
-  const first = await Promise.race([discovered, pause(Math.min(PROBE_WAIT, timeout / 2))]);
+  const discover = startAsking(connection, 'server/discover', { _meta }, timeout);
+  const discovered = discover.answer.then(readDiscovery, judgeFailure);
+  const first = await Promise.race([discovered, silence(Math.min(PROBE_WAIT, timeout / 2))]);
   if (first !== null && first !== 'silent') return enterModern(connection, first);
   connection.speak?.('legacy', null);
-  const hello = startAsking(connection, 'initialize', words, Math.max(1, deadline - Date.now()));
-  if (first === null) return enterLegacy(connection, await hello.answer);
-  const winner = await judgeBoth(discovered, hello.answer);
+  const initialize = startAsking(connection, 'initialize', introduction, Math.max(1, deadline - Date.now()));
+  if (first === null) return enterLegacy(connection, await initialize.answer);
+  const winner = await firstOf(discovered, initialize.answer);
   if (Buffer.isBuffer(winner)) {
-    const other = await Promise.race([discovered.catch(() => null), pause(OTHER_ANSWER.late)]);
-    discovery.ticket.cancel('answered by initialize');
+    const other = await Promise.race([discovered.catch(() => null), silence(OTHER_ANSWER.discover)]);
+    discover.ticket.cancel('answered by initialize');
     return { ...enterLegacy(connection, winner), isModernToo: other !== null && other !== 'silent' };
   }
   const handshake = enterModern(connection, winner);
-  hello.ticket.cancel('answered by server/discover');
+  initialize.ticket.cancel('answered by server/discover');
   return handshake;
 }
 
-/** How long after the one answer the other may come: that to `initialize`, and a late one to the question before it. */
-const OTHER_ANSWER = { hello: 1_000, late: 100 };
+function introductionFor(client: ClientChannel | null): object {
+  return { protocolVersion: LATEST_REVISION, capabilities: capabilitiesOf(client), clientInfo: IDENTITY, _meta };
+}
+
+function capabilitiesOf(client: ClientChannel | null): unknown {
+  if (client === null) return PASSED_ON;
+  // A client without a session may be able to do more in its next request.
+  if (client.abilities === null) return { ...PASSED_ON, roots: {} };
+  return JSON.parse(Buffer.from(client.abilities.capabilities, 'latin1').toString());
+}
 
 /**
- * Both questions are open, as with a server that is slow to start; it may answer them in any order. One that takes
- * `initialize` has opened a session by that, and speaks accordingly even where it could do better.
+ * Both questions are open, as with a server that starts slowly, and it may answer them in any order. A server that takes
+ * `initialize` has opened a session by that, and speaks accordingly even if it could be modern.
  */
-function judgeBoth(discovered: Promise<Discovery | null>, hello: Promise<Buffer>): Promise<Discovery | Buffer> {
+function firstOf(discovered: Promise<Discovery | null>, initialized: Promise<Buffer>): Promise<Discovery | Buffer> {
   const refused = async (error: unknown) => {
     const discovery = await discovered;
     if (discovery === null) throw error;
     return discovery;
   };
-  const late = async (discovery: Discovery | null) => {
-    if (discovery === null) return hello;
-    await pause(OTHER_ANSWER.hello);
+  const found = async (discovery: Discovery | null) => {
+    if (discovery === null) return initialized;
+    await silence(OTHER_ANSWER.initialize);
     return discovery;
   };
-  return Promise.race([hello.catch(refused), discovered.then(late)]);
+  return Promise.race([initialized.catch(refused), discovered.then(found)]);
 }
 
-function pause(ms: number): Promise<'silent'> {
+function silence(ms: number): Promise<'silent'> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms, 'silent').unref();
   });
@@ -154,7 +152,7 @@ interface Discovery {
   readonly instructions: string;
 }
 
-/** Null for an answer that only a server of the earlier revisions would give. */
+/** Null for an answer that only a server of an earlier revision would give. */
 function readDiscovery(result: Buffer): Discovery | null {
   const { supportedVersions, capabilities, instructions, _meta } = JSON.parse(result.toString()) as {
     supportedVersions?: unknown;
@@ -163,26 +161,26 @@ function readDiscovery(result: Buffer): Discovery | null {
     _meta?: Record<string, ServerImplementation>;
   };
   if (!Array.isArray(supportedVersions)) return null;
-  if (!supportedVersions.includes(MODERN_REVISION)) return otherwise(supportedVersions);
+  if (!supportedVersions.includes(MODERN_REVISION)) return requireEarlier(supportedVersions);
   const server = nameOf(_meta?.[SERVER_INFO]);
   return { capabilities: capabilities ?? {}, server, instructions: textOf(instructions) };
 }
 
-/** For a server that does not speak our modern revision: null where we have an earlier one in common. */
-function otherwise(supported: readonly unknown[]): null {
+/** For a server that does not speak our modern revision: throws unless we have an earlier one in common. */
+function requireEarlier(supported: readonly unknown[]): null {
   if (supported.some(isRevision)) return null;
   const text = `speaks protocol revisions ${JSON.stringify(supported)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
   throw new GatewayError('source_broken', text);
 }
 
-/** Statuses that say nothing about how a server speaks. */
-const NO_EVIDENCE = [401, 403, 407, 408, 429];
+/** Statuses that say nothing about the era of a server. */
+const NO_EVIDENCE: readonly number[] = [401, 403, 407, 408, 429];
 
-/** What a failed `server/discover` means: null for an earlier revision, and otherwise the failure itself. */
-function judge(error: unknown): null {
+/** What a failed `server/discover` means: null for an earlier revision. Any other failure is thrown. */
+function judgeFailure(error: unknown): null {
   if (error instanceof UpstreamError) {
     const supported = (error.data as { supported?: unknown } | null)?.supported;
-    if (error.code === REVISION_UNSUPPORTED && Array.isArray(supported)) return otherwise(supported);
+    if (error.code === REVISION_UNSUPPORTED && Array.isArray(supported)) return requireEarlier(supported);
     if (error.code === HEADER_MISMATCH) throw error;
     return null;
   }
@@ -192,23 +190,28 @@ function judge(error: unknown): null {
   return null;
 }
 
-function enterModern(connection: Connection, { capabilities, server, instructions }: Discovery): Handshake {
-  connection.speak?.('modern', MODERN_REVISION);
-  const { kinds, completes, subscribes } = features(capabilities);
-  const silent = kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true);
-  const filter = listFilter(capabilities);
-  const tasks = { ...NO_TASKS, starts: capabilities.extensions?.[TASKS] !== undefined };
-  const told = { server, instructions, filter, tasks };
-  const handshake = { ...MODERN, ...told, kinds, silent, completes, subscribes, levels: false };
-  connection.listen?.(listenRequest(filter, []));
-  return handshake;
-}
-
-const MODERN = { era: 'modern', isModernToo: true, revision: MODERN_REVISION } as const;
-
 const CAPABILITY = { tool: 'tools', resource: 'resources', template: 'resources', prompt: 'prompts' } as const;
 
-/** What a modern server is asked to tell of; null where it tells of nothing. */
+function enterModern(connection: Connection, { capabilities, server, instructions }: Discovery): Handshake {
+  connection.speak?.('modern', MODERN_REVISION);
+  const features = readFeatures(capabilities);
+  const filter = listFilter(capabilities);
+  connection.listen?.(listenRequest(filter, []));
+  return {
+    era: 'modern',
+    isModernToo: true,
+    revision: MODERN_REVISION,
+    server,
+    instructions,
+    ...features,
+    silent: features.kinds.filter((kind) => capabilities[CAPABILITY[kind]]?.listChanged !== true),
+    filter,
+    levels: false,
+    tasks: { ...NO_TASKS, starts: capabilities.extensions?.[TASKS] !== undefined },
+  };
+}
+
+/** The list changes that a modern server can report. */
 function listFilter({ tools, resources, prompts }: Capabilities): Readonly<Record<string, true>> {
   return {
     ...(tools?.listChanged === true && { toolsListChanged: true as const }),
@@ -218,9 +221,9 @@ function listFilter({ tools, resources, prompts }: Capabilities): Readonly<Recor
 }
 
 function enterLegacy(connection: Connection, result: Buffer): Handshake {
-  const { protocolVersion, serverInfo, ...answer } = JSON.parse(result.toString()) as {
+  const { protocolVersion, serverInfo, instructions, ...answer } = JSON.parse(result.toString()) as {
     protocolVersion?: unknown;
-    capabilities?: Capabilities;
+    capabilities?: Capabilities | null;
     serverInfo?: ServerImplementation;
     instructions?: unknown;
   };
@@ -232,25 +235,22 @@ function enterLegacy(connection: Connection, result: Buffer): Handshake {
   connection.notify?.(notificationMessage('notifications/initialized'));
   connection.listen?.(null);
   const capabilities = answer.capabilities ?? {};
-  const levels = capabilities.logging !== undefined;
-  const server = nameOf(serverInfo);
-  const runs = capabilities.tasks?.requests?.tools?.call !== undefined;
-  const tasks = { starts: false, runs, lists: capabilities.tasks?.list !== undefined };
+  const { tasks } = capabilities;
   return {
     era: 'legacy',
     isModernToo: false,
     revision: protocolVersion,
-    server,
-    instructions: textOf(answer.instructions),
-    ...features(capabilities),
+    server: nameOf(serverInfo),
+    instructions: textOf(instructions),
+    ...readFeatures(capabilities),
     silent: [],
     filter: {},
-    levels,
-    tasks,
+    levels: capabilities.logging !== undefined,
+    tasks: { starts: false, runs: tasks?.requests?.tools?.call !== undefined, lists: tasks?.list !== undefined },
   };
 }
 
-function features(capabilities: Capabilities): { kinds: Kind[]; completes: boolean; subscribes: boolean } {
+function readFeatures(capabilities: Capabilities): { kinds: Kind[]; completes: boolean; subscribes: boolean } {
   const kinds: Kind[] = [];
   if (capabilities.tools !== undefined) kinds.push('tool');
   if (capabilities.resources !== undefined) kinds.push('resource', 'template');
@@ -263,6 +263,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function nameOf(identity: ServerImplementation | undefined): string {
-  return [identity?.name, identity?.version].filter(Boolean).join(' ');
+function nameOf(server: ServerImplementation | undefined): string {
+  return [server?.name, server?.version].filter(Boolean).join(' ');
 }

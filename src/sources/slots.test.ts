@@ -2,18 +2,18 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Slots } from './slots.ts';
 
-it('behaves like a map whose ids are never used twice', () => {
+it('behaves like a map whose ids are never reused', () => {
   const steps = fc.array(fc.oneof(fc.constant(null), fc.nat({ max: 400 })), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (plan) => {
       const slots = new Slots<{ id: number }>();
       const model = new Map<number, { id: number }>();
-      const given = new Set<number>();
+      const assigned = new Set<number>();
       for (const step of plan) {
         if (step === null) {
           const item = { id: slots.nextId() };
-          expect(given.has(item.id)).toBe(false);
-          given.add(item.id);
+          expect(assigned.has(item.id)).toBe(false);
+          assigned.add(item.id);
           slots.put(item);
           model.set(item.id, item);
         } else {
@@ -23,12 +23,12 @@ it('behaves like a map whose ids are never used twice', () => {
         expect(slots.size).toBe(model.size);
       }
       expect(new Set(slots.all())).toEqual(new Set(model.values()));
-      for (const id of [...given, -1, 1e9, Number.NaN, 1.5]) expect(slots.get(id)).toBe(model.get(id));
+      for (const id of [...assigned, -1, 1e9, Number.NaN, 1.5]) expect(slots.get(id)).toBe(model.get(id));
     }),
   );
 });
 
-it('has room for as many as there are, also beside one that never ends', () => {
+it('has room for any number, even while one never ends', () => {
   const slots = new Slots<{ id: number }>();
   const stuck = { id: slots.nextId() };
   slots.put(stuck);

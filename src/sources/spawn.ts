@@ -1,6 +1,7 @@
 /**
- * Starts a server's process in a group of its own. On its way to becoming the server the process itself tells the watchdog
- * of that group: said by us afterwards, it would be lost if we were killed in between, and the server left behind.
+ * Starts the process of a server in a process group of its own. Before it becomes the server, the process itself reports its
+ * group to the watchdog. If we did that afterwards, the report would be lost if we were killed in between, and the server
+ * would be left behind.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
@@ -10,16 +11,16 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import { hasGroups, watchdogPipe } from './watchdog.ts';
 
-/** `isBare`: with nothing of our own environment but what is declared. */
+/** `isBare`: with only the declared environment, and nothing of ours. */
 export type StdioLaunch = Extract<Launch, { kind: 'stdio' }> & { readonly isBare?: boolean };
 export type ServerProcess = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Says the number of its group, which is its own, to the watchdog, and turns into the program; the pipe stays behind. */
+/** Writes the number of its group, which is its own pid, to the watchdog, and becomes the program without that pipe. */
 const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
-/** The same for code that may do anything: it is the first to go where memory is short, and leaves no image of itself. */
+/** The same for untrusted code: it is the first to be killed when memory is short, and leaves no core dump. */
 const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; ${SCRIPT}`;
 
-/** Throws a GatewayError that says why where the process cannot be started. */
+/** Throws a GatewayError that says why if the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
   const { cwd } = launch;
   const env = launch.isBare === true ? { ...launch.env } : childEnvironment(launch.env, launch.withheld);
@@ -34,8 +35,8 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
         windowsHide: true,
       });
     }
-    // The shell would say it in its own words, and only on its standard error.
-    const problem = startProblem(launch, programCode(launch, env.PATH));
+    // Checked here: the shell would report it in its own words, and only on its standard error.
+    const problem = startProblem(launch, findProgram(launch, env.PATH));
     if (problem !== null) throw new Error(problem);
     return spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
       cwd,
@@ -48,7 +49,7 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
   }
 }
 
-/** What is wrong, by the code of a failed start; null for none that is known. */
+/** What is wrong, by the error code of a failed start; null if the code is not known. */
 export function startProblem({ file, cwd }: StdioLaunch, code: string | undefined): string | null {
   if (!existsSync(cwd)) return `its folder ${cwd} does not exist`;
   if (code === 'ENOENT') return `"${file}" was not found; install it or give its full path`;
@@ -56,12 +57,12 @@ export function startProblem({ file, cwd }: StdioLaunch, code: string | undefine
   return null;
 }
 
-/** As the system would find the program: the code of its error, or undefined where there is one to run. */
-function programCode({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin:/bin'): string | undefined {
-  const places = file.includes('/') ? [''] : path.split(delimiter);
+/** Looks for the program as the system would. Returns the error code, or undefined if it can be run. */
+function findProgram({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin:/bin'): string | undefined {
+  const folders = file.includes('/') ? [''] : path.split(delimiter);
   let code = 'ENOENT';
-  for (const place of places) {
-    const candidate = resolve(cwd, place, file);
+  for (const folder of folders) {
+    const candidate = resolve(cwd, folder, file);
     if (!existsSync(candidate) || statSync(candidate).isDirectory()) continue;
     try {
       accessSync(candidate, constants.X_OK);
@@ -73,6 +74,15 @@ function programCode({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin
   return code;
 }
 
+/** The environment of a server: ours without what is meant for Toolgate alone, plus what its configuration declares. */
+function childEnvironment(
+  declared: Readonly<Record<string, string>>,
+  withheld: readonly string[] = [],
+): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name) && !withheld.includes(name));
+  return { ...Object.fromEntries(inherited), ...declared };
+}
+
 function isOwn(name: string): boolean {
   return (
     name.startsWith('TOOLGATE_') ||
@@ -80,13 +90,4 @@ function isOwn(name: string): boolean {
     name === 'MANAGER_INTERNAL_TOKEN' ||
     name.startsWith('SECRETS_KEY')
   );
-}
-
-/** The environment of a server: ours without Toolgate's own settings, plus what its configuration declares. */
-function childEnvironment(
-  declared: Readonly<Record<string, string>>,
-  withheld: readonly string[] = [],
-): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name) && !withheld.includes(name));
-  return { ...Object.fromEntries(inherited), ...declared };
 }

@@ -1,6 +1,6 @@
 /**
- * The secrets that servers are given, as they are now. A server that has places for some gets them when it is started, and
- * not before; nothing keeps the filled launch. The first look at the store is awaited by those servers alone.
+ * The current secrets of servers. A server that refers to secrets gets their values when it is started, and not before;
+ * nothing keeps the filled launch. Only such servers wait until the store has been read for the first time.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { GatewayError, messageOf } from '../base/errors.ts';
@@ -24,19 +24,20 @@ export class SecretMissing extends GatewayError {
 
 export interface FilledLaunch {
   readonly launch: Launch;
-  /** Takes what it was given out of what it says; null where there is nothing to take out. */
+  /** Removes the secrets that the server was given from its messages; null if there are none to remove. */
   readonly clean: Clean | null;
 }
 
 /** The secrets that servers are given, as a gateway holds them. */
 export interface Vault {
   /**
-   * Rejects with SecretMissing where there is not all that the server needs.
+   * Rejects with SecretMissing if a secret that the server needs is not set.
    * @internal
    */
   fill(config: ServerConfig): Promise<FilledLaunch>;
   /**
-   * Changes with the values that the server is given and how they are kept back, and tells nothing of them; null while they are not known yet.
+   * Changes with the values that the server is given and with whether they are redacted, and reveals nothing about them.
+   * Null while the secrets are not known yet.
    * @internal
    */
   stampOf(config: ServerConfig): string | null;
@@ -44,13 +45,6 @@ export interface Vault {
   reload(): Promise<string | null>;
   /** What was wrong with the store the last time. */
   readonly problem: string | null;
-}
-
-export interface VaultOptions {
-  readonly dataDir: string;
-  readonly vault: () => VaultConfig;
-  /** From here on these must not be told. */
-  learn(values: readonly string[]): void;
 }
 
 /** The vault as the gateway has it: the gateway decides when servers are given other secrets. */
@@ -61,20 +55,25 @@ export interface OpenVault extends Omit<Vault, 'reload'> {
   reload(settings?: VaultConfig): Promise<string | null>;
 }
 
-/** What a server without secrets is filled with. */
-const NOTHING: readonly string[] = [];
+export interface VaultOptions {
+  readonly dataDir: string;
+  /** The settings in force. */
+  vault(): VaultConfig;
+  /** From here on these values must be redacted. */
+  learn(values: readonly string[]): void;
+}
 
 export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault {
   let secrets: Secrets = NO_SECRETS;
   let problem: string | null = null;
   let isKnown = false;
-  // Of this process alone: what is stamped with it cannot be guessed from a stamp.
-  const stamping = randomBytes(32);
+  // Known to this process only, so that values cannot be guessed from a stamp.
+  const stampKey = randomBytes(32);
   let store = openSecretStore(dataDir, vault());
   let openedWith = vault();
 
-  async function look(settings: VaultConfig): Promise<string | null> {
-    // One store as long as it can be: it remembers its key.
+  async function read(settings: VaultConfig): Promise<string | null> {
+    // The store is kept as long as possible, because it remembers its key.
     if (!isSame(settings, openedWith)) store = openSecretStore(dataDir, settings);
     openedWith = settings;
     try {
@@ -91,24 +90,24 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
     return problem;
   }
 
-  // One after the other, so that the last look is the one that counts.
-  const opened = look(vault());
+  // Reads follow one another, so that the last one counts.
+  const opened = read(vault());
   let last: Promise<string | null> = opened;
 
+  /** Folders are given all secrets of their namespace, other servers those that they refer to. */
   function namesOf({ launch, namespace }: ServerConfig): readonly string[] {
-    if (launch.kind === 'folder') return [...new Set([...secretsIn(launch), ...secretsFor(secrets, namespace).keys()])];
     const names = secretsIn(launch);
-    return names.length === 0 ? NOTHING : names;
+    return launch.kind === 'folder' ? [...new Set([...names, ...secretsFor(secrets, namespace).keys()])] : names;
   }
 
   return {
     async fill(config) {
       const { launch, namespace } = config;
-      // Folders are given all that there are for them, asked for or not.
-      if (launch.kind !== 'folder' && secretsIn(launch).length === 0) return { launch, clean: null };
+      const needed = secretsIn(launch);
+      if (launch.kind !== 'folder' && needed.length === 0) return { launch, clean: null };
       if (!isKnown) await last;
       const given = secretsFor(secrets, namespace);
-      const missing = secretsIn(launch).filter((name) => !given.has(name));
+      const missing = needed.filter((name) => !given.has(name));
       if (missing.length > 0) throw new SecretMissing(missing, problem);
       const filled = fillLaunch(launch, (name) => given.get(name));
       const values = namesOf(config).flatMap((name) => given.get(name) ?? []);
@@ -123,13 +122,13 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
       if (!isKnown) return null;
       const given = secretsFor(secrets, config.namespace);
       const values = names.map((name) => [name, given.get(name) ?? null]);
-      return createHmac('sha256', stamping)
+      return createHmac('sha256', stampKey)
         .update(JSON.stringify([vault().redactResults, values]))
         .digest('hex');
     },
     opened,
     reload(settings = vault()) {
-      last = last.then(() => look(settings));
+      last = last.then(() => read(settings));
       return last;
     },
     get problem() {
@@ -138,7 +137,7 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
   };
 }
 
-/** What the configuration says goes before secrets, and those before what the folder says itself. */
+/** The configuration takes precedence over secrets, and secrets over what the folder itself declares. */
 function withSecrets(launch: Extract<Launch, { kind: 'folder' }>, given: ReadonlyMap<string, string>): Launch {
   return { ...launch, defaults: {}, env: { ...launch.defaults, ...Object.fromEntries(given), ...launch.env } };
 }

@@ -1,6 +1,7 @@
 /**
- * Ends the servers' process groups when the gateway dies, however it dies. A tiny shell process holds the other end of a
- * pipe: when the pipe closes, the gateway is gone (also after `kill -9`), and it kills every group it was told of.
+ * Ends the process groups of servers when the gateway dies, however it dies. A small shell process reads from a pipe. When
+ * the pipe closes, the gateway is gone, even after `kill -9`, and the shell kills every group that was reported to it. There
+ * is one watchdog per process, shared by all gateways in it: it serves them until the process itself ends.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
@@ -19,20 +20,20 @@ for g in $groups; do kill -TERM "-$g" 2>/dev/null; done
 for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
 `;
 
-let dog: ChildProcess | null = null;
-/** For the next one, should it be ended. */
-const groups = new Set<number>();
-
 const RESTART = 1000;
 
-/** Process groups exist only there; elsewhere children end with their pipes. */
+/** Process groups do not exist on Windows. There, children end with their pipes. */
 export const hasGroups = process.platform !== 'win32';
 
-/** The pipe on which it is told `+ GROUP`, for a process that does that itself. Null where there is no watchdog. */
+let watchdog: ChildProcess | null = null;
+/** For the next watchdog, if this one is killed. */
+const groups = new Set<number>();
+
+/** The pipe on which a process reports `+ GROUP`. Null if there is no watchdog. */
 export function watchdogPipe(): Writable | null {
   if (!hasGroups) return null;
-  dog ??= startDog();
-  return dog.pid === undefined ? null : dog.stdin;
+  watchdog ??= startWatchdog();
+  return watchdog.pid === undefined ? null : watchdog.stdin;
 }
 
 export function watchGroup(group: number): void {
@@ -41,11 +42,11 @@ export function watchGroup(group: number): void {
 
 export function unwatchGroup(group: number): void {
   groups.delete(group);
-  dog?.stdin?.write(`- ${group}\n`);
+  watchdog?.stdin?.write(`- ${group}\n`);
 }
 
-function startDog(): ChildProcess {
-  // In a session of its own, so that Ctrl-C in a terminal does not reach it before its work is done.
+function startWatchdog(): ChildProcess {
+  // In a session of its own, so that Ctrl-C in a terminal does not end it before its work is done.
   const child = spawn('/bin/sh', ['-c', SCRIPT, 'toolgate-watchdog', ...[...groups].map(String)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -53,9 +54,9 @@ function startDog(): ChildProcess {
     env: { PATH: process.env.PATH ?? '' },
   });
   const forget = () => {
-    if (dog !== child) return;
-    dog = null;
-    // Somebody ended it. Not at once, because where no shell can run the next would end as soon.
+    if (watchdog !== child) return;
+    watchdog = null;
+    // Somebody killed it. The next one waits, because if no shell can run, it would end just as fast.
     setTimeout(() => groups.size > 0 && watchdogPipe(), RESTART).unref();
   };
   child.on('error', forget);
@@ -67,7 +68,7 @@ function startDog(): ChildProcess {
   return child;
 }
 
-/** Signals a whole group; a group that is gone is fine. */
+/** Signals a whole group. A group that is gone is fine. */
 export function killGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(hasGroups ? -group : group, signal);

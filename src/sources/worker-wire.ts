@@ -1,4 +1,4 @@
-/** The contract with workers as bytes: a line of JSON for each message, requests out, answers and events in. */
+/** The wire format of workers: a line of JSON for each message, requests out, answers and events in. */
 import { isUtf8 } from 'node:buffer';
 import { findClosingBracket } from '../protocol/bracket-scan.ts';
 import type { SourceRequest } from '../protocol/contract.ts';
@@ -10,7 +10,7 @@ import type { Wire } from '../protocol/rewrite.ts';
 
 const EMPTY = toBytes({});
 
-/** A request under its id, as the worker is asked it. */
+/** A request under its id. */
 export function printRequest(id: number, request: SourceRequest): Wire {
   if (request.method === 'ping') return `{"id":"${id}","op":"ping"}`;
   const head = `{"id":"${id}","op":"tools.call"${request.token === null ? '' : ',"progress":true'},"tool":`;
@@ -27,17 +27,17 @@ export function printRequest(id: number, request: SourceRequest): Wire {
   ]);
 }
 
-/** What `readAnswer` found. One object for all answers: each is dealt with before the next is read. */
+/** What `readAnswer` found. One object for all answers: each is processed before the next is read. */
 export const workerAnswer: { id: number; result: Parts } = { id: 0, result: EMPTY };
 
 const HEAD = '{"id":"';
 const MIDDLE = '","ok":true,"result":{';
 const TAIL = ',"latency_ms":';
 const BRACE = 0x7d;
-/** More than the longest end that is recognised. */
-const END = 48;
+/** Bytes of the end that are searched for the longest recognised tail. */
+const LONGEST_TAIL = 48;
 
-/** Whether the line is the result of a call, as both hosts write it; then `workerAnswer` says of which, and what. */
+/** Whether the line is the result of a call as both hosts write it. If so, `workerAnswer` holds its id and result. */
 export function readAnswer(line: Buffer): boolean {
   const start = readHead(line);
   if (start < 0) return false;
@@ -53,13 +53,13 @@ export function readAnswer(line: Buffer): boolean {
   }
 }
 
-/** The same of a line that came in parts: it goes on in them, and only its brackets are looked at. */
+/** The same for a line that came in parts. It is passed on in them, and only its brackets are checked. */
 export function readLong(parts: readonly Buffer[]): boolean {
   const first = parts[0]!;
   const last = parts.at(-1)!;
   const start = readHead(first);
-  if (start < 0 || last.length < END) return false;
-  const text = last.toString('latin1', last.length - END);
+  if (start < 0 || last.length < LONGEST_TAIL) return false;
+  const text = last.toString('latin1', last.length - LONGEST_TAIL);
   const tail = /\}(?:,"latency_ms":[\d.]{1,20})?\}$/.exec(text);
   if (tail === null) return false;
   const result = [...parts];
@@ -71,13 +71,13 @@ export function readLong(parts: readonly Buffer[]): boolean {
   return true;
 }
 
-/** Where the result begins; -1 where it is no such answer. */
+/** Where the result begins; -1 if the line is no such answer. */
 function readHead(line: Buffer): number {
-  if (!stands(line, 0, HEAD)) return -1;
+  if (!isAt(line, 0, HEAD)) return -1;
   let at = HEAD.length;
   let id = 0;
   for (let c = line[at]!; c >= 0x30 && c <= 0x39; c = line[++at]!) id = id * 10 + (c - 0x30);
-  if (at === HEAD.length || at > HEAD.length + 15 || !stands(line, at, MIDDLE)) return -1;
+  if (at === HEAD.length || at > HEAD.length + 15 || !isAt(line, at, MIDDLE)) return -1;
   workerAnswer.id = id;
   return at + MIDDLE.length - 1;
 }
@@ -86,7 +86,7 @@ function isTail(line: Buffer, at: number): boolean {
   const last = line.length - 1;
   if (line[last] !== BRACE) return false;
   if (at === last) return true;
-  if (!stands(line, at, TAIL)) return false;
+  if (!isAt(line, at, TAIL)) return false;
   for (let i = at + TAIL.length; i < last; i++) {
     const c = line[i]!;
     if (c !== 0x2e && (c < 0x30 || c > 0x39)) return false;
@@ -94,25 +94,25 @@ function isTail(line: Buffer, at: number): boolean {
   return true;
 }
 
-function stands(bytes: Buffer, at: number, text: string): boolean {
+function isAt(bytes: Buffer, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
   return true;
 }
 
-/** An error of a tool, or about its call, as models read it. */
+/** An error of a tool or about its call, as a result for the model. */
 export function errorResult(error: { code?: unknown; message?: unknown; details?: unknown }): Buffer {
   const { code, message, details } = error;
-  const said = {
+  const body = {
     success: false,
     result: null,
     code: String(code ?? 'internal_error'),
-    message: String(message ?? 'The tool failed without saying why.'),
+    message: String(message ?? 'The tool failed without a message.'),
     ...(details !== undefined && { details }),
   };
-  return toBytes({ content: [{ type: 'text', text: JSON.stringify(said) }], isError: true });
+  return toBytes({ content: [{ type: 'text', text: JSON.stringify(body) }], isError: true });
 }
 
-/** The call that a spoilt line may have been the answer to. */
+/** The call that a broken line may have been the answer to. */
 export function guessId(line: Buffer): number | null {
   const id = /"id":\s*"(\d{1,15})",\s*"ok"/.exec(line.toString('latin1', 0, 4_096))?.[1];
   return id === undefined ? null : Number(id);
