@@ -169,13 +169,13 @@ export class ConnectionKeeper implements ConnectionOwner {
   }
 
   #send(connection: Connection, request: SourceRequest): Ticket {
-    return this.held(request, () => connection.request(request)) ?? connection.request(request);
+    if (this.interests.telling === null) return connection.request(request);
+    return this.hold(request, () => connection.request(request));
   }
 
-  /** A call waits while the server is told the log level: over HTTP it could arrive before that. Null otherwise. */
-  held(request: SourceRequest, begin: () => Ticket): Ticket | null {
-    const { telling } = this.interests;
-    return telling === null ? null : this.#defer(request, telling, begin);
+  /** Holds a call back while the server is told the log level: over HTTP the call could arrive first. */
+  hold(request: SourceRequest, begin: () => Ticket): Ticket {
+    return this.#defer(request, this.interests.telling ?? Promise.resolve(), begin);
   }
 
   #defer<T>(request: SourceRequest, ready: Promise<T>, begin: (value: T) => Ticket): Ticket {

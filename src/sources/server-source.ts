@@ -166,7 +166,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     const { live, interests } = this.#shared;
     if (live !== null) {
       this.#shared.used();
-      if (interests.telling !== null) return this.#shared.held(request, () => this.call(request))!;
+      if (interests.telling !== null) return this.#shared.hold(request, () => this.call(request));
       const isLeased = this.#asks && request.pinned !== true;
       return isLeased ? this.#leases.request(request) : live.connection.request(request);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { join } from '../protocol/parts.ts';
-import { guessId, readAnswer, readLong, workerAnswer } from './worker-wire.ts';
+import { guessId, readAnswer, readLong } from './worker-wire.ts';
 
 const answer = (result: string, tail = ',"latency_ms":0.25') =>
   Buffer.from(`{"id":"17","ok":true,"result":${result}${tail}}`);
@@ -10,9 +10,9 @@ describe('an answer of a worker', () => {
     'is recognised: %s',
     (result) => {
       for (const tail of ['', ',"latency_ms":0.25', ',"latency_ms":12']) {
-        expect(readAnswer(answer(result, tail))).toBe(true);
-        expect(workerAnswer.id).toBe(17);
-        expect(join(workerAnswer.result).toString()).toBe(result);
+        const read = readAnswer(answer(result, tail));
+        expect(read?.id).toBe(17);
+        expect(join(read!.result).toString()).toBe(result);
       }
     },
   );
@@ -30,22 +30,22 @@ describe('an answer of a worker', () => {
     '{"id":"17","ok":false,"error":{}}',
     '{"op":"log","id":"17"}',
   ])('is not recognised in: %s', (line) => {
-    expect(readAnswer(Buffer.from(line))).toBe(false);
+    expect(readAnswer(Buffer.from(line))).toBe(null);
   });
 
   it('is not recognised if it is not UTF-8', () => {
-    expect(readAnswer(Buffer.from('{"id":"17","ok":true,"result":{"a":"\xff"}}', 'latin1'))).toBe(false);
+    expect(readAnswer(Buffer.from('{"id":"17","ok":true,"result":{"a":"\xff"}}', 'latin1'))).toBe(null);
   });
 
   it('is recognised in parts, and cut where its result begins and ends', () => {
     const result = `{"text":"${'x}{'.repeat(40_000)}"}`;
     const line = answer(result);
     const parts = [line.subarray(0, 50_000), line.subarray(50_000, 65_536), line.subarray(65_536)];
-    expect(readLong(parts)).toBe(true);
-    expect(workerAnswer.id).toBe(17);
-    expect(join(workerAnswer.result).toString()).toBe(result);
-    expect(readAnswer(line)).toBe(true);
-    expect(readLong([Buffer.from(`${line.toString().slice(0, -40)}${'}'.repeat(60)}`)])).toBe(false);
+    for (const read of [readLong(parts), readAnswer(line)]) {
+      expect(read?.id).toBe(17);
+      expect(join(read!.result).toString()).toBe(result);
+    }
+    expect(readLong([Buffer.from(`${line.toString().slice(0, -40)}${'}'.repeat(60)}`)])).toBe(null);
   });
 
   it('is found by its id when it is broken', () => {

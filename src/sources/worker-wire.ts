@@ -27,8 +27,11 @@ export function printRequest(id: number, request: SourceRequest): Wire {
   ]);
 }
 
-/** What `readAnswer` found. One object for all answers: each is processed before the next is read. */
-export const workerAnswer: { id: number; result: Parts } = { id: 0, result: EMPTY };
+/** The result of a call. */
+export interface WorkerAnswer {
+  readonly id: number;
+  readonly result: Parts;
+}
 
 const HEAD = '{"id":"';
 const MIDDLE = '","ok":true,"result":{';
@@ -37,49 +40,49 @@ const BRACE = 0x7d;
 /** Bytes of the end that are searched for the longest recognised tail. */
 const LONGEST_TAIL = 48;
 
-/** Whether the line is the result of a call as both hosts write it. If so, `workerAnswer` holds its id and result. */
-export function readAnswer(line: Buffer): boolean {
-  const start = readHead(line);
-  if (start < 0) return false;
+/** The result of a call, in a line as both hosts write it; null for any other line. */
+export function readAnswer(line: Buffer): WorkerAnswer | null {
+  const idEnd = endOfId(line);
+  if (idEnd < 0) return null;
   if (line.length > LONG) return readLong([line]);
+  const start = idEnd + MIDDLE.length - 1;
   try {
     const end = isUtf8(line) ? skipValue(line, start, line.length) : -1;
-    if (end < 0 || !isTail(line, end)) return false;
-    workerAnswer.result = line.subarray(start, end);
-    return true;
+    return end < 0 || !isTail(line, end) ? null : { id: idUpTo(line, idEnd), result: line.subarray(start, end) };
   } catch (error) {
-    if (error instanceof JsonError) return false;
+    if (error instanceof JsonError) return null;
     throw error;
   }
 }
 
 /** The same for a line that came in parts. It is passed on in them, and only its brackets are checked. */
-export function readLong(parts: readonly Buffer[]): boolean {
+export function readLong(parts: readonly Buffer[]): WorkerAnswer | null {
   const first = parts[0]!;
   const last = parts.at(-1)!;
-  const start = readHead(first);
-  if (start < 0 || last.length < LONGEST_TAIL) return false;
+  const idEnd = endOfId(first);
+  if (idEnd < 0 || last.length < LONGEST_TAIL) return null;
   const text = last.toString('latin1', last.length - LONGEST_TAIL);
   const tail = /\}(?:,"latency_ms":[\d.]{1,20})?\}$/.exec(text);
-  if (tail === null) return false;
+  if (tail === null) return null;
   const result = [...parts];
-  result[0] = first.subarray(start);
+  result[0] = first.subarray(idEnd + MIDDLE.length - 1);
   const end = result.pop()!;
   result.push(end.subarray(0, end.length - tail[0].length + 1));
-  if (findClosingBracket(result) !== sizeOf(result)) return false;
-  workerAnswer.result = result;
-  return true;
+  return findClosingBracket(result) === sizeOf(result) ? { id: idUpTo(first, idEnd), result } : null;
 }
 
-/** Where the result begins; -1 if the line is no such answer. */
-function readHead(line: Buffer): number {
+/** The end of the id if the line begins like the result of a call; otherwise -1. */
+function endOfId(line: Buffer): number {
   if (!isAt(line, 0, HEAD)) return -1;
   let at = HEAD.length;
+  for (let c = line[at]!; c >= 0x30 && c <= 0x39; c = line[++at]!);
+  return at === HEAD.length || at > HEAD.length + 15 || !isAt(line, at, MIDDLE) ? -1 : at;
+}
+
+function idUpTo(line: Buffer, end: number): number {
   let id = 0;
-  for (let c = line[at]!; c >= 0x30 && c <= 0x39; c = line[++at]!) id = id * 10 + (c - 0x30);
-  if (at === HEAD.length || at > HEAD.length + 15 || !isAt(line, at, MIDDLE)) return -1;
-  workerAnswer.id = id;
-  return at + MIDDLE.length - 1;
+  for (let i = HEAD.length; i < end; i++) id = id * 10 + (line[i]! - 0x30);
+  return id;
 }
 
 function isTail(line: Buffer, at: number): boolean {

@@ -30,7 +30,7 @@ import {
   type WorkerProcess,
   type WorkerProcessLaunch,
 } from './worker-process.ts';
-import { errorResult, guessId, printRequest, readAnswer, readLong, workerAnswer } from './worker-wire.ts';
+import { errorResult, guessId, printRequest, readAnswer, readLong, type WorkerAnswer } from './worker-wire.ts';
 
 /** How a worker is started, and where it listens. */
 export interface WorkerLaunch extends WorkerProcessLaunch {
@@ -198,9 +198,9 @@ class WorkerConnection implements Connection {
     return createLineReader(maxMessage, {
       line: clean === null ? (line) => this.#receive(line) : (line) => this.#receive(clean(line)),
       parts: (parts) => {
-        if (clean !== null) this.#receive(clean(join(parts)));
-        else if (readLong(parts)) this.#deliver();
-        else this.#receive(join(parts));
+        const answer = clean === null ? readLong(parts) : null;
+        if (answer !== null) this.#deliver(answer);
+        else this.#receive(clean === null ? join(parts) : clean(join(parts)));
       },
       tooLong: (limit, head) => {
         const text = `Server "${source}" answered with more than ${limit} bytes. Raise limits.message to allow it.`;
@@ -292,8 +292,9 @@ class WorkerConnection implements Connection {
   }
 
   #receive(line: Buffer): void {
-    if (readAnswer(line)) {
-      this.#deliver();
+    const answer = readAnswer(line);
+    if (answer !== null) {
+      this.#deliver(answer);
       return;
     }
     try {
@@ -303,9 +304,9 @@ class WorkerConnection implements Connection {
     }
   }
 
-  #deliver(): void {
-    if (this.#overdue.size > 0) this.#returned(workerAnswer.id);
-    this.#pending.deliver(workerAnswer.id, workerAnswer.result);
+  #deliver({ id, result }: WorkerAnswer): void {
+    if (this.#overdue.size > 0) this.#returned(id);
+    this.#pending.deliver(id, result);
   }
 
   #take(message: WorkerMessage, line: Buffer): void {
