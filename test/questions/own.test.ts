@@ -1,5 +1,5 @@
 /** Servers with `share = "session"`: each client has a connection to itself. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, placeOf, startPersonal } from './personal.ts';
 import { ABLE, callModern, jsonOf, openLegacy, request } from './use.ts';
@@ -126,6 +127,25 @@ describe('a connection of a client', () => {
     expect(after[0]!.pid).not.toBe(before[0]!.pid);
     expect(after[1]!.pid).toBe(before[1]!.pid);
     expect(await place.count()).toBe(3);
+  });
+
+  it('that could not be opened for a call is opened again for what is subscribed to', async () => {
+    const place = await placeOf('stdio');
+    const refusing = join(tempFolder(), 'refusing');
+    const command = JSON.parse(place.toml.replace('command = ', '')) as string;
+    const toml = `command = ${JSON.stringify(`test -e ${refusing} && exit 1; exec ${command}`)}\n`;
+    const gateway = await startHttp({ config: configOf({ ...place, toml }) });
+    const { client } = await gateway.connect();
+    await client.subscribeResource({ uri: 'personal://it' });
+    const { pid } = await who(client);
+    writeFileSync(refusing, '');
+    process.kill(pid, 'SIGKILL');
+    await waitFor(async () => (await place.count()) === 1);
+    // The call takes the place of the next attempt, and fails.
+    await waitFor(async () => (await client.callTool({ name: 'whoami' })).isError === true);
+    rmSync(refusing);
+    await waitFor(async () => (await place.count()) === 2, 10_000);
+    expect(await call(client, 'touch')).toBe('true');
   });
 
   it('that has died is opened again for what is subscribed to, without a call', async () => {
