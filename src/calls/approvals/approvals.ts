@@ -42,7 +42,7 @@ export interface ApprovalsOptions {
   redact(text: string): string;
 }
 
-interface Open {
+interface WaitingApproval {
   readonly petition: ApprovalRequest;
   readonly timer: NodeJS.Timeout;
   question: Question | null;
@@ -57,7 +57,7 @@ const SIGN_OF_LIFE = 10_000;
 const nothing = () => {};
 
 export function createApprovals({ events, config, redact }: ApprovalsOptions): Approvals {
-  const open = new Map<string, Open>();
+  const open = new Map<string, WaitingApproval>();
   /** Until when an agent need not ask again for a tool. */
   const lasting = new Map<string, number>();
   let board: ApprovalBoard | null = null;
@@ -82,7 +82,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     return end(id, decision, decision.approved ? 'approved' : 'denied');
   }
 
-  function add(wish: Wish, decided: Open['decided']): ApprovalRequest {
+  function add(wish: Wish, decided: WaitingApproval['decided']): ApprovalRequest {
     const ofAgent = [...open.values()].filter(({ petition }) => petition.agent === wish.agent).length;
     if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
       throw new GatewayError('source_busy', 'Too many calls wait for an approval already. Try again later.');
@@ -144,7 +144,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     sink.ask(question);
   }
 
-  function ask(wish: Wish, sink: Sink | null, decided: Open['decided']): { withdraw(reason: string): void } {
+  function ask(wish: Wish, sink: Sink | null, decided: WaitingApproval['decided']): { withdraw(reason: string): void } {
     // What a policy withholds is for the operator to give.
     const approvers = wish.kind === 'access' ? 'operator' : config().security.approvers;
     const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;

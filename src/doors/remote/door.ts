@@ -11,7 +11,7 @@ import { createLineReader } from '../../protocol/lines.ts';
 import { claimsRevision, idText, isRequest, isResponse, type Message, parseParams } from '../../protocol/message.ts';
 import { readBatch, readMessage } from '../../protocol/read.ts';
 import { requestMessage } from '../../protocol/rpc.ts';
-import { arrive, exchange, LONGEST, type Outcome, SHORTEST } from './exchange.ts';
+import { arrive, type ExchangeOutcome, exchange, LONGEST, SHORTEST } from './exchange.ts';
 import { keepNews } from './keep-listening.ts';
 import {
   errorLine,
@@ -45,7 +45,7 @@ export interface RemoteDoor {
   close(): Promise<void>;
 }
 
-interface Open {
+interface OpenRequest {
   readonly abort: AbortController;
   readonly method: string;
   answered: boolean;
@@ -59,7 +59,7 @@ const LISTEN = 'subscriptions/listen';
 export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStream, output: Writable): RemoteDoor {
   const { url, patience, note } = options;
   const closing = new AbortController();
-  const open = new Map<string, Open>();
+  const open = new Map<string, OpenRequest>();
   const subscribed = new Set<string>();
   const marks: Marks = new Map();
   let session: string | null = null;
@@ -132,7 +132,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     const until = Date.now() + patience;
     remember(message);
     if (!isModern && message.method !== 'initialize') await opened();
-    let outcome: Outcome;
+    let outcome: ExchangeOutcome;
     let reason = '';
     for (let tries = 0; ; tries++) {
       const used = session;
@@ -171,13 +171,13 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     else held.push(bytes);
   }
 
-  function failure(outcome: Outcome, reason = ''): string {
+  function failure(outcome: ExchangeOutcome, reason = ''): string {
     if (outcome.kind === 'unreachable') return unreachableText(url, outcome.reason);
     if (outcome.kind === 'broken') return lostText(url, outcome.reason);
     return outcome.status === 200 ? lostText(url, 'the answer ended early') : statusText(url, outcome.status, reason);
   }
 
-  function track(id: string, method: string): Open {
+  function track(id: string, method: string): OpenRequest {
     const entry = { abort: new AbortController(), method, answered: false };
     open.set(id, entry);
     return entry;

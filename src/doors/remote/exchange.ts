@@ -17,7 +17,7 @@ export interface Sent {
 }
 
 /** What became of it: it never got there, was answered with a status, or broke off after it had got there. */
-export type Outcome =
+export type ExchangeOutcome =
   | { readonly kind: 'unreachable'; readonly reason: string }
   | { readonly kind: 'answered'; readonly status: number; readonly lastId: string }
   | { readonly kind: 'broken'; readonly reason: string; readonly lastId: string };
@@ -48,7 +48,7 @@ export async function exchange(
   { method, headers, body, signal, started }: Sent,
   output: Writable,
   heard: (message: Buffer) => void,
-): Promise<Outcome> {
+): Promise<ExchangeOutcome> {
   let lastId = '';
   let hasArrived = false;
   try {
@@ -87,7 +87,11 @@ export const SHORTEST = 100;
 export const LONGEST = 2_000;
 
 /** Makes the attempt until it arrives, for as long as it is wanted and there is time. A gateway that starts, or ends, is away. */
-export async function arrive(attempt: () => Promise<Outcome>, signal: AbortSignal, until: number): Promise<Outcome> {
+export async function arrive(
+  attempt: () => Promise<ExchangeOutcome>,
+  signal: AbortSignal,
+  until: number,
+): Promise<ExchangeOutcome> {
   for (let pause = SHORTEST; ; pause = Math.min(pause * 2, LONGEST)) {
     const outcome = await attempt();
     const isAway = outcome.kind === 'unreachable' || (outcome.kind === 'answered' && outcome.status === 503);

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idText, isResponse, type Message, parseParams } from '../../protocol/message.ts';
 import { readMessage } from '../../protocol/read.ts';
-import { arrive, LONGEST, type Outcome, SHORTEST } from './exchange.ts';
+import { arrive, type ExchangeOutcome, LONGEST, SHORTEST } from './exchange.ts';
 import { LISTS, listChanged } from './words.ts';
 
 /** One that ends sooner is over: there was nothing to listen to. */
@@ -11,10 +11,10 @@ const LISTENED = 1_000;
 /** Resolves when the client does not want them any more, or does not get them. */
 export async function keepNews(
   message: Message,
-  post: (heard: (bytes: Buffer) => void) => Promise<Outcome>,
+  post: (heard: (bytes: Buffer) => void) => Promise<ExchangeOutcome>,
   signal: AbortSignal,
   write: (message: Buffer) => void,
-  failure: (outcome: Outcome) => Buffer,
+  failure: (outcome: ExchangeOutcome) => Buffer,
 ): Promise<void> {
   const id = idText(message);
   const filter = (parseParams(message).notifications ?? {}) as Record<string, unknown>;
