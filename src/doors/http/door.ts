@@ -166,7 +166,7 @@ async function openAccess(
   const reach = server.host === null ? 'unknown' : isLoopback(server.host) ? 'machine' : 'network';
   const authenticator =
     identify === undefined
-      ? await openAuthenticator(gateway, token, resource, reach, endRevoked)
+      ? await openAuthenticator(gateway, { commonToken: token, reach, resource, revoked: endRevoked })
       : programAuthenticator(gateway, identify);
   const refusal = server.refusal(authenticator.hasCredentials);
   if (refusal === null) return authenticator;

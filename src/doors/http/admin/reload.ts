@@ -6,8 +6,7 @@ import { GatewayError, messageOf } from '../../../base/errors.ts';
 import type { HttpConfig } from '../../../config/http.ts';
 import type { ChangeReport } from '../../../gateway/change.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
-import { toBytes } from '../../../protocol/json.ts';
-import { sendReply } from '../wire/reply.ts';
+import { sendJson } from '../wire/reply.ts';
 
 const stamp = randomBytes(32);
 
@@ -24,15 +23,15 @@ export async function reload(
   const namespacesOf = (keys: readonly string[]) =>
     [...new Set(folders.filter(({ key }) => keys.includes(key)).map(({ namespace }) => namespace))].sort();
   const problems = problemsOf(report, gateway.redact);
-  const body = toBytes({
+  const body = {
     reloaded: true,
     namespaces: [...gateway.namespaces()].sort(),
     workers_restarted: namespacesOf(restarted),
     deps_synced: namespacesOf(synced),
     ...(problems.length > 0 && { problems }),
-  });
+  };
   gateway.events.emit('admin', { act: 'reload', agent: '', detail: '' });
-  sendReply(response, 200, { head: '', body, tail: '' }, headers);
+  sendJson(response, 200, body, headers);
 }
 
 /** What was refused, what could not be read, and what could not take up the change. */
@@ -48,7 +47,7 @@ function requireManager({ token, networks }: HttpConfig['manager'], { headers, s
   const given = headers['x-manager-token'];
   const expected = token();
   if (expected === null || typeof given !== 'string' || !isEqual(given, expected))
-    throw new GatewayError('forbidden', 'The header X-Manager-Token has to hold the value of MANAGER_INTERNAL_TOKEN.');
+    throw new GatewayError('forbidden', 'Send the value of MANAGER_INTERNAL_TOKEN in the header X-Manager-Token.');
   if (!isWithin(networks, socket.remoteAddress ?? ''))
     throw new GatewayError('forbidden', 'This address is not one of INTERNAL_ALLOWED_CIDRS.');
 }
@@ -59,7 +58,7 @@ function isEqual(a: string, b: string): boolean {
 }
 
 export function isWithin(networks: readonly string[], address: string): boolean {
-  // As Node names IPv4 on a socket for both.
+  // On a socket for both versions Node writes IPv4 addresses like this.
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
   const list = new BlockList();
   for (const network of networks) {

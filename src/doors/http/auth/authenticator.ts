@@ -1,10 +1,12 @@
 /**
- * Who sends a request. The answer comes from its credential: a token that stands for an agent, or a JWT. A header alone
- * names an agent only where the operator says that the network is trusted.
+ * Finds out who sends a request: by a token that belongs to an agent, or by a JWT. A header alone names an agent only if the
+ * operator says that the network is trusted.
  */
 import type { IncomingMessage } from 'node:http';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
+import { isSameValue } from '../../../base/same-value.ts';
 import { type Credential, type Identity, isInvalid, requireNotRevoked } from '../../../calls/identity.ts';
 import { AGENT_NAME } from '../../../config/agents.ts';
 import type { Config } from '../../../config/config.ts';
@@ -12,225 +14,241 @@ import type { JwtConfig } from '../../../config/http.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { AccessRefused, metadataUrl } from './challenge.ts';
 import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.ts';
-import { openTokens } from './tokens.ts';
+import { openTokens, type Tokens } from './tokens.ts';
 
 export interface Authenticator {
-  /** Throws, or rejects, where the request is not let in. A promise only where a token has to be checked for the first time. */
+  /** Throws, or rejects, if the request is refused. A promise only if a JWT has to be verified. */
   identify(request: IncomingMessage): Identity | Promise<Identity>;
-  /** Throws unless the identity may see what is about the whole gateway. */
+  /** Throws unless the identity may see what concerns the whole gateway. */
   requireAdmin(identity: Identity, request: IncomingMessage): void;
-  /** Whether there is any credential to ask for. */
   readonly hasCredentials: boolean;
-  /** Whether anybody is let in: there is none, and nobody else can reach us or the network is trusted. */
+  /** Whether all clients are let in: there is no credential, and only this machine reaches the door or the network is trusted. */
   readonly isOpen: boolean;
   close(): void;
 }
 
 /**
- * Says who sends a request: for a program that knows its users. Throws, or rejects, where it is nobody. Make it with
- * `createIdentity`, and return the same object for the same user: that saves work.
+ * Says who sends a request, for programs that know their users. It throws, or rejects, to refuse the request. Make identities
+ * with `createIdentity`, and return the same object for the same user: that saves work.
  */
 export type Identify = (request: IncomingMessage) => Identity | Promise<Identity>;
 
-/** Who reaches a door: this machine only, others too, or whoever the server of another program lets in. */
+/** Who reaches a door: programs on this machine, others too, or the clients of the server of a program. */
 export type Reach = 'machine' | 'network' | 'unknown';
 
-/** Headers of clients that were let in, so that the next request with one costs a look into a map. */
+export interface AuthenticatorOptions {
+  /** The value of BEARER_TOKEN; null for none. */
+  readonly commonToken: string | null;
+  readonly reach: Reach;
+  /** The address that JWTs must be made out to. It is known once the door listens. */
+  resource(): string;
+  /** Some credentials were revoked. */
+  revoked(): void;
+}
+
+/** Rejects if the file of the agents is malformed. */
+export async function openAuthenticator(gateway: Gateway, options: AuthenticatorOptions): Promise<Authenticator> {
+  return new CredentialAuthenticator(gateway, options, await openTokens(gateway, options.commonToken));
+}
+
+/** A configured issuer of JWTs. */
+interface JwtIssuer {
+  readonly config: JwtConfig;
+  readonly verify: JwtVerifier;
+  readonly revocation: { isRevoked: boolean };
+}
+
+/** How many clients are known by their Authorization header, so that their next request costs one look into a map. */
 const MOST_KNOWN = 4_096;
-/** Whatever an operator has chosen for a token; two headers in one are none that is known. */
+/** Operators may choose any token. Two headers that were joined to one are no token that we know. */
 const BEARER = /^bearer +(\S.*)$/i;
 
-/**
- * `common` is BEARER_TOKEN. `resource` is the address that tokens are made out to, known when the door listens. `turnOut` is called when some that were let in no longer are.
- */
-export async function openAuthenticator(
-  gateway: Gateway,
-  common: string | null,
-  resource: () => string,
-  reach: Reach,
-  turnOut: () => void,
-): Promise<Authenticator> {
-  const tokens = await openTokens(gateway, common);
-  const known = new Map<string, Identity>();
-  let seen = gateway.config;
-  let jwt = seen.http.jwt === null ? null : openJwt(seen.http.jwt);
-  /** As with tokens: what was closed stays closed. */
-  let wasJwt = jwt !== null;
-  /** Which of those that are known came with BEARER_TOKEN: they may be given a name by the header. */
-  const nameless = new WeakSet<Identity>();
-  let anonymous = makeAnonymous();
+class CredentialAuthenticator implements Authenticator {
+  readonly gateway: Gateway;
+  readonly options: AuthenticatorOptions;
+  readonly tokens: Tokens;
+  readonly known = new BoundedMap<string, Identity>(MOST_KNOWN);
+  /** Identities that came with BEARER_TOKEN: the header may name their agent. */
+  readonly nameless = new WeakSet<Identity>();
+  readonly removeApplier: () => void;
+  config: Config;
+  issuer: JwtIssuer | null;
+  /** As with tokens: a door that needed a credential once is not opened by a change. */
+  hadIssuer: boolean;
+  anonymous: Identity;
 
-  const removeApplier = gateway.addApplier({
-    name: 'credentials',
-    readTokens: tokens.read,
-    apply: refresh,
-  });
-
-  function openJwt(config: JwtConfig) {
-    const note = (message: string) => gateway.events.emit('note', { source: 'jwt', message });
-    const verify: JwtVerifier = createJwtVerifier(config, resource, note);
-    return { config, verify, revocation: { isRevoked: false } };
-  }
-
-  function makeAnonymous(): Identity {
-    return identityOf('anonymous', 'anonymous', 'nothing', { expires: null, revocation: { isRevoked: false } });
-  }
-
-  const hasCredentials = () => tokens.areWanted || wasJwt;
-
-  // Trust may be withdrawn while the gateway runs.
-  const isOpen = () => !hasCredentials() && (reach !== 'network' || seen.http.trustAgentHeader);
-
-  function refresh(config: Config): void {
-    seen = config;
-    const next = seen.http.jwt;
-    if (JSON.stringify(next) !== JSON.stringify(jwt?.config ?? null)) {
-      if (jwt !== null) jwt.revocation.isRevoked = true;
-      jwt = next === null ? null : openJwt(next);
-      wasJwt ||= jwt !== null;
-    }
-    tokens.rebuild();
-    forget();
-  }
-
-  function forget(): void {
-    known.clear();
-    if (!isOpen()) anonymous.credential.revocation.isRevoked = true;
-    else if (anonymous.credential.revocation.isRevoked) anonymous = makeAnonymous();
-    turnOut();
-  }
-
-  function identityOf(agent: string, principal: string, via: Identity['via'], credential: Credential): Identity {
-    const isAdmin = via !== 'header' && via !== 'nothing' && seen.http.admins.includes(agent);
-    return { agent, principal, via, isAdmin, isOperator: false, credential };
-  }
-
-  function refuse(request: IncomingMessage, message: string, description?: string): AccessRefused {
-    const reason = description ?? 'no token';
-    tellOf(request, reason);
-    return new AccessRefused('unauthorized', message, reason, {
-      ...(description !== undefined && { error: 'invalid_token', description }),
-      ...challenged(),
+  constructor(gateway: Gateway, options: AuthenticatorOptions, tokens: Tokens) {
+    this.gateway = gateway;
+    this.options = options;
+    this.tokens = tokens;
+    this.config = gateway.config;
+    this.issuer = this.#openIssuer();
+    this.hadIssuer = this.issuer !== null;
+    this.anonymous = this.#anonymousIdentity();
+    this.removeApplier = gateway.addApplier({
+      name: 'credentials',
+      readTokens: tokens.read,
+      apply: (config) => this.apply(config),
     });
   }
 
-  function challenged() {
-    return jwt === null ? { metadata: null } : { metadata: metadataUrl(resource()), scopes: jwt.config.requiredScopes };
+  get hasCredentials(): boolean {
+    return this.tokens.areRequired || this.hadIssuer;
   }
 
-  function tellOf({ socket }: IncomingMessage, reason: string): void {
-    gateway.events.emit('unauthorized', { reason, remote: socket.remoteAddress ?? 'unknown' });
+  get isOpen(): boolean {
+    // The operator may withdraw the trust while the gateway runs.
+    return !this.hasCredentials && (this.options.reach !== 'network' || this.config.http.trustAgentHeader);
   }
 
-  function identify(request: IncomingMessage): Identity | Promise<Identity> {
+  identify(request: IncomingMessage): Identity | Promise<Identity> {
     const { authorization } = request.headers;
-    const identity = authorization === undefined ? undefined : known.get(authorization);
+    const identity = authorization === undefined ? undefined : this.known.get(authorization);
     if (identity !== undefined && (identity.credential.expires === null || !isInvalid(identity.credential, Date.now())))
-      return seen.http.trustAgentHeader ? labelled(request, identity) : identity;
-    return look(request, authorization);
+      return this.config.http.trustAgentHeader ? this.#named(request, identity) : identity;
+    return this.#check(request, authorization);
   }
 
-  function look(request: IncomingMessage, authorization: string | undefined): Identity | Promise<Identity> {
-    if (isOpen()) {
-      if (seen.http.trustAgentHeader) return labelled(request, anonymous);
-      if (reach === 'unknown' && !isLocal(request)) throw refuse(request, ELSEWHERE);
-      return anonymous;
+  #check(request: IncomingMessage, authorization: string | undefined): Identity | Promise<Identity> {
+    const { trustAgentHeader } = this.config.http;
+    if (this.isOpen) {
+      if (trustAgentHeader) return this.#named(request, this.anonymous);
+      if (this.options.reach === 'unknown' && !isLocal(request)) throw this.#refuse(request, REMOTE_CLIENT);
+      return this.anonymous;
     }
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) {
       const isBearer = /^bearer\b/i.test(authorization ?? '');
-      throw refuse(request, NEEDED, isBearer ? 'The header Authorization holds no token' : undefined);
+      throw this.#refuse(request, TOKEN_NEEDED, isBearer ? 'The header Authorization holds no token' : undefined);
     }
-    const found = tokens.find(token);
+    const found = this.tokens.find(token);
     if (found !== undefined) {
       if (isInvalid(found.credential, Date.now()))
-        throw refuse(request, 'The token has expired.', 'The token has expired');
-      const identity = identityOf(found.agent, found.agent, 'token', found.credential);
-      keep(authorization!, identity, found.isCommon);
-      return seen.http.trustAgentHeader ? labelled(request, identity) : identity;
+        throw this.#refuse(request, 'The token has expired.', 'The token has expired');
+      const identity = this.#identity(found.agent, found.agent, 'token', found.credential);
+      this.known.set(authorization!, identity);
+      if (found.isCommon) this.nameless.add(identity);
+      return trustAgentHeader ? this.#named(request, identity) : identity;
     }
-    if (jwt === null || !isJwt(token)) throw refuse(request, UNKNOWN, 'The token is unknown');
-    return check(request, authorization!, token, jwt);
+    if (this.issuer === null || !isJwt(token)) throw this.#refuse(request, TOKEN_UNKNOWN, 'The token is unknown');
+    return this.#checkJwt(request, authorization!, token, this.issuer);
   }
 
-  function keep(authorization: string, identity: Identity, isNameless: boolean): void {
-    if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value!);
-    known.set(authorization, identity);
-    if (isNameless) nameless.add(identity);
-  }
-
-  async function check(
+  async #checkJwt(
     request: IncomingMessage,
     authorization: string,
     token: string,
-    { verify, revocation }: NonNullable<typeof jwt>,
+    { verify, revocation }: JwtIssuer,
   ): Promise<Identity> {
     try {
       const { agent, principal, expires } = await verify(token);
-      if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer good here');
-      const identity = identityOf(agent, principal, 'jwt', { expires, revocation: revocation });
-      keep(authorization, identity, false);
+      if (revocation.isRevoked) throw new TokenRefused('invalid', 'The token is no longer valid here');
+      const identity = this.#identity(agent, principal, 'jwt', { expires, revocation });
+      this.known.set(authorization, identity);
       return identity;
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
       const { kind, description } = error;
-      if (kind === 'invalid') throw refuse(request, `${description}.`, description);
-      tellOf(request, description);
+      if (kind === 'invalid') throw this.#refuse(request, `${description}.`, description);
+      this.#report(request, description);
       throw new AccessRefused('forbidden', `${description}.`, description, {
-        ...challenged(),
+        ...this.#challenge(),
         ...(kind === 'scope' && { error: 'insufficient_scope', description }),
       });
     }
   }
 
-  /** The identity under the name that the header gives it. */
-  function labelled(request: IncomingMessage, identity: Identity): Identity {
+  /** The identity under the name of the header X-Agent-Id, where that may name it. */
+  #named(request: IncomingMessage, identity: Identity): Identity {
     const name = request.headers['x-agent-id'];
-    if (name === undefined || !(identity === anonymous || nameless.has(identity))) return identity;
+    if (name === undefined || !(identity === this.anonymous || this.nameless.has(identity))) return identity;
     if (typeof name !== 'string' || !AGENT_NAME.test(name)) {
-      tellOf(request, 'X-Agent-Id is malformed');
+      this.#report(request, 'X-Agent-Id is malformed');
       throw new GatewayError(
         'request_invalid',
-        'The header X-Agent-Id must be there once, with at most 64 letters, digits and "_", ".", "@", ":", "-", of which the first is a letter or digit.',
+        'Send the header X-Agent-Id once, with at most 64 letters, digits and "_", ".", "@", ":", "-". The first must be a letter or digit.',
       );
     }
-    // With a sign in front that no name has: who has a token of that name is somebody else.
-    return name === identity.agent ? identity : identityOf(name, `~${name}`, 'header', identity.credential);
+    // No name begins with "~": a client that has a token of that name is another principal.
+    return name === identity.agent ? identity : this.#identity(name, `~${name}`, 'header', identity.credential);
   }
 
-  return {
-    identify,
-    requireAdmin(identity, request) {
-      if (identity.isAdmin || isOpen()) return;
-      tellOf(request, `the agent ${JSON.stringify(identity.agent)} is no admin`);
-      throw new AccessRefused('forbidden', 'This is for admins only: http.admins says which agents are.', 'no admin', {
-        metadata: challenged().metadata,
-      });
-    },
-    get hasCredentials() {
-      return hasCredentials();
-    },
-    get isOpen() {
-      return isOpen();
-    },
-    close() {
-      removeApplier();
-      tokens.close();
-    },
-  };
+  requireAdmin(identity: Identity, request: IncomingMessage): void {
+    if (identity.isAdmin || this.isOpen) return;
+    this.#report(request, notAdmin(identity));
+    throw new AccessRefused('forbidden', 'This is for admins only: http.admins names them.', 'no admin', {
+      metadata: this.#challenge().metadata,
+    });
+  }
+
+  /** Takes up a configuration, and the tokens that were read. */
+  apply(config: Config): void {
+    this.config = config;
+    if (!isSameValue(config.http.jwt, this.issuer?.config ?? null)) {
+      if (this.issuer !== null) this.issuer.revocation.isRevoked = true;
+      this.issuer = this.#openIssuer();
+      this.hadIssuer ||= this.issuer !== null;
+    }
+    this.tokens.rebuild();
+    this.known.clear();
+    const { revocation } = this.anonymous.credential;
+    if (!this.isOpen) revocation.isRevoked = true;
+    else if (revocation.isRevoked) this.anonymous = this.#anonymousIdentity();
+    this.options.revoked();
+  }
+
+  close(): void {
+    this.removeApplier();
+    this.tokens.close();
+  }
+
+  #openIssuer(): JwtIssuer | null {
+    const config = this.config.http.jwt;
+    if (config === null) return null;
+    const note = (message: string) => this.gateway.events.emit('note', { source: 'jwt', message });
+    const verify = createJwtVerifier(config, this.options.resource, note);
+    return { config, verify, revocation: { isRevoked: false } };
+  }
+
+  #anonymousIdentity(): Identity {
+    const credential = { expires: null, revocation: { isRevoked: false } };
+    return this.#identity('anonymous', 'anonymous', 'nothing', credential);
+  }
+
+  #identity(agent: string, principal: string, via: Identity['via'], credential: Credential): Identity {
+    const isAdmin = via !== 'header' && via !== 'nothing' && this.config.http.admins.includes(agent);
+    return { agent, principal, via, isAdmin, isOperator: false, credential };
+  }
+
+  #refuse(request: IncomingMessage, message: string, description?: string): AccessRefused {
+    const reason = description ?? 'no token';
+    this.#report(request, reason);
+    return new AccessRefused('unauthorized', message, reason, {
+      ...(description !== undefined && { error: 'invalid_token', description }),
+      ...this.#challenge(),
+    });
+  }
+
+  #challenge() {
+    if (this.issuer === null) return { metadata: null };
+    return { metadata: metadataUrl(this.options.resource()), scopes: this.issuer.config.requiredScopes };
+  }
+
+  #report(request: IncomingMessage, reason: string): void {
+    report(this.gateway, request, reason);
+  }
 }
 
-/** For those whom a program knows by itself. */
+/** For a program that knows its users. */
 export function programAuthenticator(gateway: Gateway, identify: Identify): Authenticator {
   return {
     identify(request) {
       const identity = identify(request);
       return identity instanceof Promise ? identity.then(requireValid) : requireValid(identity);
     },
-    requireAdmin({ isAdmin, agent }, { socket }) {
-      if (isAdmin) return;
-      const reason = `the agent ${JSON.stringify(agent)} is no admin`;
-      gateway.events.emit('unauthorized', { reason, remote: socket.remoteAddress ?? 'unknown' });
+    requireAdmin(identity, request) {
+      if (identity.isAdmin) return;
+      report(gateway, request, notAdmin(identity));
       throw new GatewayError('forbidden', 'This is for admins only.');
     },
     hasCredentials: true,
@@ -249,17 +267,25 @@ function requireValid(identity: Identity): Identity {
   return identity;
 }
 
-/** Whether it came to an address that only this machine has, and not by a proxy there. A socket in the file system has none. */
+function report({ events }: Gateway, { socket }: IncomingMessage, reason: string): void {
+  events.emit('unauthorized', { reason, remote: socket.remoteAddress ?? 'unknown' });
+}
+
+function notAdmin({ agent }: Identity): string {
+  return `the agent ${JSON.stringify(agent)} is no admin`;
+}
+
+/** Whether a request came to a loopback address, and not through a proxy on this machine. A Unix socket has no address. */
 function isLocal({ headers, socket }: IncomingMessage): boolean {
-  if (PROXIED.some((name) => headers[name] !== undefined)) return false;
+  if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
   const address = socket.localAddress ?? socket.remoteAddress;
   return address === undefined || isLoopback(address);
 }
 
-const PROXIED = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
+const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
 
-const NEEDED =
+const TOKEN_NEEDED =
   'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or a token of toolgate agents.';
-const ELSEWHERE =
-  'Without a credential only programs on the machine of the gateway are let in. Configure one, or say by identify who comes.';
-const UNKNOWN = 'The token is unknown: it was mistyped, revoked, or is for another gateway.';
+const REMOTE_CLIENT =
+  'Without a credential only programs on the machine of the gateway are let in. Configure a credential, or pass identify to createHttpDoor.';
+const TOKEN_UNKNOWN = 'The token is unknown: it was mistyped, revoked, or is for another gateway.';

@@ -1,8 +1,7 @@
 /**
- * The tokens that are good here and whose they are: that of BEARER_TOKEN, those of the configuration, and those of
- * `toolgate agents`, whose file is watched. They are known by their hashes only.
+ * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`, whose file
+ * is watched. Only their hashes are known.
  */
-
 import { isSameValue } from '../../../base/same-value.ts';
 import { sha256 } from '../../../base/sha256.ts';
 import { watchFile } from '../../../base/watch-file.ts';
@@ -12,36 +11,36 @@ import { type Agent, openAgentStore } from '../../../store/agents.ts';
 
 export interface KnownToken {
   readonly agent: string;
-  /** Whether it is that of BEARER_TOKEN, which has no name of its own. */
+  /** Whether it is BEARER_TOKEN, which names no agent. */
   readonly isCommon: boolean;
   readonly credential: Credential;
 }
 
 export interface Tokens {
-  /** Whether there are any, or were, or a file that may have some: then nobody gets in without. */
-  readonly areWanted: boolean;
+  /** Whether clients need one: there are tokens, or there were, or there is a file that may have some. */
+  readonly areRequired: boolean;
   find(token: string): KnownToken | undefined;
-  /** Reads the file of the agents again. Resolves to whether it differs; rejects where it makes no sense. */
+  /** Reads the file of the agents again. Resolves to whether it differs; rejects if it is malformed. */
   read(): Promise<boolean>;
-  /** Takes up the configuration in force and the file as it was read. Tokens that are gone are revoked. */
+  /** Takes up the configuration in force, and the file as it was read. Tokens that are gone are revoked. */
   rebuild(): void;
   close(): void;
 }
 
-/** Rejects where the file of the agents makes no sense. */
+/** `common` is the value of BEARER_TOKEN. Rejects if the file of the agents is malformed. */
 export async function openTokens(gateway: Gateway, common: string | null): Promise<Tokens> {
   const store = openAgentStore(gateway.config.dataDir);
-  // Watched before it is read, so that nothing is missed in between.
+  // Watched before it is read, so that no change in between is missed.
   const watcher = watchFile(store.file, () => void gateway.change({ tokens: true }), true);
   let saved = await store.read().catch((error: unknown) => {
     watcher.close();
     throw error;
   });
-  /** Those of the last rebuild. */
+  /** The agents of the last rebuild. */
   let inForce = saved;
   let known = new Map<string, KnownToken>();
-  // What was once closed does not open because the last token is gone: only a new start decides that.
-  let areWanted = false;
+  // A door that needed a token once is not opened when the last token is revoked: only a restart opens it.
+  let areRequired = false;
   rebuild();
 
   async function read(): Promise<boolean> {
@@ -66,27 +65,27 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
         add(token.sha256, name, token.expires === null ? null : Date.parse(token.expires), false);
     for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
-    areWanted ||= known.size > 0 || saved !== null;
-    tellOf(inForce ?? [], saved ?? []);
+    areRequired ||= known.size > 0 || saved !== null;
+    reportChanges(inForce ?? [], saved ?? []);
     inForce = saved;
   }
 
-  function tellOf(before: readonly Agent[], after: readonly Agent[]): void {
-    // Whoever changed the file did not say who they are.
-    const tell = (act: string, detail: string) => gateway.events.emit('admin', { act, agent: '', detail });
+  function reportChanges(before: readonly Agent[], after: readonly Agent[]): void {
+    // The file does not say who changed it.
+    const report = (act: string, detail: string) => gateway.events.emit('admin', { act, agent: '', detail });
     const earlier = new Map(before.map((agent) => [agent.name, agent]));
     for (const agent of after) {
       const old = earlier.get(agent.name);
       earlier.delete(agent.name);
-      if (old === undefined) tell('agent_added', agent.name);
-      else if (JSON.stringify(old.tokens) !== JSON.stringify(agent.tokens)) tell('agent_rotated', agent.name);
+      if (old === undefined) report('agent_added', agent.name);
+      else if (!isSameValue(old.tokens, agent.tokens)) report('agent_rotated', agent.name);
     }
-    for (const name of earlier.keys()) tell('agent_revoked', name);
+    for (const name of earlier.keys()) report('agent_revoked', name);
   }
 
   return {
-    get areWanted() {
-      return areWanted;
+    get areRequired() {
+      return areRequired;
     },
     find: (token) => known.get(sha256(token)),
     read,
