@@ -12,7 +12,7 @@ import { type Message, readProgress } from '../../protocol/message.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
 import { exchangeIds, idIn, taskIdOf } from '../../protocol/task.ts';
-import { ask } from '../../sources/ask.ts';
+import { ask, UpstreamError } from '../../sources/ask.ts';
 import { nextCursor } from '../../sources/lists.ts';
 import type { Source } from '../../sources/source.ts';
 import type { Call } from '../call.ts';
@@ -143,8 +143,10 @@ export function createMcpTasks(find: Find): McpTasks {
       const all = await listAll(slot.source, slot.config.timeout);
       const known = all.filter((task) => own.has(keyOf({ sourceId, id: idIn(task) ?? '' })));
       return known.map((task) => exchangeIds(task, out));
-    } catch {
-      return [];
+    } catch (error) {
+      // A server that is gone or refuses has no tasks to list. Anything else is a defect of ours.
+      if (error instanceof GatewayError || error instanceof UpstreamError) return [];
+      throw error;
     }
   }
 
@@ -240,12 +242,8 @@ async function listAll(source: Source, timeout: number): Promise<Buffer[]> {
   const tasks: Buffer[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < MOST_PAGES; page++) {
-    const result: Buffer = await ask(
-      { request: source.call },
-      'tasks/list',
-      cursor === null ? {} : { cursor },
-      timeout,
-    );
+    const params = cursor === null ? {} : { cursor };
+    const result: Buffer = await ask({ request: (request) => source.call(request) }, 'tasks/list', params, timeout);
     const list = findMember(result, 'tasks');
     const elements = list === null ? null : readElements(result, list.start, list.end);
     tasks.push(...(elements ?? []).map(({ start, end }) => result.subarray(start, end)));
