@@ -130,7 +130,7 @@ describe('wrong options', () => {
     [{ sessionContext: { merge: 'odd' } }, 'sessionContext.merge'],
     [{ createServer: 1 }, '"createServer" must be a function'],
     [{ settings: { servers: [] } }, '"settings.servers" cannot be used here'],
-    [{ http: { customEndpoints: [{ method: 'GET', path: '/tools', handler() {} }] } }, 'that path belongs to MCP'],
+    [{ http: { customEndpoints: [{ method: 'GET', path: '/tools', handler() {} }] } }, 'the path is reserved'],
   ])('%j: %s', async (given, message) => {
     const failed = await createMcpServer({ catalog: { a: set() }, ...given } as never).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(ToolingError);
