@@ -67,7 +67,9 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
     await dock.during('packages that do not exist', async () => {
       save(join(dock.tools, 'm/requirements.txt'), 'no-such-package-anywhere-at-all==99.9\n');
       save(join(dock.tools, 'm/package.json'), '{"dependencies":{"no-such-package-anywhere-at-all":"99.9.9"}}\n');
-      await saidOf(/dependencies could not be installed: .*No matching distribution found for no-such-package-anywhere-at-all/);
+      await saidOf(
+        /dependencies could not be installed: .*No matching distribution found for no-such-package-anywhere-at-all/,
+      );
       await saidOf(/dependencies could not be installed: npm could not install .*no-such-package-anywhere-at-all/);
     });
     expect((await dock.call('m_ts')).text).toBe('1');
