@@ -1,4 +1,4 @@
-/** The arguments of a call: read, and replaced with every other byte left as it is. */
+/** Reads and replaces the arguments of a call. Replacing leaves every other byte of the message unchanged. */
 import { GatewayError } from '../base/errors.ts';
 import { findMember, type Span, splice, toBytes } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
@@ -27,7 +27,7 @@ export function replaceArguments(call: Call, args: object): void {
 
 export function argumentsSpan(message: Message): Span | null {
   const { bytes, method, argumentsStart, argumentsEnd, paramsStart, paramsEnd } = message;
-  // A completion has a single argument, in a member of another name.
+  // A completion has a single argument, in a member named `argument`.
   if (method === 'completion/complete') return findMember(bytes, 'argument', paramsStart, paramsEnd);
   return argumentsStart < 0 ? null : { start: argumentsStart, end: argumentsEnd };
 }

@@ -13,7 +13,7 @@ const entry = entryOf('tool', 'x');
 const result = Buffer.from('{"content":[]}');
 const nameOf = (outcome: number) => (outcome === REFUSED ? 'refused' : OUTCOMES[outcome]!);
 
-/** What a call has reported, and what its caller was told, in order. */
+/** What the call reported and what its caller received, in order. */
 let reports: string[] = [];
 let answers: string[] = [];
 
@@ -79,7 +79,7 @@ beforeEach(() => {
 });
 
 describe('a call', () => {
-  it('goes through its steps in order, and ends with the answer of its source', () => {
+  it('runs its steps in order and ends with the answer of its source', () => {
     const passed: string[] = [];
     const pass = (name: string): Step => {
       return () => passed.push(name) > 0;
@@ -94,7 +94,7 @@ describe('a call', () => {
     expect(answers).toEqual(['result']);
   });
 
-  it('that a step refuses is counted and recorded once, as refused', () => {
+  it('refused by a step is counted and recorded once, as refused', () => {
     callOf(() => {
       throw new GatewayError('rate_limited', 'Too many.');
     }).start();
@@ -102,7 +102,7 @@ describe('a call', () => {
     expect(answers).toEqual(['fail rate_limited']);
   });
 
-  it('that its source throws at is counted and recorded once, as failed', () => {
+  it('whose source throws is counted and recorded once, as failed', () => {
     callOf(
       sendTo(() => {
         throw new GatewayError('source_unavailable', 'Gone.');
@@ -112,7 +112,7 @@ describe('a call', () => {
     expect(answers).toEqual(['fail source_unavailable']);
   });
 
-  it('that meets a defect says so to observers, and to its caller without details', () => {
+  it('that hits a bug reports the details to observers but not to its caller', () => {
     callOf(() => {
       throw new TypeError('a secret detail');
     }).start();
@@ -120,7 +120,7 @@ describe('a call', () => {
     expect(answers).toEqual(['fail internal']);
   });
 
-  it('that is cancelled while it waits leaves its place and is recorded, but is no refusal', () => {
+  it('cancelled while it waits gives up its place and is recorded, but not counted as refused', () => {
     const call = callOf(waits);
     call.start();
     call.cancel('enough');
@@ -128,7 +128,7 @@ describe('a call', () => {
     expect(answers).toEqual([]);
   });
 
-  it('that is cancelled at its source tells the source, and nothing to its caller', () => {
+  it('cancelled after it was sent cancels the request at its source and sends nothing to its caller', () => {
     const call = callOf(sendTo(() => ({ cancel: (reason) => reports.push(`cancel ${reason}`) })));
     call.start();
     call.cancel('enough');
@@ -136,7 +136,7 @@ describe('a call', () => {
     expect(answers).toEqual([]);
   });
 
-  it('ends once, whatever comes later', () => {
+  it('ends only once and ignores everything that arrives later', () => {
     const call = callOf(sendTo(() => ({ cancel() {} })));
     call.start();
     call.fail(new GatewayError('source_timeout', 'Too slow.'));
@@ -148,7 +148,7 @@ describe('a call', () => {
     expect(answers).toEqual(['fail source_timeout']);
   });
 
-  it('that has waited goes on with the next step, unless it is no longer allowed', () => {
+  it('resumes with the next step after waiting, unless it is no longer allowed', () => {
     const allowed = callOf(waits, () => {
       answers.push('went on');
       return false;

@@ -1,6 +1,6 @@
 /**
- * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its answer. It
- * goes through the steps of pipeline.ts, and every call ends once, in `end`.
+ * One call: `tools/call`, `prompts/get`, `resources/read` or `completion/complete`, from the caller's message to its
+ * answer. It goes through the steps of pipeline.ts. Every call ends exactly once, in `end`.
  */
 import type { Permission } from '../access/permission.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
@@ -23,8 +23,8 @@ import type { CallAudit, CallCounter, CallCounters, CallTrace, RecordedCall } fr
 import { CANCELLED, ERROR, FAILED, OK, REFUSED, TIMEOUT, TOOL_ERROR } from './outcome.ts';
 
 /**
- * One step of the pipeline. True: the call goes on with the next one. False: the step has answered the call, or keeps it and
- * calls `advance` later. What it throws ends the call.
+ * One step of the pipeline. True: the call continues with the next step. False: the step has answered the call, or
+ * keeps it and calls `advance` later. An error that it throws ends the call.
  */
 export type Step = (call: Call) => boolean;
 
@@ -50,7 +50,7 @@ export type Callee = Pick<Source, 'completes' | 'tasks'> & { call(call: Call): T
 /** The limits that a call has passed and occupies while it is under way. */
 export interface Limiter {
   leave(call: Call, outcome: number, error: GatewayError | null): void;
-  /** Whether results are looked at before they are delivered; then `inspect` delivers them. */
+  /** Whether results are inspected before they are delivered. If so, `inspect` delivers them. */
   readonly inspects: boolean;
   inspect(call: Call, outcome: number, result: Parts, era: Era): void;
 }
@@ -61,18 +61,18 @@ const UNKNOWN_ENTRY: Entry = Object.freeze({ ...builtInEntry({ name: '', descrip
 const CANCELLED_EARLY = new GatewayError('cancelled', 'The call was cancelled before it was sent.');
 
 /**
- * It is its own request, sink and ticket: the path of a call allocates as little as possible, and another object for each
- * call costs measurable time.
+ * A call is its own request, sink and ticket. The path of a call allocates as little as possible, and another object
+ * per call costs measurable time.
  */
 export class Call extends ForwardingSink implements SourceRequest, Ticket, RecordedCall {
   readonly context: CallContext;
   readonly by: Caller;
-  /** Middleware may replace it by one with other arguments. */
+  /** Middleware may replace it with one that has other arguments. */
   message: Message;
   /** HTTP headers that have to repeat what the message says; null if there are none to check. */
   readonly httpHeaders: Headers | null;
   entry: Entry = UNKNOWN_ENTRY;
-  /** What its source calls it, as JSON. It takes the place of the name that stands in the message. */
+  /** The name that its source uses, as JSON. It replaces the name in the message. */
   name = '';
   nameStart = -1;
   nameEnd = -1;
@@ -88,17 +88,17 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   totalTimeout = 0;
   counter: CallCounter | null = null;
   isCounted = false;
-  /** When it was sent, or when its middleware began; 0 before. */
+  /** When it was sent, or when its middleware started; 0 before. */
   started = 0;
   isOver = false;
   limiter: Limiter | null = null;
   /** What it waits for: its turn, a person, a server that is starting. Null if nothing. */
   waiting: { quit(): void } | null = null;
-  /** Under which its result is cached; null if it is not. */
+  /** The key under which its result is cached; null if it is not. */
   cacheKey: string | null = null;
   /** Whether it has to go to the first process of its server, because its MCP task lives there. */
   pinned = false;
-  /** Under which the progress of an MCP task comes back; null: under the id of the request. */
+  /** The token under which the progress of an MCP task is reported; null to use the id of the request. */
   progressToken: number | null = null;
   middleware: { cancel(): void } | null = null;
   tracing: CallTrace | null = null;
@@ -127,19 +127,19 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.nameEnd = nameEnd;
   }
 
-  /** Whether the caller used the very name under which it sees the item, and not an alias. */
+  /** Whether the caller used the exact exposed name and not an alias. */
   get isExact(): boolean {
     const { entry, by } = this;
     const used = decodeString(this.message.bytes, this.nameStart, this.nameEnd);
     return used === (by.namespace === null ? entry.name : nameIn(by.view().catalog, entry));
   }
 
-  /** Starts the pipeline. From here on the call may end at any time, also before this returns. */
+  /** Starts the pipeline. From now on the call may end at any time, even before this returns. */
   start(): void {
     this.context.start(this);
   }
 
-  /** Goes on after it has waited. */
+  /** Continues after it has waited. */
   resume(): void {
     this.waiting = null;
     try {
@@ -151,7 +151,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.advance();
   }
 
-  /** Goes on with the next steps, as far as they let it. */
+  /** Runs the next steps, until one of them stops the call. */
   advance(): void {
     try {
       let goesOn = true;
@@ -161,7 +161,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     }
   }
 
-  /** Something went wrong on its way: that is its answer. */
+  /** Ends the call with an error that occurred on the way. */
   refuse(error: unknown): void {
     const known = toGatewayError(error);
     if (known.code === 'internal') this.context.events.emit('failure', { where: this.method, error });
@@ -169,7 +169,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.inner.fail(known);
   }
 
-  /** From here on it counts as under way. */
+  /** From now on the call counts as running. */
   begin(): void {
     this.isCounted = true;
     this.started = performance.now();
@@ -187,7 +187,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   }
 
   /**
-   * Ends the call: counts it, ends its span, frees its places, records it. Every call comes here, whatever became of it, and
+   * Ends the call: counts it, ends its span, frees its places, records it. Every call comes here, however it ended, and
    * only the first time counts.
    */
   end(outcome: number, error: GatewayError | null, answer: Parts | null): boolean {
@@ -233,7 +233,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
     this.tracing?.cancelled();
   }
 
-  /** Gives up waiting for the answer of the server, which is told. */
+  /** Stops waiting for the server's answer, and tells the server. */
   abandon(reason: string): void {
     if (this.isOver) return;
     this.waiting?.quit();

@@ -1,4 +1,4 @@
-/** Stands in front of another sink and passes everything on. A class that wants to see or change something extends it. */
+/** A sink that passes everything on to another sink. Classes that need to see or change something extend it. */
 import type { GatewayError } from '../base/errors.ts';
 import type { Sink } from '../protocol/contract.ts';
 import type { LogLevel } from '../protocol/levels.ts';

@@ -1,4 +1,4 @@
-/** A way in for programs in the same process: somebody who lists and calls, without a protocol in between. */
+/** A door for programs in the same process. They list and call without a protocol in between. */
 
 import { findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -16,42 +16,45 @@ import { DRY_RUN } from './macros/run.ts';
 import type { Pipeline } from './pipeline.ts';
 import { parseObject, relayed } from './relayed-error.ts';
 
-/** What a door in this process needs of its gateway. */
+/** What a door in this process needs from its gateway. */
 export interface LocalGateway {
   join(options: CallerOptions): Caller;
   readonly pipeline: Pipeline;
   readonly opening: Promise<void> | null;
 }
 
-/** How far a call has come. */
+/** The progress of a call. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
-/** What a call of this process may have beside its arguments. */
+/** Options for a call from this process. */
 export interface LocalCallOptions {
-  /** Hears how far the call has come. */
+  /** Called with the progress of the call. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Takes the call back. */
+  /** Aborting it cancels the call. */
   readonly signal?: AbortSignal;
-  /** For macros: nothing is called, and the result is what would be. */
+  /** For macros: nothing is called, and the result lists the calls that would be made. */
   readonly dryRun?: boolean;
 }
 
-/** A way in for this process. */
+/** A door for programs in this process. */
 export interface LocalDoor {
   /** @internal */
   readonly caller: Caller;
-  /** The definitions that are listed, as the servers have them, under their exposed names. */
+  /** The listed definitions as the servers send them, under their exposed names. */
   list(kind: Kind): Promise<unknown[]>;
-  /** The result as the server gave it, its JSON as bytes. Toolgate's own errors are thrown. */
+  /** Returns the server's result as JSON bytes. Toolgate's own errors are thrown. */
   callTool(name: string, args: unknown, options?: LocalCallOptions): Promise<Buffer>;
   close(): void;
 }
 
-/** With an agent's name, what its policy allows; without one, as the operator, whom policies do not hold. */
+/**
+ * With an agent's name, the agent's policy applies. Without one, the door belongs to the operator, who is exempt from
+ * policies.
+ */
 export function openLocalDoor(
   gateway: LocalGateway,
   selection: 'own' | 'default' | 'all' = 'own',
@@ -119,7 +122,7 @@ export function openLocalDoor(
   };
 }
 
-/** Any other tool would simply be called. */
+/** Only a macro can run dry. Any other tool would really be called. */
 function requireMacro(caller: Caller, name: string): void {
   if (findTool(caller.view(), name).item.uses === undefined)
     throw new GatewayError('params_invalid', `"${name}" is no macro, and only macros have a dry run.`);

@@ -1,6 +1,6 @@
 /**
- * Functions of the host program around each call. The first one added is the outermost. Without any, calls skip this step; with
- * some, the result goes through promises, still as the bytes it came in.
+ * Functions of the host program that run around each call. The first one added is the outermost. If there are none,
+ * calls skip this step. Otherwise the result passes through promises, still as the bytes it arrived in.
  */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
@@ -16,23 +16,23 @@ import { ForwardingSink } from './forwarding-sink.ts';
 import { type CallKind, ERROR, kindOf, OK, REFUSED, TOOL_ERROR } from './outcome.ts';
 import { RelayedError, relayed } from './relayed-error.ts';
 
-/** A call as middleware sees it. What costs something to find out is found out when it is looked at. */
+/** A call as middleware sees it. Values that are expensive to compute are computed on first access. */
 export interface MiddlewareCall {
   readonly agent: string;
   readonly kind: CallKind;
-  /** The exposed name, or the URI as the caller said it. */
+  /** The exposed name, or the URI as the caller sent it. */
   readonly name: string;
-  /** The key of the server that it belongs to; `toolgate` for the gateway's own tools. */
+  /** The key of the server that the item belongs to; `toolgate` for the gateway's own tools. */
   readonly server: string;
-  /** What the server calls it. */
+  /** The name that the server uses. */
   readonly upstreamName: string;
-  /** Of a tool or prompt; of a completion its `argument`. Undefined where there are none. */
+  /** The arguments of a tool or prompt; for a completion, its `argument`. Undefined if there are none. */
   readonly arguments: unknown;
-  /** Aborted when the caller takes the call back. */
+  /** Aborted when the caller cancels the call. */
   readonly signal: AbortSignal;
 }
 
-/** What a server answered. Given back as it is, its bytes go to the caller as they came. */
+/** A server's answer. If middleware returns it unchanged, the caller gets its bytes as they arrived. */
 export class CallResult {
   /** @internal */
   readonly era: Era;
@@ -46,28 +46,29 @@ export class CallResult {
     this.era = era;
   }
 
-  /** Its JSON. */
+  /** The result as JSON. */
   get bytes(): Buffer {
     return join(this.parts);
   }
 
-  /** The same, parsed. */
+  /** The result, parsed. */
   get value(): Record<string, unknown> {
     this.#value ??= JSON.parse(this.bytes.toString());
     return this.#value as Record<string, unknown>;
   }
 
-  /** Whether a tool says that it failed. */
+  /** Whether the tool reports that it failed. */
   get isError(): boolean {
     return saysError(this.parts);
   }
 }
 
-/** Runs the rest of the call, with other arguments where some are given. Rejects with what is the call's error. */
+/** Runs the rest of the call, with other arguments if some are given. Rejects with the error of the call. */
 export type Next = (args?: object) => Promise<CallResult>;
 
 /**
- * A function around every call. Gives its result: what `next` gave, or an object in its place. What it throws is the call's error.
+ * A function around every call. It returns the result of the call: the one that `next` returned, or an object to use
+ * instead. An error that it throws becomes the error of the call.
  *
  * @example
  * const readOnly: Middleware = (call, next) => {
@@ -79,7 +80,7 @@ export type Next = (args?: object) => Promise<CallResult>;
 export type Middleware = (call: MiddlewareCall, next: Next) => Promise<CallResult | object> | CallResult | object;
 
 export interface MiddlewareStack {
-  /** Replaced whole, so that a call under way keeps those it began with. */
+  /** The array is replaced, never changed, so that a running call keeps the middleware it started with. */
   readonly all: readonly Middleware[];
   use(middleware: Middleware): () => void;
 }
@@ -96,7 +97,7 @@ export function createMiddlewareStack(): MiddlewareStack {
       return runs;
     },
     use(run) {
-      // The same function may be there twice; each time it is removed by itself.
+      // The same function may be added twice. Each addition gets its own object, so that it can be removed separately.
       const added = { run };
       put([...all, added]);
       return () => put(all.filter((one) => one !== added));
@@ -104,7 +105,7 @@ export function createMiddlewareStack(): MiddlewareStack {
   };
 }
 
-/** Runs a call through middleware. The innermost `next` lets it go on with its steps. */
+/** Runs a call through middleware. The innermost `next` continues the pipeline. */
 export function runMiddleware(all: readonly Middleware[], call: Call): void {
   call.started = performance.now();
   const run = new MiddlewareRun(all, call);
@@ -115,7 +116,7 @@ export function runMiddleware(all: readonly Middleware[], call: Call): void {
 class MiddlewareRun {
   readonly all: readonly Middleware[];
   readonly call: Call;
-  /** Where the answer goes in the end. */
+  /** The sink that gets the final answer. */
   readonly outer: Sink;
   isOver = false;
   isSent = false;
@@ -143,7 +144,7 @@ class MiddlewareRun {
     }
   }
 
-  /** The caller has cancelled the call and is told nothing more. Middleware is, so that it can end what it began. */
+  /** The caller has cancelled the call and gets no answer. Middleware is told, so that it can clean up. */
   cancel(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -160,7 +161,7 @@ class MiddlewareRun {
     const next: Next = (args) => {
       const result = used ? Promise.reject(new Error(TWICE)) : this.#proceed(index + 1, args);
       used = true;
-      // A middleware that does not wait for it must not end the process.
+      // If middleware does not await the result, a rejection must not end the process.
       result.catch(() => {});
       return result;
     };
@@ -182,7 +183,7 @@ class MiddlewareRun {
     });
   }
 
-  /** False if it was over already. A server that is still working on the call need not go on. */
+  /** Returns false if the call was already over. A server that is still working on it is told to stop. */
   #finish(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
@@ -218,7 +219,7 @@ class MiddlewareRun {
 
 const TWICE = 'A middleware called next() twice. A call is made once: keep what next() gave the first time.';
 
-/** A call as one middleware sees it: the next one may see other arguments. */
+/** A call as one middleware sees it. The next one may see other arguments. */
 class SeenCall implements MiddlewareCall {
   readonly #run: MiddlewareRun;
   readonly #message: Message;
@@ -262,7 +263,7 @@ class SeenCall implements MiddlewareCall {
   }
 }
 
-/** Takes the answer of the server. Everything else reaches the caller as it does without middleware. */
+/** Receives the server's answer for middleware. Everything else reaches the caller as it does without middleware. */
 class ResultSink extends ForwardingSink {
   readonly resolve: (result: CallResult) => void;
   readonly reject: (error: Error) => void;
@@ -286,7 +287,7 @@ class ResultSink extends ForwardingSink {
   }
 }
 
-/** Results of the modern era say of which type they are; those of the earlier one cannot. */
+/** Modern results name their type in `resultType`; legacy results do not have that member. */
 function asResult(given: unknown): CallResult {
   if (given instanceof CallResult) return given;
   if (typeof given !== 'object' || given === null || Array.isArray(given))
@@ -294,7 +295,10 @@ function asResult(given: unknown): CallResult {
   return new CallResult(toBytes(given), 'resultType' in given ? 'modern' : 'legacy');
 }
 
-/** A tool that is called by another name of it is still that tool; a URI may be one of many that fit. */
+/**
+ * A tool or prompt called by an alias is shown under its exposed name. For a resource the URI in the message is shown,
+ * because the entry may be a template.
+ */
 function nameOf({ message: { bytes }, entry, nameStart, nameEnd }: Call): string {
   return entry.kind === 'tool' || entry.kind === 'prompt' ? entry.name : decodeString(bytes, nameStart, nameEnd);
 }

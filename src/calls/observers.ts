@@ -1,4 +1,7 @@
-/** Whom a call reports to. `observe/` implements these: counting in metrics.ts, recording in audit.ts, tracing in tracing.ts. */
+/**
+ * The observers that a call reports to. `observe/` implements them: counting in metrics.ts, recording in audit.ts,
+ * tracing in tracing.ts.
+ */
 import type { ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Message } from '../protocol/message.ts';
@@ -14,30 +17,30 @@ export interface AgentCounter {
 export interface CallCounter {
   begin(agent: AgentCounter): void;
   end(outcome: number, ms: number, bytes: number, agent: AgentCounter): void;
-  /** A cacheable tool was called, and no result was cached. */
+  /** Calls of a cacheable tool that found no cached result. */
   cacheMisses: number;
 }
 
 export interface CallCounters {
   of(entry: Entry, method: string): CallCounter;
-  /** Looked up once for a caller, not once for a call. */
+  /** Looked up once per caller, not once per call. */
   ofAgent(agent: string): AgentCounter;
-  /** A call reached no server. */
+  /** Counts a call that reached no server. */
   refuse(agent: AgentCounter, code: ErrorCode): void;
 }
 
-/** A call, as far as it is recorded. */
+/** The parts of a call that are recorded. */
 export interface RecordedCall {
   readonly by: RecordedCaller;
   readonly message: Message;
   readonly entry: Entry;
-  /** The name or URI as the server knows it, and where it stands in the message. */
+  /** The name or URI as the server knows it, and its position in the message. */
   readonly name: string;
   readonly nameStart: number;
   readonly nameEnd: number;
   /** False if its name was not found, or not looked up. */
   readonly isFound: boolean;
-  /** Whether it was sent to a server, or carried out in its place. */
+  /** Whether it was sent to a server, or handled by something in place of one. */
   readonly isCounted: boolean;
 }
 
@@ -49,14 +52,14 @@ export interface RecordedCaller {
   readonly namespace: string | null;
 }
 
-/** Writes down what became of calls. */
+/** Records how calls end. */
 export interface Recorder {
-  /** `outcome` is one of outcome.ts, `error` Toolgate's own error, `answer` what the server answered. */
+  /** `outcome` is one of outcome.ts, `error` is Toolgate's own error, and `answer` is what the server answered. */
   ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void;
 }
 
 export interface CallAudit {
-  /** Null while nothing is recorded. */
+  /** Null if recording is off. */
   readonly recorder: Recorder | null;
   /** Whether calls have to be refused because they cannot be recorded. */
   readonly stops: boolean;
@@ -66,9 +69,9 @@ export interface CallAudit {
 export interface CallTrace {
   /** The name has been looked up. */
   found(entry: Entry): void;
-  /** The call goes to its server. Returns what the server is told about the trace; null if the caller's trace stays. */
+  /** The call is sent to its server. Returns the trace context for the server; null to keep the caller's. */
   sent(entry: Entry): TraceContext | null;
-  /** The server is done with it. */
+  /** The call has ended. */
   ended(outcome: number, error: GatewayError | null, answer: Parts | null): void;
   /** The caller has cancelled it. */
   cancelled(): void;

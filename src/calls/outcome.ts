@@ -1,15 +1,15 @@
-/** How a call can end, and what a call is for. */
+/** The outcomes and kinds of calls. */
 
 /**
- * `tool_error`: the tool itself said that it failed. `error`: the server answered with an error of the protocol. `failed`: no
- * answer, because the server was not there or sent something invalid. `cached`: answered as an equal call was before.
+ * `tool_error`: the tool itself reported a failure. `error`: the server answered with a protocol error. `failed`: there
+ * was no valid answer, because the server was unavailable or sent something invalid. `cached`: answered from the cache.
  */
 export const OUTCOMES = ['ok', 'tool_error', 'error', 'failed', 'timeout', 'cancelled', 'cached'] as const;
 /** How a call ended. */
 export type Outcome = (typeof OUTCOMES)[number];
-// Calls carry the index: it counts in a typed array without a lookup.
+// Calls carry the index, so that an outcome can be counted in a typed array without a lookup.
 export const [OK, TOOL_ERROR, ERROR, FAILED, TIMEOUT, CANCELLED, CACHED] = [0, 1, 2, 3, 4, 5, 6] as const;
-/** It reached no server. Such calls are counted apart from the others, by the code of their error. */
+/** The call reached no server. Such calls are counted separately, by their error code. */
 export const REFUSED = OUTCOMES.length;
 
 /** What a call is for. */

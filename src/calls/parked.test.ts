@@ -18,7 +18,7 @@ function callMessage(params: object = {}): Message {
   return readMessage(Buffer.from(JSON.stringify(whole)));
 }
 
-/** A holder that keeps the states it was parked under. */
+/** A holder that records the states it was parked with. */
 function createHolder() {
   const states: string[] = [];
   const fail = vi.fn();
@@ -53,7 +53,7 @@ const back = (requestState: string) =>
   callMessage({ requestState, inputResponses: { 'question-1': { action: 'accept' } } });
 
 describe('a parked call', () => {
-  it('is over when nobody has come back for two minutes', () => {
+  it('expires if the client does not return within two minutes', () => {
     const parked = createParkedCalls();
     const { cancel, refuse, state } = parkOne(parked);
     vi.advanceTimersByTime(2 * MINUTE - 1);
@@ -63,7 +63,7 @@ describe('a parked call', () => {
     expect(() => parked.resume('a', back(state), createHolder().holder)).toThrow('requestState');
   });
 
-  it('has the time anew with each question, and all of it while it is worked on', () => {
+  it('restarts its time limit with each question, and has none while the server is working', () => {
     const parked = createParkedCalls();
     const { call, cancel, state, answer } = parkOne(parked);
     vi.advanceTimersByTime(MINUTE);
@@ -79,7 +79,7 @@ describe('a parked call', () => {
     expect(cancel).toHaveBeenCalledOnce();
   });
 
-  it('is not for another agent', () => {
+  it('cannot be resumed by another agent', () => {
     const parked = createParkedCalls();
     const { state, answer } = parkOne(parked);
     expect(() => parked.resume('b', back(state), createHolder().holder)).toThrow('requestState');
@@ -87,7 +87,7 @@ describe('a parked call', () => {
     expect(parked.resume('a', back(state), createHolder().holder)).not.toBeNull();
   });
 
-  it('is one of eight for its agent, and takes nothing from the others', () => {
+  it('is refused if its agent has eight of them, which does not affect other agents', () => {
     const parked = createParkedCalls();
     const calls = Array.from({ length: 9 }, () => parkOne(parked));
     expect(calls.map(({ refuse }) => refuse.mock.calls.length)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -95,7 +95,7 @@ describe('a parked call', () => {
     expect(parked.size).toBe(9);
   });
 
-  it('keeps its end for whoever comes back, with an answer or without', () => {
+  it('keeps its result until the client returns, with or without an answer', () => {
     for (const params of [back, (requestState: string) => callMessage({ requestState })]) {
       const parked = createParkedCalls();
       const { call, state } = parkOne(parked);
@@ -107,7 +107,7 @@ describe('a parked call', () => {
     }
   });
 
-  it('ends with the gateway', () => {
+  it('is cancelled when the gateway closes', () => {
     const parked = createParkedCalls();
     const { cancel, refuse } = parkOne(parked);
     parked.close();
@@ -116,7 +116,7 @@ describe('a parked call', () => {
     expect(cancel).toHaveBeenCalledOnce();
   });
 
-  it('goes on where the server takes its question back', () => {
+  it('continues without the answer if the server withdraws its question', () => {
     const parked = createParkedCalls();
     const { call, question, state, answer } = parkOne(parked);
     const other = createQuestion();
@@ -130,7 +130,7 @@ describe('a parked call', () => {
     expect(fail).toHaveBeenCalledOnce();
   });
 
-  it('is none where a request is just made again, unless the user said no', () => {
+  it('is not needed for a request that starts over, which fails if the user declined', () => {
     const parked = createParkedCalls();
     const { holder, fail } = createHolder();
     const state = parked.stateFor('a', callMessage());
@@ -144,7 +144,7 @@ describe('a parked call', () => {
     expect(asFirst(foreign)).toBe(foreign);
   });
 
-  it('is nobody’s where the state is none of ours', () => {
+  it('is not resumed if the request has no state of ours', () => {
     const parked = createParkedCalls();
     expect(parked.resume('a', back('of a server'), createHolder().holder)).toBeNull();
     expect(parked.resume('a', callMessage(), createHolder().holder)).toBeNull();

@@ -1,6 +1,6 @@
 /**
- * Calls that wait for an answer of a client without a session. The server keeps working on the call and waits; the client
- * is told what is asked, and comes back with the answer in a new request, which goes on where the first one stopped.
+ * Calls that wait for an answer from a client without a session. The server keeps working on the call and waits. The
+ * client's request ends with the question, and the client sends the answer in a new request, which continues the call.
  */
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -12,29 +12,34 @@ import { type Question, unanswerable } from '../protocol/question.ts';
 import { readMessage } from '../protocol/read.ts';
 import { createSeal } from './seal.ts';
 
-/** Who gets what becomes of the call: first the one that began it, then whoever came back for it. */
+/** Receives the outcome of the call: first the request that started it, then the request that resumed it. */
 export interface Holder extends Sink {
-  /** Ends the request with what is asked, under a state to come back with. */
+  /** Ends the request with the questions and the state that the client has to send back. */
   park(questions: ReadonlyMap<string, Question>, state: string): void;
 }
 
 export interface ParkedCall {
-  /** The server asks. */
+  /** The server asks a question. */
   ask(question: Question): void;
-  /** Whoever holds the call now. */
+  /** The request that currently waits for the call; null while the client is away. */
   readonly holder: Holder | null;
-  /** Since when nobody does. */
+  /** When the client went away; null if a request is waiting. */
   readonly awaySince: number | null;
-  /** The end of the call, for whoever holds it; kept while nobody does. */
+  /** Delivers the end of the call to its holder. If there is none, it is kept until a request resumes the call. */
   deliver(to: (holder: Holder) => void): void;
 }
 
 export interface ParkedCalls {
-  /** A call of this agent that begins with a question. */
+  /** Creates a call of this agent that can be parked when its server asks. */
   begin(agent: string, message: Message, holder: Holder, cancel: (reason: string) => void): ParkedCall;
-  /** Goes on with a parked call. Null where the request does not come back for one of ours. */
+  /**
+   * Continues a parked call. Returns null if the request carries no state of ours, or one that only lets it start over.
+   */
   resume(agent: string, message: Message, holder: Holder): ((reason: string) => void) | null;
-  /** A state under which this agent may make the request again, with answers to what it has to do first. */
+  /**
+   * A state with which this agent may send the request again from the start, after doing what the server requires
+   * first.
+   */
   stateFor(agent: string, message: Message): string;
   readonly size: number;
   close(): void;
@@ -43,7 +48,7 @@ export interface ParkedCalls {
 const HELD = 2 * 60_000;
 const MOST_PER_AGENT = 8;
 const MARK = 'toolgate.';
-/** How the ids of requests begin that are just made again; those of parked calls have other lengths. */
+/** The prefix of the ids in states for requests that start over. Ids of parked calls have a different length. */
 const ANEW = 'anew-';
 
 export function createParkedCalls(): ParkedCalls {
@@ -84,7 +89,7 @@ export function createParkedCalls(): ParkedCalls {
       this.park();
     }
 
-    /** The server goes on without the answer; whoever comes back with it waits for the end of the call. */
+    /** The server no longer needs the answer. A client that returns with it just waits for the end of the call. */
     drop(question: Question): void {
       for (const [key, one] of this.asked) if (one === question) this.asked.delete(key);
       this.waiting = this.waiting.filter((one) => one !== question);
@@ -123,7 +128,7 @@ export function createParkedCalls(): ParkedCalls {
       }
     }
 
-    /** What was asked has these answers; what has none is asked again. */
+    /** Passes on the answers to the open questions. Questions without an answer are asked again. */
     resume(answers: ReadonlyMap<string, Buffer>, holder: Holder): void {
       this.holder = holder;
       this.awaySince = null;
@@ -168,7 +173,8 @@ export function createParkedCalls(): ParkedCalls {
           'The "requestState" is unknown, over, or for another request. Make the request again without it.',
         );
       }
-      // The first to come back waits for the end, and would never hear of it.
+      // The request that returned first is waiting for the end of the call. A second holder would replace it, and it
+      // would never be answered.
       if (call.holder !== null)
         throw new GatewayError('params_invalid', 'The "requestState" has been used, and its request is under way.');
       call.resume(readAnswers(message), holder);
@@ -192,7 +198,7 @@ function readState({ bytes, stateStart, stateEnd }: Message): string | null {
   return stateStart < 0 || bytes[stateStart] !== 0x22 ? null : decodeString(bytes, stateStart, stateEnd);
 }
 
-/** Made again after a user said no, the request would only lead to the same question. */
+/** After a user declines, sending the request again would only lead to the same question. */
 function isAccepted(answers: ReadonlyMap<string, Buffer>): boolean {
   return [...answers.values()].every((answer) => {
     const action = findMember(answer, 'action');
@@ -205,7 +211,7 @@ const DECLINED = new GatewayError(
   'The server needs the user to open an address first, which was declined.',
 );
 
-/** A request that is made again as it was the first time; any other as it is. */
+/** If the request starts over, returns it without its state and answers; otherwise returns it unchanged. */
 export function asFirst(message: Message): Message {
   if (readState(message)?.startsWith(MARK) !== true) return message;
   const { bytes, method, paramsStart, paramsEnd } = message;
@@ -216,7 +222,7 @@ export function asFirst(message: Message): Message {
   return readMessage(Buffer.from(`${head}{${texts.join(',')}}}`, 'latin1'));
 }
 
-/** Answers are results, so each is an object; what is none counts as missing. */
+/** Answers are results, so each is an object. Anything else counts as missing. */
 function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Buffer> {
   const responses = findMember(bytes, 'inputResponses', paramsStart, paramsEnd);
   const members = responses === null ? null : readMembers(bytes, responses.start, responses.end);
@@ -227,7 +233,7 @@ function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Bu
   );
 }
 
-/** Equal for a request and the same one sent again, in whatever order its arguments are written. */
+/** The same for a request and its repetition, regardless of the order of its arguments. */
 function digestOf({
   bytes,
   method,
@@ -249,7 +255,7 @@ function canonical(text: string): unknown {
   try {
     return sorted(JSON.parse(text));
   } catch {
-    // Our scanner is laxer than JSON.parse in very long strings.
+    // Our scanner accepts some very long strings that JSON.parse rejects.
     return text;
   }
 }

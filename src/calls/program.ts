@@ -1,17 +1,17 @@
-/** Calls and lists for the program around a gateway, as values: it need not be anybody's client. */
+/** Calls and lists for the program that embeds a gateway, as plain values. The program does not need an MCP client. */
 import type { Kind } from '../catalog/item.ts';
 import { type LocalCallOptions, type LocalDoor, type LocalGateway, openLocalDoor } from './local.ts';
 
-/** As whom a program asks. */
+/** The identity that a program uses. */
 export interface Asking {
-  /** An agent, with what its policy allows. Absent: the operator, whom policies do not hold. */
+  /** An agent, restricted by its policy. Absent: the operator, who is exempt from policies. */
   readonly agent?: string;
 }
 
-/** As whom a program calls, and what a call may have beside its arguments. */
+/** The identity that a program calls with, and the options of the call. */
 export interface ProgramCallOptions extends Asking, LocalCallOptions {}
 
-/** A part of what a tool answers. */
+/** One block of a tool's result. */
 export type ContentBlock = (
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
@@ -19,7 +19,7 @@ export type ContentBlock = (
   | { readonly type: 'resource'; readonly resource: ResourceContents }
 ) & { readonly annotations?: Readonly<Record<string, unknown>>; readonly _meta?: Readonly<Record<string, unknown>> };
 
-/** What is in a resource. */
+/** The contents of a resource. */
 export interface ResourceContents {
   readonly uri: string;
   readonly mimeType?: string;
@@ -28,7 +28,7 @@ export interface ResourceContents {
   readonly blob?: string;
 }
 
-/** What a tool answers. A tool that could not do what it should says so by `isError`; nothing is thrown for that. */
+/** The result of a tool. A tool that fails sets `isError`; that does not throw. */
 export interface ToolCallResult<Structured = Readonly<Record<string, unknown>>> {
   readonly content: readonly ContentBlock[];
   readonly structuredContent?: Structured;
@@ -42,7 +42,7 @@ interface SeenItem {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** A tool as it is listed. */
+/** A tool as listed. */
 export interface SeenTool extends SeenItem {
   readonly name: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
@@ -50,27 +50,27 @@ export interface SeenTool extends SeenItem {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
-/** A resource as it is listed. */
+/** A resource as listed. */
 export interface SeenResource extends SeenItem {
   readonly name: string;
   readonly uri: string;
   readonly mimeType?: string;
 }
 
-/** A resource template as it is listed. */
+/** A resource template as listed. */
 export interface SeenTemplate extends SeenItem {
   readonly name: string;
   readonly uriTemplate: string;
   readonly mimeType?: string;
 }
 
-/** A prompt as it is listed. */
+/** A prompt as listed. */
 export interface SeenPrompt extends SeenItem {
   readonly name: string;
   readonly arguments?: readonly { readonly name: string; readonly description?: string; readonly required?: boolean }[];
 }
 
-/** Everything that somebody may use, as it is listed: active or not. */
+/** Everything that the agent or operator may use, as listed, whether active or not. */
 export interface Seen {
   readonly tools: readonly SeenTool[];
   readonly resources: readonly SeenResource[];
@@ -78,12 +78,12 @@ export interface Seen {
   readonly prompts: readonly SeenPrompt[];
 }
 
-/** What the program around a gateway asks for. */
+/** The calls that the program around a gateway can make. */
 export interface ProgramCalls {
   /**
-   * Calls a tool, with everything that holds for a call: policies of the agent, limits, middleware, the audit. Rejects with
-   * a `GatewayError` where Toolgate refuses or the server cannot be reached, and with a `RelayedError` for an error that the
-   * server answered with.
+   * Calls a tool. Everything that applies to calls applies here too: the agent's policy, limits, middleware and the
+   * audit. Rejects with a `GatewayError` if Toolgate refuses or the server cannot be reached, and with a `RelayedError`
+   * if the server answers with an error.
    *
    * @example
    * const { content, isError } = await gateway.call('files_read_file', { path: 'notes.txt' }, { agent: 'writer' });
@@ -94,7 +94,7 @@ export interface ProgramCalls {
     options?: ProgramCallOptions,
   ): Promise<ToolCallResult<Structured>>;
   /**
-   * What an agent may use, or all there is. Waits for servers that are starting, as long as `start_wait` says.
+   * Returns what an agent may use, or everything. Waits for servers that are starting, for at most `start_wait`.
    *
    * @example
    * const { tools } = await gateway.view({ agent: 'writer' });
@@ -102,7 +102,7 @@ export interface ProgramCalls {
   view(asking?: Asking): Promise<Seen>;
 }
 
-/** Agents that are remembered between two calls. */
+/** The maximum number of agents whose door stays open between calls. */
 const MOST = 1_000;
 
 interface Regular {
@@ -155,7 +155,7 @@ export function createProgramCalls(gateway: LocalGateway): ProgramCalls {
   };
 }
 
-/** Gives a gateway that is otherwise whole its desk. */
+/** Adds the program calls to a gateway that is otherwise complete. */
 export function withProgramCalls<G extends ProgramCalls>(rest: Omit<G, keyof ProgramCalls> & LocalGateway): G {
   return Object.assign(rest, createProgramCalls(rest)) as unknown as G;
 }

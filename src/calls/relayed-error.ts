@@ -1,11 +1,11 @@
-/** Errors of servers, for programs in this process. */
+/** Errors from servers, for programs in this process. */
 import type { Era } from '../protocol/revisions.ts';
 
-/** An error that a server answered with, passed on as it came. */
+/** An error that a server answered with, passed on unchanged. */
 export class RelayedError extends Error {
   override readonly name = 'RelayedError';
   readonly error: unknown;
-  /** The bytes that it came in, and the era they were written in; null for one that no server sent. */
+  /** The original bytes and their era; null if the error did not come from a server. */
   readonly origin: { readonly bytes: Buffer; readonly era: Era } | null;
 
   constructor(error: unknown, origin: { readonly bytes: Buffer; readonly era: Era } | null = null) {
@@ -19,7 +19,7 @@ export function relayed(bytes: Buffer, era: Era): RelayedError {
   return new RelayedError(parseObject(bytes), { bytes, era });
 }
 
-/** Servers send what JSON.parse does not take, too; that must not reach the pipe's reader as an exception. */
+/** Servers may send bytes that JSON.parse rejects. That must not throw into the code that reads the connection. */
 export function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(bytes.toString()) as Record<string, unknown>;

@@ -5,7 +5,7 @@ describe('a seal', () => {
   const seal = createSeal();
   const sealed = seal.close('text.with.dots', 'ann', 'x');
 
-  it('opens what it closed, for what it is bound to', () => {
+  it('opens what it sealed only with the values it is bound to', () => {
     expect(seal.open(sealed, 'ann', 'x')).toBe('text.with.dots');
     expect(seal.open(sealed, 'ben', 'x')).toBeNull();
     expect(seal.open(sealed, 'ann', 'y')).toBeNull();

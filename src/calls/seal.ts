@@ -1,10 +1,13 @@
-/** Texts that go out to a client and come back from it: only we can have made them, and each is good for one thing only. */
+/**
+ * Signs texts that are sent to a client and come back from it. A client cannot forge them or use them for another
+ * purpose.
+ */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export interface Seal {
-  /** The text, signed for what it is bound to. */
+  /** Returns the text, signed together with the values it is bound to. */
   close(text: string, ...bound: readonly string[]): string;
-  /** The text that was signed; null for what we did not sign, or signed for something else. */
+  /** Returns the signed text; null if we did not sign it or signed it for other values. */
   open(sealed: string, ...bound: readonly string[]): string | null;
 }
 

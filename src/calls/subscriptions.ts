@@ -1,4 +1,4 @@
-/** Who wants to hear of which resource: from a server's own URI to the words in which each caller asked for it. */
+/** Tracks which callers subscribed to which resource, and maps a server's own URI to the URI that each caller used. */
 
 import { findResource } from '../access/find.ts';
 import type { View } from '../access/view.ts';
@@ -7,18 +7,18 @@ import type { ClientChannel } from '../protocol/contract.ts';
 import type { Source } from '../sources/source.ts';
 
 export interface CallerSubscriptions<T> {
-  /** Rejects where there is no such resource, or its server does not tell. */
+  /** Rejects if there is no such resource, or if its server does not announce changes. */
   subscribe(caller: T, view: View, uri: string): Promise<void>;
   unsubscribe(caller: T, uri: string): void;
   leave(caller: T): void;
-  /** Who wants to hear of a change, and by which URI each of them knows the resource. */
+  /** The callers that subscribed to a resource, each with the URI it used. */
   hearers(sourceId: number, upstreamUri: string): [T, string][];
 }
 
 interface Wanted {
   readonly sourceId: number;
   readonly upstreamUri: string;
-  /** How often the same caller asked for it. */
+  /** How many times the caller has subscribed to it. */
   count: number;
 }
 

@@ -1,10 +1,10 @@
-/** From the name in a message to the entry that the caller means by it. */
+/** Finds the entry that the name in a message refers to. */
 import { findPrompt, findResource, findTool } from '../access/find.ts';
 import { GatewayError } from '../base/errors.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import type { Call } from './call.ts';
 
-/** Throws if the caller sees nothing by that name. */
+/** Throws if the caller sees nothing with that name. */
 export function findTarget(call: Call): void {
   const { message, by } = call;
   if (message.method === 'completion/complete') {
@@ -31,7 +31,7 @@ export function findTarget(call: Call): void {
   call.found(entry, entry.upstreamName, start, end);
 }
 
-/** A completion names what it is about one level deeper. */
+/** In a completion the name is one level deeper, in `ref`. */
 function findCompletion(call: Call): void {
   const view = call.by.view();
   const { bytes, paramsStart, paramsEnd } = call.message;

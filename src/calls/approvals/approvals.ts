@@ -1,6 +1,6 @@
 /**
- * Calls that wait for a person. They hold no place of any limit meanwhile. The person at the client is asked where that is
- * possible, and whoever has the operator's key may decide at any time; the first word counts.
+ * Calls that wait for a person's approval. They hold no place of any limit while they wait. The person at the client is
+ * asked if the client supports it, and the operator can decide at any time. The first decision counts.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -17,18 +17,21 @@ import type { ApprovalRequest, Verdict } from '../../store/approval-files.ts';
 import { operatorKey } from '../../store/operator.ts';
 import type { Call } from '../call.ts';
 
-/** What waits for a person's decision. */
+/** The approval requests that are waiting for a decision. */
 export interface ApprovalRequests {
-  /** What is waited for, the oldest first. */
+  /** The open approval requests, oldest first. */
   list(): ApprovalRequest[];
-  /** False where nobody waits for it, or no more. */
+  /** Returns false if the approval request does not exist or is no longer open. */
   decide(id: string, decision: Verdict): boolean;
 }
 
 export interface Approvals extends ApprovalRequests {
-  /** True if the call need not wait, because it was approved for a while. Otherwise it goes on when it is approved. */
+  /**
+   * Returns true if the call need not wait, because an earlier approval still applies. Otherwise the call continues
+   * when it is approved.
+   */
   hold(call: Call, rule: ConfirmRule): boolean;
-  /** Asks whoever may decide; `sink` leads to the person at the client, where that one may be asked. */
+  /** Requests an approval. `sink` leads to the person at the client; null if that person may not be asked. */
   ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
   close(): Promise<void>;
 }
@@ -52,13 +55,13 @@ interface WaitingApproval {
 const MOST = 1_000;
 const MOST_PER_AGENT = 100;
 const MOST_SHOWN = 4_000;
-/** How often a client that wants progress is told that the call still waits. */
+/** How often, in milliseconds, a client that asked for progress is told that the call still waits. */
 const SIGN_OF_LIFE = 10_000;
 const nothing = () => {};
 
 export function createApprovals({ events, config, redact }: ApprovalsOptions): Approvals {
   const open = new Map<string, WaitingApproval>();
-  /** Until when an agent need not ask again for a tool. */
+  /** For each agent and tool, the time until which no further approval is needed. */
   const lasting = new Map<string, number>();
   let board: ApprovalBoard | null = null;
 
@@ -145,7 +148,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
   }
 
   function ask(wish: Wish, sink: Sink | null, decided: WaitingApproval['decided']): { withdraw(reason: string): void } {
-    // What a policy withholds is for the operator to give.
+    // Only the operator may grant access that a policy withholds.
     const approvers = wish.kind === 'access' ? 'operator' : config().security.approvers;
     const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;
     if (approvers === 'client' && !asksClient) {
@@ -162,7 +165,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     const withdraw = (reason: string) => {
       const waiting = open.get(petition.id);
       if (waiting === undefined) return;
-      // Nobody is there any more who could be told.
+      // The caller has gone, so there is nothing to report the decision to.
       waiting.decided = nothing;
       end(petition.id, { approved: false, by: petition.agent, lasting: null, reason }, 'withdrawn');
     };
@@ -190,7 +193,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
         else call.fail(denied(entry.name, decision));
       });
       if (isDecided) return false;
-      // Not before it waits: a call that is refused at once has nothing to be told.
+      // Started only if the call really waits. A call that was refused at once gets no progress.
       if (token !== null) alive = setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
       call.waiting = {
         quit() {
@@ -222,7 +225,7 @@ function wordsFor({ agent, tool, arguments: given, reason }: ApprovalRequest): s
   return `The agent "${agent}" wants to call "${tool}" with ${given}. It needs your approval (${reason}). Allow it?`;
 }
 
-/** Characters that could make a text look like another one are spelt out. */
+/** Escapes control and formatting characters, which could make a text look like a different one. */
 function shown(text: string): string {
   const plain = text.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -240,7 +243,10 @@ function actionIn(result: Buffer): 'accept' | 'decline' | 'cancel' | null {
   }
 }
 
-/** Progress has to grow, and leave room for that of the server. */
+/**
+ * Progress must increase with each notification. The steps are tiny, so that the server's own progress is still
+ * greater.
+ */
 function keepAlive(call: Call, token: Buffer): () => void {
   let steps = 0;
   return () => {

@@ -1,16 +1,16 @@
-/** What agents were given for a while beside what the policy lets them use. */
+/** The temporary grants of agents, in addition to what their policy allows. */
 import type { Grant } from '../../access/permission.ts';
 
 export interface Grants {
   of(agent: string): readonly Grant[];
-  /** `tool` as `server.tool`. */
+  /** `tool` has the form `server.tool`. */
   add(agent: string, tool: string, until: number): void;
   close(): void;
 }
 
 const NONE: readonly Grant[] = [];
 
-/** `changed` is called whenever an agent has more, or less, than before. */
+/** `changed` is called when the grants of an agent have changed. */
 export function createGrants(changed: (agent: string) => void): Grants {
   const byAgent = new Map<string, readonly Grant[]>();
   const timers = new Set<NodeJS.Timeout>();

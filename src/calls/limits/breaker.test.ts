@@ -21,8 +21,8 @@ function failing(breaker: Breaker, times: number, make: () => GatewayError = bro
   }
 }
 
-describe('a server that fails', () => {
-  it('is not asked after the fifth time in a row, and not before', () => {
+describe('a circuit breaker', () => {
+  it('opens after the fifth failure in a row, not earlier', () => {
     const { breaker, told } = create();
     failing(breaker, 4);
     expect([breaker.refusal(), told]).toEqual([null, []]);
@@ -39,7 +39,7 @@ describe('a server that fails', () => {
     ['a result', OK],
     ['a tool that failed', TOOL_ERROR],
     ['an error of the protocol', ERROR],
-  ])('begins anew with %s', (_, outcome) => {
+  ])('starts counting from zero again after %s', (_, outcome) => {
     const { breaker } = create();
     failing(breaker, 4);
     breaker.over({}, outcome, null, true);
@@ -47,7 +47,7 @@ describe('a server that fails', () => {
     expect(breaker.isClosed).toBe(true);
   });
 
-  it('is not counted where that says nothing about it', () => {
+  it('does not count errors that say nothing about the server', () => {
     const { breaker } = create();
     failing(breaker, 4);
     breaker.over({}, CANCELLED, null, true);
@@ -59,14 +59,14 @@ describe('a server that fails', () => {
     expect(breaker.isClosed).toBe(false);
   });
 
-  it('has failed once when many calls end by the same failure', () => {
+  it('counts one failure if many calls end with the same error', () => {
     const { breaker } = create();
     const error = broken();
     for (let i = 0; i < 100; i++) breaker.over({}, FAILED, error, true);
     expect([breaker.isClosed, breaker.failures]).toEqual([true, 1]);
   });
 
-  it('is tried by one call after a pause, and less and less', () => {
+  it('lets one call try the server after a pause, and doubles the pause each time that fails', () => {
     vi.useFakeTimers({ toFake: ['performance', 'Date'] });
     try {
       const { breaker, told } = create();
@@ -87,7 +87,7 @@ describe('a server that fails', () => {
         expect(pause).toBeGreaterThanOrEqual(expected * 0.75);
         expect(pause).toBeLessThanOrEqual(expected * 1.25 + 10);
       });
-      // Said when it begins, and when it ends.
+      // Reported once when it opens and once when it closes, not for each attempt.
       expect(told).toHaveLength(1);
       vi.advanceTimersByTime(40_000);
       const probe = {};
@@ -101,7 +101,7 @@ describe('a server that fails', () => {
     }
   });
 
-  it('is tried by the next call when the one that tried was taken back', () => {
+  it('lets the next call try the server if the call that tried it was cancelled', () => {
     const { breaker } = create();
     failing(breaker, 5);
     breaker.restarted();
@@ -113,7 +113,7 @@ describe('a server that fails', () => {
     expect(breaker.refusal()).toBeNull();
   });
 
-  it('works again when a call that was under way is answered', () => {
+  it('closes when a call that was already running is answered', () => {
     const { breaker } = create();
     failing(breaker, 5);
     breaker.over({}, OK, null, true);

@@ -1,34 +1,34 @@
 /**
- * Whether a server is worth asking. One that fails time after time is not asked for a while, and its callers are answered at
- * once; then one call tries it, and the pauses grow for as long as that fails too.
+ * The circuit breaker of a server. After several failures in a row the server is not called for a while, and calls fail
+ * at once. Then a single call tries it. The pauses grow for as long as those attempts fail too.
  */
 
 import { backoffDelay } from '../../base/backoff.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { CANCELLED, FAILED, REFUSED, TIMEOUT } from '../outcome.ts';
 
-/** How often in a row it may fail. */
+/** How many failures in a row open the breaker. */
 const MOST = 5;
 
 const TELLING: ReadonlySet<string> = new Set(['source_unavailable', 'source_timeout', 'source_broken']);
 
-/** Whether it says something about the server. Others say that it is busy, or that it does not like the request. */
+/** Whether the error shows that the server is in trouble. Other errors mean that it is busy or rejects the request. */
 function isTelling({ code, details: { status } }: GatewayError): boolean {
   return TELLING.has(code) && !(typeof status === 'number' && status >= 400 && status < 500);
 }
 
-/** Whether a server that failed is asked at present. */
+/** Whether calls are currently sent to a server that has failed. */
 export interface BreakerState {
-  /** `closed`: calls pass. `open`: they do not. `trying`: one call finds out. */
+  /** `closed`: calls pass. `open`: calls are refused. `trying`: one call is testing the server. */
   readonly state: 'closed' | 'open' | 'trying';
   /** Failures in a row. */
   readonly failures: number;
-  /** When it is tried again, as ISO 8601; null unless it is open. */
+  /** When the server is tried again, as ISO 8601; null unless the breaker is open. */
   readonly until: string | null;
 }
 
 export interface BreakerEvents {
-  /** Nobody is let through from here on; `error` says so to those who wait. */
+  /** From now on no call passes. Waiting calls fail with `error`. */
   opened(error: GatewayError): void;
   closed(): void;
 }
@@ -36,14 +36,14 @@ export interface BreakerEvents {
 export class Breaker {
   readonly server: string;
   readonly events: BreakerEvents;
-  /** What is asked for every call. */
+  /** Read for every call, so it is a plain field. */
   isClosed = true;
   failures = 0;
-  /** How often it has been opened without a success since. */
+  /** How often the breaker has opened since the last success. */
   openings = 0;
-  /** When it is tried again, by `performance.now`. */
+  /** When the server is tried again, on the clock of `performance.now`. */
   due = 0;
-  /** The call that finds out. */
+  /** The call that is testing the server. */
   probe: object | null = null;
   last: GatewayError | null = null;
 
@@ -52,7 +52,7 @@ export class Breaker {
     this.events = events;
   }
 
-  /** Why a call is not let through; null where it may try. */
+  /** Why a call may not pass; null if it may. */
   refusal(): GatewayError | null {
     if (this.isClosed) return null;
     const wait = Math.max(0, this.due - performance.now());
@@ -60,22 +60,22 @@ export class Breaker {
     return this.explain(wait);
   }
 
-  /** The call goes to the server. While it is not known to answer, that makes it the one that finds out. */
+  /** The call goes to the server. If the breaker is not closed, this is the call that tests the server. */
   pass(call: object): void {
     if (!this.isClosed) this.probe ??= call;
   }
 
-  /** `hasFullTime`: the call had all the time that the server is given. */
+  /** The call has ended. `hasFullTime`: it had the server's full timeout. */
   over(call: object, outcome: number, error: GatewayError | null, hasFullTime: boolean): void {
     const wasProbe = this.probe === call;
     if (wasProbe) this.probe = null;
-    // Neither says anything about the server.
+    // A cancelled or refused call says nothing about the server.
     if (outcome === CANCELLED || outcome === REFUSED) return;
     if (outcome !== FAILED && outcome !== TIMEOUT) this.close();
     else if (error !== null && isTelling(error) && (outcome === FAILED || hasFullTime)) this.fail(error, wasProbe);
   }
 
-  /** It has been started anew: the next call finds out whether that helped. */
+  /** The server has restarted, so the next call may test it at once. */
   restarted(): void {
     this.due = 0;
   }
@@ -90,7 +90,7 @@ export class Breaker {
   }
 
   fail(error: GatewayError, wasProbe: boolean): void {
-    // When a connection breaks, all calls on it end with the same error: that is one failure.
+    // When a connection breaks, all of its calls end with the same error object. That counts as one failure.
     if (error === this.last) return;
     this.last = error;
     this.failures++;

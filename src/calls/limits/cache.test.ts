@@ -13,12 +13,12 @@ function shuffled(value: unknown): string {
   return `{ ${members.map(([key, one]) => `${JSON.stringify(key)} : ${shuffled(one)}`).join(' , ')} }`;
 }
 
-describe('the key of arguments', () => {
-  it('is the same for the same value, in whatever order and with whatever spaces', () => {
+describe('the cache key of arguments', () => {
+  it('is the same for equal values in any key order and with any whitespace', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
-        // Keys are sorted as they are written.
+        // Keys are sorted by how they are written.
         expect(keyOf(shuffled(JSON.parse(text)))).toBe(keyOf(text));
       }),
     );
@@ -34,19 +34,19 @@ describe('the key of arguments', () => {
     ['{"a":1,"a":2}', '{"a":2,"a":1}'],
     ['{"a":null}', '{}'],
     ['{"a,b":1}', '{"a":1,"b":1}'],
-  ])('is not the same for %s and %s', (one, other) => {
+  ])('differs for %s and %s', (one, other) => {
     expect(keyOf(one)).not.toBe(keyOf(other));
   });
 });
 
-describe('results that are kept', () => {
+describe('cached results', () => {
   const entry = entryOf('tool', 't');
   const call = (args: string, more = '') =>
     readMessage(
       Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":${args}${more}}}`),
     );
 
-  it('are found by an equal call, until they are too old', () => {
+  it('are found by an equal call until they expire', () => {
     const cache = createResultCache();
     const key = cache.keyOf(entry, call('{"a":1,"b":2}'))!;
     expect(cache.find(key, 1_000)).toBeNull();
@@ -56,13 +56,13 @@ describe('results that are kept', () => {
     expect(cache.find(key, 1_000)).toBeNull();
   });
 
-  it('belong to one definition', () => {
+  it('are not shared between two definitions of a tool', () => {
     const cache = createResultCache();
     cache.keep(cache.keyOf(entry, call('{}'))!, Buffer.from('{}'), 'legacy');
     expect(cache.find(cache.keyOf(entryOf('tool', 't'), call('{}'))!, 1_000)).toBeNull();
   });
 
-  it('are not for tasks, not for answers to questions, and not for very long arguments', () => {
+  it('are not stored for MCP tasks, answers to questions or very long arguments', () => {
     const cache = createResultCache();
     expect(cache.keyOf(entry, call('{}', ',"task":{}'))).toBeNull();
     expect(cache.keyOf(entry, call('{}', ',"requestState":"x"'))).toBeNull();
@@ -70,7 +70,7 @@ describe('results that are kept', () => {
     expect(cache.keyOf(entry, call(`{"a":"${'x'.repeat(65_000)}"}`))).not.toBeNull();
   });
 
-  it('are bounded: the oldest go first, and long ones do not stay at all', () => {
+  it('are bounded in size: the oldest are dropped first, and large ones are never stored', () => {
     const cache = createResultCache(10_000);
     const put = (i: number) => cache.keep(`k${i}`, Buffer.alloc(3_000), 'legacy');
     [1, 2, 3].forEach(put);

@@ -1,4 +1,7 @@
-/** Results of tools that the operator declares cacheable, for equal calls to come: so many bytes of them, the oldest go first. */
+/**
+ * Caches the results of tools that the operator declares cacheable, for later calls with equal arguments. The total
+ * size is bounded, and the oldest results are dropped first.
+ */
 import type { Entry } from '../../catalog/entry.ts';
 import { readElements, readMembers } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
@@ -8,14 +11,14 @@ import type { Era } from '../../protocol/revisions.ts';
 export interface CachedResult {
   readonly result: Buffer;
   readonly era: Era;
-  /** When it came, by `performance.now`. */
+  /** When the result arrived, on the clock of `performance.now`. */
   readonly time: number;
 }
 
 export interface ResultCache {
-  /** The key of a call; null for one that cannot be kept. */
+  /** The cache key of a call; null if its result cannot be cached. */
   keyOf(entry: Entry, message: Message): string | null;
-  /** A result that is at most so many milliseconds old. */
+  /** A cached result that is at most `age` milliseconds old. */
   find(key: string, age: number): CachedResult | null;
   keep(key: string, result: Parts, era: Era): void;
 }
@@ -27,7 +30,8 @@ const MOST_ARGUMENTS = 64 * 1024;
 export function createResultCache(most = MOST_BYTES): ResultCache {
   const results = new Map<string, CachedResult>();
   let bytes = 0;
-  // A definition that changed, or comes from another server, is another entry: what was known of the old one is not found.
+  // A changed definition, or one from another server, is a different entry object. So its calls do not find the results
+  // of the old one.
   const numbers = new WeakMap<Entry, number>();
   let lastNumber = 0;
 
@@ -60,7 +64,7 @@ export function createResultCache(most = MOST_BYTES): ResultCache {
     keep(key, result, era) {
       if (sizeOf(result) > MOST_RESULT) return;
       drop(key);
-      // A copy: the bytes it came in are larger, and would stay with it.
+      // Copy the bytes: they may be a slice of a larger buffer, which would stay in memory with them.
       const kept = { result: Buffer.from(join(result)), era, time: performance.now() };
       results.set(key, kept);
       bytes += costOf(key, kept);
@@ -76,7 +80,10 @@ function costOf(key: string, { result }: CachedResult): number {
   return result.length + 2 * key.length;
 }
 
-/** The same text for the same value, in whatever order its keys stand. All else stays as it is written: 1 and 1.0 may differ. */
+/**
+ * Returns equal text for equal JSON objects, regardless of the order of their keys. Everything else is kept as written,
+ * because a server may treat 1 and 1.0 differently.
+ */
 export function canonical(bytes: Buffer, start: number, end: number): string {
   const first = bytes[start];
   if (first === 0x7b) {

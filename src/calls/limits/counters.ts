@@ -1,10 +1,10 @@
-/** What is counted for whom. It stays while limits change: calls under way keep their places. */
+/** The counters of each scope. They survive a change of limits, so that running calls keep their places. */
 import type { CallLimits } from '../../config/call-limits.ts';
 import type { Days } from './days.ts';
 import { Gate } from './gate.ts';
 import { Rate } from './rate.ts';
 
-/** A server, one of its tools, an agent, or an agent with a tool: what is null is not looked at. */
+/** A server, one of its tools, an agent, or an agent with a tool. Null means any. */
 export interface LimitScope {
   readonly agent: string | null;
   readonly sourceId: number | null;
@@ -12,18 +12,18 @@ export interface LimitScope {
 }
 
 export interface Counters {
-  /** Null where the scope has no such limit, or nobody has asked for it with an owner yet. */
+  /** Null if the scope has no such limit, or if no one has requested it with an owner yet. */
   gate(scope: LimitScope, owner?: string): Gate | null;
-  /** The places of an owner; null where nobody has asked for any yet. */
+  /** The gate of an owner; null if none has been requested yet. */
   placesOf(owner: string): Gate | null;
   rate(scope: LimitScope, owner: string): Rate | null;
-  /** The key of a scope that outlives the process, in which servers have keys and not numbers. */
+  /** A scope's key that stays valid across restarts: it names the server by its key, because source ids change. */
   lastingKey(scope: LimitScope, server: string): string;
-  /** Other limits are in force. */
+  /** The limits have changed. */
   renew(): void;
 }
 
-/** Tools and agents come and go; beyond so many, those are forgotten that nothing is known of. */
+/** Tools and agents come and go. Above this number, the counters that hold no information are dropped. */
 const MOST = 10_000;
 
 interface Known<T> {

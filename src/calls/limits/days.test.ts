@@ -15,8 +15,8 @@ function open(folder: string, clock = () => NOON) {
 
 const saved = (folder: string) => JSON.parse(readFileSync(join(folder, 'usage.json'), 'utf8')) as unknown;
 
-describe('calls of a day', () => {
-  it('are counted up to the limit, and go on after a restart', async () => {
+describe('daily call counts', () => {
+  it('stop at the limit and survive a restart', async () => {
     const folder = tempFolder();
     const first = open(folder);
     const count = first.days.of('a');
@@ -34,7 +34,7 @@ describe('calls of a day', () => {
     expect(problems).toEqual([]);
   });
 
-  it('are added to what the file has', async () => {
+  it('are added to the counts in the file', async () => {
     const folder = tempFolder({ 'usage.json': '{"day":"2026-07-28","calls":{"a":5}}' });
     const { days } = open(folder);
     const count = days.of('a');
@@ -55,7 +55,7 @@ describe('calls of a day', () => {
     expect(two.of('a').count).toBe(2);
   });
 
-  it('are nothing at the start of a new one', async () => {
+  it('start at zero on a new day', async () => {
     const folder = tempFolder();
     let now = NOON;
     const { days } = open(folder, () => now);
@@ -76,7 +76,7 @@ describe('calls of a day', () => {
     ['a list', '[]'],
     ['no numbers', '{"day":"2026-07-28","calls":{"a":"many"}}'],
     ['numbers below nothing', '{"day":"2026-07-28","calls":{"a":-1}}'],
-  ])('are counted in memory where the file is damaged, which is said once and not overwritten: %s', async (_, text) => {
+  ])('stay in memory if the file is damaged, which is reported once and the file is kept: %s', async (_, text) => {
     const folder = tempFolder({ 'usage.json': text });
     const { days, problems } = open(folder);
     const count = days.of('a');
@@ -88,7 +88,7 @@ describe('calls of a day', () => {
     expect(readFileSync(join(folder, 'usage.json'), 'utf8')).toBe(text);
   });
 
-  it('are counted in memory where nothing can be written', async () => {
+  it('stay in memory if the file cannot be written', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'x'));
     writeFileSync(join(folder, 'x', 'data'), 'a file where the folder should be');

@@ -1,12 +1,12 @@
-/** How many calls there were since midnight (UTC), written down now and then so that it holds over a restart. */
+/** Counts calls since midnight (UTC). The counts are saved at intervals, so that they survive a restart. */
 import { messageOf } from '../../base/errors.ts';
 import type { CallCounts, UsageStore } from '../../store/usage.ts';
 
-/** Calls of today. */
+/** The number of calls today. */
 export class DayCount {
   readonly days: Days;
   count = 0;
-  /** How many of them are not written down. */
+  /** How many of them are not saved yet. */
   unsaved = 0;
 
   constructor(days: Days) {
@@ -26,7 +26,7 @@ export class DayCount {
 }
 
 const DAY = 86_400_000;
-/** So much is lost at most when the process is killed. */
+/** Milliseconds between saves: the most that is lost if the process is killed. */
 const SAVED_AFTER = 1_000;
 
 export class Days {
@@ -35,9 +35,9 @@ export class Days {
   readonly clock: () => number;
   readonly counts = new Map<string, DayCount>();
   today: number;
-  /** Nothing is written once that has failed: it would be over what somebody has to look at. */
+  /** Set after a failure. Nothing is saved from then on: it would overwrite a file that the operator has to look at. */
   isLost = false;
-  /** What the file has of this day; null before it is read. */
+  /** The counts in the file for this day; null before it is read. */
   known: CallCounts | null = null;
   saving: Promise<void> | null = null;
   timer: NodeJS.Timeout | undefined;
@@ -69,7 +69,7 @@ export class Days {
     }
   }
 
-  /** A new day begins with nothing. */
+  /** Resets all counts if a new day has begun. */
   look(): void {
     const today = Math.floor(this.clock() / DAY);
     if (today === this.today) return;
@@ -81,7 +81,7 @@ export class Days {
     }
   }
 
-  /** Forgets those of whom there is nothing to know. */
+  /** Drops the counters that hold no information. */
   sweep(): void {
     this.look();
     for (const [key, { count }] of this.counts) if (count === 0) this.counts.delete(key);
@@ -102,7 +102,7 @@ export class Days {
     this.timer.unref();
   }
 
-  /** One at a time. */
+  /** Only one save runs at a time. */
   async save(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -126,7 +126,7 @@ export class Days {
       this.known = sums;
       for (const [key, one] of unsaved) {
         one.unsaved -= added.get(key)!;
-        // Others may have counted too.
+        // Other processes may have added calls to the file.
         one.count = sums.get(key)! + one.unsaved;
       }
     } catch (error) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../../base/errors.ts';
 import { Gate, type Waiting } from './gate.ts';
 
-/** Somebody who comes to a gate; says what became of it. */
+/** A call at a gate. It records what happened to it. */
 class Visitor implements Waiting {
   gate: Gate | null = null;
   before: Waiting | null = null;
@@ -60,7 +60,7 @@ const step = fc.oneof(
 );
 
 describe('a gate', () => {
-  it('never lets in too many, keeps the order, loses and leaks nobody, whatever happens', () => {
+  it('never exceeds its limit, admits in order, and loses or leaks no call under any sequence of operations', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 4 }),
@@ -92,7 +92,7 @@ describe('a gate', () => {
             expect(count('in')).toBe(gate.running);
             expect(count('waiting')).toBe(gate.waiting);
             expect(gate.running).toBeLessThanOrEqual(most);
-            // Nobody waits while there is room.
+            // Nothing may wait while a place is free.
             expect(gate.waiting > 0 && gate.running < gate.limit).toBe(false);
             expect(row(gate)).toEqual(visitors.filter(({ state }) => state === 'waiting').map(({ number }) => number));
           }
@@ -106,7 +106,7 @@ describe('a gate', () => {
     );
   });
 
-  it('lets in a long row of those who are over at once', () => {
+  it('admits a long queue of calls that end at once without overflowing the stack', () => {
     const gate = new Gate('x', 1, 1_000_000);
     const admissions: number[] = [];
     const first = new Visitor(gate, 0, admissions);

@@ -1,28 +1,34 @@
-/** How many calls run at one time. Those beyond that wait for their turn, in order; so many of them and no more. */
+/**
+ * Limits how many calls run at the same time. Further calls wait in a queue of bounded length and are admitted in
+ * order.
+ */
 import type { GatewayError } from '../../base/errors.ts';
 
-/** Whoever waits at a gate. It stands in the row of one gate at a time, as a link of it. */
+/** Something that waits at a gate. It is a node in the linked list of one gate at a time. */
 export interface Waiting {
   gate: Gate | null;
   before: Waiting | null;
   after: Waiting | null;
-  /** Its turn has come: it is in. */
+  /** It has reached the head of the queue and now holds a place. */
   admitted(): void;
-  /** It waits no longer, and does not get in. */
+  /** It is removed from the queue without getting a place. */
   refuse(error: GatewayError): void;
 }
 
 export class Gate {
-  /** Whose it is, for messages: `Server "git"`. */
+  /** Whose gate it is, for messages: `Server "git"`. */
   readonly owner: string;
   limit: number;
-  /** How many may wait. */
+  /** How many calls may wait. */
   room: number;
   running = 0;
   waiting = 0;
   first: Waiting | null = null;
   last: Waiting | null = null;
-  /** One that gets in and is over at once must not let in the next: a long row would overflow the stack. */
+  /**
+   * Set while the queue is being admitted. A call that ends as soon as it is admitted must not admit the next one
+   * recursively: a long queue would overflow the stack.
+   */
   isAdmitting = false;
 
   constructor(owner: string, limit: number, room: number) {
@@ -31,7 +37,7 @@ export class Gate {
     this.room = room;
   }
 
-  /** Goes in, unless it is full or others wait. */
+  /** Takes a place, unless all are taken or others are waiting. Returns whether it did. */
   enter(): boolean {
     if (this.running >= this.limit || this.waiting > 0) return false;
     this.running++;
@@ -43,12 +49,12 @@ export class Gate {
     if (this.waiting > 0) this.admit();
   }
 
-  /** Whether there is no place left, not even to wait. */
+  /** Whether there is no place left, not even in the queue. */
   get isFull(): boolean {
     return this.waiting >= this.room && (this.running >= this.limit || this.waiting > 0);
   }
 
-  /** Waits at the end of the row. */
+  /** Appends to the queue. */
   join(one: Waiting): void {
     one.gate = this;
     one.before = this.last;
@@ -59,7 +65,7 @@ export class Gate {
     this.waiting++;
   }
 
-  /** Waits no longer; nothing happens where it does not wait here. */
+  /** Removes from the queue. Does nothing if it is not in this queue. */
   quit(one: Waiting): void {
     if (one.gate !== this) return;
     if (one.before === null) this.first = one.after;
@@ -72,12 +78,12 @@ export class Gate {
     this.waiting--;
   }
 
-  /** Nobody is to wait. */
+  /** Refuses everything in the queue. */
   clear(error: GatewayError): void {
     while (this.first !== null) this.first.refuse(error);
   }
 
-  /** Others hold from here on; those who are in stay. */
+  /** Changes the limits. Running calls keep their places. */
   resize(limit: number, room: number): void {
     this.limit = limit;
     this.room = room;

@@ -1,6 +1,6 @@
 /**
- * The compiled limits for the calls of one agent to one entry: those of the agent, of the tool and of the server, and whether
- * the server is worth asking. A call that meets no limit only counts here.
+ * The compiled limits for one agent's calls to one entry: those of the agent, the tool and the server, plus the
+ * server's circuit breaker. A call that stays within its limits only increments counters here.
  */
 
 import { GatewayError, toGatewayError } from '../../base/errors.ts';
@@ -31,7 +31,10 @@ export interface SizeLimit {
 }
 
 export interface LimiterLimits {
-  /** In the order in which they are entered: always from the agent to the server, so that no two calls wait for each other. */
+  /**
+   * Always entered in this order, from the agent to the server. With one fixed order, two calls cannot deadlock waiting
+   * for each other.
+   */
   readonly gates: readonly Gate[];
   readonly rates: readonly Rate[];
   readonly days: readonly DayLimit[];
@@ -39,9 +42,12 @@ export interface LimiterLimits {
   readonly maxResult: number | null;
   readonly timeout: number;
   readonly totalTimeout: number;
-  /** Whether calls have all the time that the server is given. Otherwise a time-out says nothing about the server. */
+  /**
+   * Whether calls get the server's full timeout. If an agent's limit shortens it, a timeout does not count against the
+   * server.
+   */
   readonly hasFullTime: boolean;
-  /** Milliseconds that a result is cached; null if it is not. */
+  /** How long a result is cached, in milliseconds; null if it is not. */
   readonly cacheFor: number | null;
 }
 
@@ -56,7 +62,7 @@ export class CallLimiter implements Limiter {
   readonly limits: LimiterLimits;
   readonly breaker: Breaker | null;
   readonly context: LimiterContext;
-  /** Whether there is more to look at than gates. */
+  /** Whether there are limits to check in addition to the gates. */
   readonly hasBudgets: boolean;
   readonly inspects: boolean;
 
@@ -70,7 +76,7 @@ export class CallLimiter implements Limiter {
     this.inspects = maxResult !== null || cacheFor !== null;
   }
 
-  /** Throws if a limit is reached. False: the call was answered from the cache, or waits for its turn. */
+  /** Throws if a limit is reached. Returns false if the call was answered from the cache or waits for its turn. */
   enter(call: Call): boolean {
     const { breaker, gates, limits } = this;
     call.timeout = limits.timeout;
@@ -82,7 +88,7 @@ export class CallLimiter implements Limiter {
     return true;
   }
 
-  /** The call is through all gates. */
+  /** The call has passed all gates. */
   occupy(call: Call): void {
     call.limiter = this;
     if (this.breaker !== null && !this.breaker.isClosed) this.breaker.pass(call);
@@ -90,12 +96,12 @@ export class CallLimiter implements Limiter {
 
   leave(call: Call, outcome: number, error: GatewayError | null): void {
     const { gates, breaker, limits } = this;
-    // First: if the server is not asked any more, nobody may take the places that become free.
+    // The breaker goes first: if it opens, no waiting call may take the places that become free.
     if (breaker !== null) breaker.over(call, outcome, error, limits.hasFullTime);
     this.free(gates.length);
   }
 
-  /** Frees the place in the first so many gates. */
+  /** Frees the call's place in the first `count` gates. */
   free(count: number): void {
     for (let i = count - 1; i >= 0; i--) this.gates[i]!.leave();
   }
@@ -106,7 +112,7 @@ export class CallLimiter implements Limiter {
     this.#deliver(call, result, era);
   }
 
-  /** Delivers a result, cut to the size that it may have. */
+  /** Delivers a result, cut to the maximum size if it is longer. */
   #deliver(call: Call, result: Parts, era: Era): void {
     const { maxResult } = this.limits;
     const isLong = maxResult !== null && sizeOf(result) > maxResult;
@@ -124,7 +130,7 @@ export class CallLimiter implements Limiter {
     }
   }
 
-  /** Throws if a budget is used up. True if the call was answered from the cache. */
+  /** Throws if a budget is used up. Returns true if the call was answered from the cache. */
   #spend(call: Call): boolean {
     const { maxArguments, rates, days, cacheFor } = this.limits;
     if (maxArguments !== null) requireSmall(call, maxArguments);
@@ -134,7 +140,7 @@ export class CallLimiter implements Limiter {
     const { cache } = this.context;
     call.cacheKey = cacheFor === null ? null : cache.keyOf(call.entry, call.message);
     const known = call.cacheKey === null ? null : cache.find(call.cacheKey, cacheFor!);
-    // A call that is refused for another reason must not use up a budget.
+    // Check this before taking from the budgets: a call that is refused for another reason must not use them up.
     if (known === null) this.#requireRoom();
     for (const rate of rates) rate.take(now);
     for (const { count } of days) count.take();
@@ -169,7 +175,7 @@ export class CallLimiter implements Limiter {
 class WaitingCall implements Waiting {
   readonly limiter: CallLimiter;
   readonly call: Call;
-  /** The gate it waits at. It has a place in those before. */
+  /** The index of the gate it waits at. It already holds a place in every gate before that one. */
   at: number;
   gate: Gate | null = null;
   before: Waiting | null = null;
@@ -204,13 +210,13 @@ class WaitingCall implements Waiting {
     call.resume();
   }
 
-  /** It does not get in. */
+  /** Ends the wait with an error. */
   refuse(error: GatewayError): void {
     this.quit();
     this.call.fail(error);
   }
 
-  /** It no longer wants to get in. */
+  /** Ends the wait because the caller no longer wants the answer. */
   quit(): void {
     clearTimeout(this.timer);
     this.call.waiting = null;
@@ -234,12 +240,12 @@ function requireSmall({ message }: Call, { owner, bytes }: SizeLimit): void {
   );
 }
 
-/** Then the result that limits are about comes later. */
+/** Such a result only names the MCP task. The result that `max_result` applies to comes later. */
 function isStartedTask({ message }: Call, result: Parts): boolean {
   return message.taskStart >= 0 && startedTask(join(result)) !== null;
 }
 
-/** In the modern era a result may also be a question or a task. */
+/** In the modern era a result may also be a question or an MCP task. */
 function isComplete(result: Parts, era: Era): boolean {
   if (era === 'legacy') return true;
   const bytes = join(result);
@@ -247,9 +253,9 @@ function isComplete(result: Parts, era: Era): boolean {
   return kind === null || bytes.toString('latin1', kind.start, kind.end) === '"complete"';
 }
 
-// What a caller is told at a limit: which one, whose, and when to try again.
+// Errors for calls that reach a limit. Each names the limit, its owner and when to try again.
 
-/** Nobody knows how long the calls under way take; a moment later there may be room. */
+/** Seconds. How long the running calls will take is unknown, but a place may be free shortly. */
 const A_MOMENT = 1;
 
 function busy({ owner, running, waiting }: Gate): GatewayError {

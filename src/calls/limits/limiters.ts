@@ -1,6 +1,6 @@
 /**
- * Which limits apply to which calls. Counters belong to a server, a tool or an agent and outlive the configuration that sets
- * their limits. A limiter is compiled from them once for each agent and entry.
+ * Decides which limits apply to which calls. Counters belong to a server, a tool or an agent and outlive the
+ * configuration that sets their limits. A limiter is compiled from them once for each agent and entry.
  */
 
 import { GatewayError } from '../../base/errors.ts';
@@ -19,29 +19,29 @@ import { CallLimiter, type LimiterContext } from './limiter.ts';
 import { createSpillStore, type SpillStore } from './spill-store.ts';
 
 export interface Limiters {
-  /** Without an agent, the limits that apply to everybody. Throws if the server of the entry was removed. */
+  /** Without an agent, returns the limits that apply to everyone. Throws if the entry's server was removed. */
   of(agent: string | null, entry: Entry): CallLimiter;
-  /** What was cut off results. */
+  /** The parts that were cut off results. */
   readonly spilled: SpillStore;
-  /** The status of a server, with the state of its breaker and its places. */
+  /** A server's status, with the state of its breaker and its places. */
   watch(status: ServerStatus): WatchedServer;
-  /** A server came up: where its breaker is open, the next call tries it at once. */
+  /** A server has started. If its breaker is open, the next call tries it at once. */
   restarted(key: string): void;
-  /** Other limits apply to later calls. Counters go on. */
+  /** Applies new limits to later calls. Counters keep their values. */
   apply(config: Config): void;
   close(): Promise<void>;
 }
 
-/** A server with its calls. */
+/** A server's status together with its calls. */
 export interface WatchedServer extends ServerStatus {
   readonly breaker: BreakerState;
-  /** Calls that occupy one of its places, and that wait for one. */
+  /** Calls that occupy one of the server's places, and calls that wait for one. */
   readonly places: { readonly running: number; readonly waiting: number };
 }
 
 export interface LimitersOptions {
   readonly events: EventSink;
-  /** A server as it is at present; undefined if it was removed. */
+  /** A server's current configuration; undefined if the server was removed. */
   find(id: number): { readonly config: ServerConfig } | undefined;
   /** The limits of an agent; null if it has none. */
   agent(name: string): AgentLimits | null;
@@ -63,11 +63,11 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
   const counters = createCounters(days, limitsOf, forget);
   const breakers = new Map<number, Breaker>();
   let { maxResult } = config.limits;
-  /** Agents without limits of their own share these. */
+  /** Shared by all agents that have no limits of their own. */
   let common: AgentLimiters = { own: null, limiters: new WeakMap() };
   let agents = new Map<string, AgentLimiters>();
 
-  /** The limits of a scope at present. */
+  /** The limits that currently apply to a scope. */
   function limitsOf({ agent, sourceId, tool }: LimitScope): CallLimits | null {
     const config = sourceId === null ? undefined : server(sourceId);
     if (agent === null) return tool === null ? (config?.limits ?? null) : toolLimits(config, tool);
@@ -96,7 +96,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
     const ofTool = tool === null ? null : toolLimits(config, tool);
     const ofAgentTool = tool === null ? null : agentToolLimits(own, config, tool);
     const name = `tool "${entry.name}"`;
-    // A macro takes no place of its agent: its steps do, and would wait for the macro itself.
+    // A macro takes no place from its agent. Its steps do, and they would wait forever for the place the macro holds.
     const ofAgent = item.uses === undefined ? (own?.all ?? null) : null;
     const parts: ScopedLimits[] = [
       { scope: { agent, sourceId: null, tool: null }, owner: `Agent "${agent}"`, limits: ofAgent },
@@ -105,7 +105,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
       { scope: { agent: null, sourceId, tool: null }, owner: ownerOf(config.key), limits: config.limits },
     ];
     const present = parts.filter((part): part is PresentLimits => part.limits !== null);
-    // The most specific time-out and size applies. The limits of an agent can only reduce it.
+    // The most specific timeout and size apply. An agent's limits can only lower them.
     const timeout = ofTool?.timeout ?? config.timeout;
     const totalTimeout = ofTool?.totalTimeout ?? Math.max(config.totalTimeout, ofTool?.timeout ?? 0);
     const agentTimeout = least(ofAgentTool?.timeout ?? own?.all?.timeout, timeout);
@@ -127,7 +127,8 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
       hasFullTime: agentTimeout === timeout && agentTotal === totalTimeout,
       cacheFor: config.share === 'session' ? null : (ofTool?.cache ?? null),
     };
-    // If each client has its own connection, what one client breaks is not broken for the others.
+    // If each client has its own connection, a failure on one says nothing about the others, so there is no shared
+    // breaker.
     const breaker = config.share === 'session' ? null : breakerOf(sourceId, config);
     return new CallLimiter(limits, breaker, context);
   }
@@ -135,7 +136,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
   function agentOf(name: string): AgentLimiters {
     const known = agents.get(name);
     if (known !== undefined) return known;
-    // Clients may make up any number of names.
+    // Clients can invent any number of agent names, so the map has to be bounded.
     if (agents.size >= MOST_AGENTS) agents.clear();
     const own = agentLimits(name);
     const agent = own === null ? common : { own, limiters: new WeakMap() };
@@ -182,12 +183,12 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
   };
 }
 
-/** For a server that is no longer configured. */
+/** The error for a server that is no longer configured. */
 export function removed({ sourceKey }: Entry): GatewayError {
   return new GatewayError('source_unavailable', `Server "${sourceKey}" has been removed.`);
 }
 
-/** A server, in messages. */
+/** How messages name a server. */
 function ownerOf(server: string): string {
   return `Server "${server}"`;
 }
@@ -224,7 +225,7 @@ function leastOf(own: number | null | undefined, other: number | null): number |
   return other === null ? (own ?? null) : least(own, other);
 }
 
-/** All of them apply, so the smallest decides. */
+/** All of these limits apply, so the smallest one decides. */
 function smallestArguments(present: readonly PresentLimits[]) {
   const sizes = present.flatMap(({ owner, limits }) =>
     limits.maxArguments === null ? [] : { owner, bytes: limits.maxArguments },

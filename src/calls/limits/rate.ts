@@ -1,19 +1,19 @@
 /**
- * How many calls in how long. As many as the rate names may come at once, and as time goes by new ones become possible one
- * by one (the generic cell rate algorithm): one number says all, and nothing has to run.
+ * Limits how many calls may start in a period, with the generic cell rate algorithm. A full burst may start at once;
+ * after that, calls become possible one by one as time passes. The state is a single number, and no timer is needed.
  */
 import type { RateLimit } from '../../config/call-limits.ts';
 
-/** What adding up fractions may be off by. */
+/** Tolerance for the rounding errors of adding up fractions. */
 const ROUNDING = 1e-6;
 
 export class Rate {
-  /** Whose it is, for messages. */
+  /** Whose rate it is, for messages. */
   readonly owner: string;
   readonly limit: RateLimit;
-  /** Milliseconds that one call uses up. */
+  /** Milliseconds of the period that one call uses up. */
   readonly interval: number;
-  /** When everything that was used is available again. */
+  /** When the full rate is available again. */
   fullAt = 0;
 
   constructor(owner: string, limit: RateLimit) {
@@ -22,7 +22,7 @@ export class Rate {
     this.interval = limit.period / limit.count;
   }
 
-  /** Milliseconds until a call is possible; 0 for now. */
+  /** Milliseconds until the next call is possible; 0 if it is possible now. */
   pause(now: number): number {
     const wait = this.fullAt - now - (this.limit.period - this.interval);
     return wait > ROUNDING ? wait : 0;

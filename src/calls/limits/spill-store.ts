@@ -1,6 +1,6 @@
 /**
- * What was cut off results, to be read as a resource by whoever got the rest: piece by piece, for some minutes, and so many
- * bytes of all of them together, the oldest of which go first.
+ * Stores the results that were cut, so that the principal that got the beginning can read the rest as a resource, piece
+ * by piece. Texts expire after some minutes. The total size is bounded, and the oldest texts are dropped first.
  */
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../base/errors.ts';
@@ -11,14 +11,14 @@ import { pieceOf, startAt } from './text.ts';
 export interface SpilledText {
   readonly text: Buffer;
   readonly mimeType: string;
-  /** Bytes of one piece. */
+  /** The size of one piece in bytes. */
   readonly piece: number;
 }
 
 export interface SpillStore {
-  /** The URI of its beginning; null where it is too large to be kept. */
+  /** Returns the URI of the text's beginning; null if the text is too large to store. */
   keep(principal: string, kept: SpilledText): string | null;
-  /** The result of a `resources/read` by whoever it was kept for; null for everything else. */
+  /** The result of a `resources/read` by the principal that owns the text; null for any other request. */
   read(principal: string, message: Message): Buffer | null;
   close(): void;
 }
@@ -42,7 +42,7 @@ export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
     bytes -= text.length;
   }
 
-  /** The oldest ones: those that are over, and more where there is no room. */
+  /** Drops the texts that have expired, and then the oldest ones until there is room. */
   function sweep(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -71,7 +71,7 @@ export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
       if (!uri.startsWith(SCHEME)) return null;
       const [id = '', query = ''] = uri.slice(SCHEME.length).split('?');
       const record = records.get(id);
-      // Of others nobody learns that it is there.
+      // The answer is the same as for an unknown URI, so a principal cannot learn which texts of others exist.
       if (record === undefined || record.principal !== principal || record.until <= performance.now()) return null;
       return readPiece(uri, SCHEME + id, record, query);
     },

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { jsonPrefix, pieceOf, startAt } from './text.ts';
 
-it('cuts into pieces that are whole characters, and together the text', () => {
+it('pieceOf cuts a text into pieces of whole characters that add up to the text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 20 }), (text, most) => {
       const bytes = Buffer.from(text);
@@ -19,12 +19,12 @@ it('cuts into pieces that are whole characters, and together the text', () => {
   );
 });
 
-it('begins where a character does', () => {
+it('startAt returns the start of the character at an offset', () => {
   const bytes = Buffer.from('a€b');
   expect([0, 1, 2, 3, 4, 5, 9].map((from) => startAt(bytes, from))).toEqual([0, 1, 1, 1, 4, 5, 5]);
 });
 
-it('takes as much of a text as fits as JSON, and never half a character', () => {
+it('jsonPrefix returns as much of a text as fits as JSON and never splits a character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.nat(60), (text, most) => {
       const prefix = jsonPrefix(text, most);

@@ -1,6 +1,6 @@
-/** Texts that are cut where a character ends, by the bytes they take. */
+/** Cuts texts to a size in bytes without splitting characters. */
 
-/** The bytes at `from` and after it, at most `most` of them, but always one character. Both ends are ends of characters. */
+/** At most `most` bytes from `from` on, but always at least one character. Both ends are character boundaries. */
 export function pieceOf(bytes: Buffer, from: number, most: number): Buffer {
   const start = startAt(bytes, from);
   let end = start + most;
@@ -13,7 +13,7 @@ export function pieceOf(bytes: Buffer, from: number, most: number): Buffer {
   return bytes.subarray(start, end);
 }
 
-/** Where the character begins that has the byte at `from`. */
+/** The start of the character that contains the byte at `from`. */
 export function startAt(bytes: Buffer, from: number): number {
   let start = Math.min(from, bytes.length);
   while (start > 0 && start < bytes.length && isInside(bytes[start]!)) start--;
@@ -24,7 +24,7 @@ function isInside(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** The beginning of a text that takes at most so many bytes as JSON, without its quotes. */
+/** The longest beginning of a text that takes at most `most` bytes as JSON, not counting the quotes. */
 export function jsonPrefix(text: string, most: number): string {
   let left = most;
   let end = 0;

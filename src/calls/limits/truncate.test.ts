@@ -34,7 +34,7 @@ function create() {
     const result = kept.read(principal, message);
     return result === null ? null : (JSON.parse(result.toString()) as { contents: Content[] }).contents;
   };
-  /** All pieces from here on. */
+  /** All pieces from this URI on, joined. */
   const readAll = (uri: string) => {
     const pieces: string[] = [];
     for (let next: string | undefined = uri; next !== undefined; ) {
@@ -51,7 +51,7 @@ function create() {
 const textResult = (...texts: string[]) => ({ content: texts.map((text) => ({ type: 'text', text })) });
 
 describe('a tool result that is too long', () => {
-  it('shows what fits, says so, and has the rest in pieces', () => {
+  it('is cut to what fits, says so, and links to the rest, which can be read in pieces', () => {
     const { cut, readAll } = create();
     const text = 'äöü€𝄞"\n'.repeat(500);
     const { content } = cut('tools/call', entry('tool', 't'), textResult('first', text, 'last'), 1_000)!;
@@ -69,11 +69,11 @@ describe('a tool result that is too long', () => {
     expect(`first\n${second!.text}${pieces.join('')}`).toBe(`first\n${text}\nlast`);
     for (const piece of pieces) expect(Buffer.byteLength(piece)).toBeLessThanOrEqual(1_000);
     expect(readAll(link!.uri.split('?')[0]!).join('')).toBe(`first\n${text}\nlast`);
-    // As JSON the blocks that are shown take no more than the limit.
+    // The blocks that are shown take no more than the limit as JSON.
     expect(Buffer.byteLength(JSON.stringify(content.slice(0, 2)))).toBeLessThanOrEqual(1_000);
   });
 
-  it('is kept whole, as JSON, where it has more than texts', () => {
+  it('is stored whole as JSON if it holds more than text', () => {
     const { cut, readAll } = create();
     const result = {
       content: [
@@ -89,7 +89,7 @@ describe('a tool result that is too long', () => {
     expect(JSON.parse(readAll(content[2]!.uri).join(''))).toEqual(result);
   });
 
-  it('says that it failed where clients would look for structured content', () => {
+  it('is marked as an error if the tool has an output schema', () => {
     const { cut, readAll } = create();
     const result = { ...textResult('{"a":1}'), structuredContent: { a: 'x'.repeat(500) } };
     const typed = cut('tools/call', entry('tool', 'typed'), result, 100)!;
@@ -103,19 +103,19 @@ describe('a tool result that is too long', () => {
     expect(cut('tools/call', entry('tool', 't'), failed, 100)).toMatchObject({ isError: true });
   });
 
-  it('is not cut where only what says nothing is long', () => {
+  it('is not cut if only members without content make it too long', () => {
     const { cut } = create();
     const result = { ...textResult('hello'), _meta: { long: 'x'.repeat(500) } };
     expect(cut('tools/call', entry('tool', 't'), result, 100)).toEqual(textResult('hello'));
   });
 
-  it('is left alone where it is a question or a task', () => {
+  it('is passed on unchanged if it is a question or an MCP task', () => {
     const { cut } = create();
     expect(cut('tools/call', entry('tool', 't'), { resultType: 'input_required', x: 'x'.repeat(99) }, 10)).toBeNull();
     expect(cut('tools/call', entry('tool', 't'), { resultType: 'task', x: 'x'.repeat(99) }, 10)).toBeNull();
   });
 
-  it('is an error where it makes no sense', () => {
+  it('fails if it is not valid JSON, and is cut if only its content is malformed', () => {
     const { cut } = create();
     expect(() => cut('tools/call', entry('tool', 't'), '{"content":[}', 10)).toThrow('answered with invalid JSON');
     expect(
@@ -126,7 +126,7 @@ describe('a tool result that is too long', () => {
     );
   });
 
-  it.each([1, 2, 3])('shows little where little fits: %d bytes', (limit) => {
+  it.each([1, 2, 3])('shows only what fits into %d bytes', (limit) => {
     const { cut, readAll } = create();
     const { content } = cut('tools/call', entry('tool', 't'), textResult('€uro'), limit)!;
     expect(content).toHaveLength(2);
@@ -135,7 +135,7 @@ describe('a tool result that is too long', () => {
 });
 
 describe('other results that are too long', () => {
-  it('of resources are cut likewise', () => {
+  it('are cut like tool results if they come from resources/read', () => {
     const { cut, readAll } = create();
     const text = 'line\n'.repeat(200);
     const result = { contents: [{ uri: 'r://x', mimeType: 'text/x', text }] };
@@ -149,7 +149,7 @@ describe('other results that are too long', () => {
     expect(JSON.parse(readAll(binary[0]!.uri).join(''))).toEqual(blob);
   });
 
-  it('of prompts are refused', () => {
+  it('are refused if they come from prompts/get', () => {
     const { cut } = create();
     expect(() => cut('prompts/get', entry('prompt', 'p'), { messages: 'x'.repeat(99) }, 50)).toThrow(
       'The result of prompts/get for "p" has 114 bytes, more than the 50 that "max_result" allows, and cannot be cut.',
@@ -157,8 +157,8 @@ describe('other results that are too long', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is for whoever it was kept for', () => {
+describe('a stored result', () => {
+  it('can only be read by the principal it was stored for', () => {
     const { cut, read } = create();
     const { uri } = cut('tools/call', entry('tool', 't'), textResult('x'.repeat(500)), 100)!.content.at(-1)!;
     expect(read(uri)).not.toBeNull();
@@ -167,13 +167,16 @@ describe('what is kept', () => {
     expect(read('other://results')).toBeNull();
   });
 
-  it.each(['?from=501', '?from=500', '?from=-1', '?from=x', '?to=1', '?from=1&from=2'])('has no place %s', (query) => {
-    const { cut, read } = create();
-    const { uri } = cut('tools/call', entry('tool', 't'), textResult('x'.repeat(500)), 100)!.content.at(-1)!;
-    expect(() => read(uri.split('?')[0] + query)).toThrow('is no place in this result');
-  });
+  it.each(['?from=501', '?from=500', '?from=-1', '?from=x', '?to=1', '?from=1&from=2'])(
+    'has no piece at %s',
+    (query) => {
+      const { cut, read } = create();
+      const { uri } = cut('tools/call', entry('tool', 't'), textResult('x'.repeat(500)), 100)!.content.at(-1)!;
+      expect(() => read(uri.split('?')[0] + query)).toThrow('is no place in this result');
+    },
+  );
 
-  it('is forgotten after a while, and the oldest where there is no room', async () => {
+  it('expires after a while, and the oldest is dropped if there is no room', async () => {
     const text = (length: number) => ({ text: Buffer.alloc(length, 'x'), mimeType: 'text/plain', piece: 10 });
     const readable = (kept: ReturnType<typeof createSpillStore>, uri: string | null) =>
       kept.read(

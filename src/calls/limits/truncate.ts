@@ -1,6 +1,6 @@
 /**
- * Results that are longer than they may be: cut to what fits, with a note that says so and where the rest is. Only these are
- * ever parsed; what fits goes on as the bytes it came in.
+ * Cuts results that are longer than `max_result` allows, and adds a note that says so and names the resource with the
+ * rest. Only these results are parsed. Results within the limit are passed on as the bytes they arrived in.
  */
 
 import { GatewayError } from '../../base/errors.ts';
@@ -24,19 +24,19 @@ interface Result {
   readonly [key: string]: unknown;
 }
 
-/** Keeps what is cut off, and gives the URI of its beginning; null where that cannot be. */
+/** Stores a result that is cut and returns the URI of its beginning; null if it is too large to store. */
 export type Keep = (kept: SpilledText) => string | null;
 
-/** Members that say nothing that could be cut off. */
+/** Members that carry no content, so leaving them out loses nothing. */
 const ASIDE: ReadonlySet<string> = new Set(['isError', '_meta', 'resultType', 'ttlMs', 'cacheScope']);
 
-/** The result as it may be, in the form of the earlier era; null for one that is none yet. */
+/** The result cut to the limit, in the legacy format; null if it is not a final result. */
 export function cutResult(method: string, entry: Entry, parts: Parts, limit: number, keep: Keep): Buffer | null {
   const bytes = join(parts);
   const result = parse(bytes);
   if (result === null)
     throw new GatewayError('source_broken', `Server "${entry.sourceKey}" answered with invalid JSON. Try again later.`);
-  // A task, or a question: what is to be limited comes later.
+  // This is an MCP task or a question. The result to limit comes later.
   if (typeof result.resultType === 'string' && result.resultType !== 'complete') return null;
   switch (method) {
     case 'tools/call':
@@ -63,7 +63,7 @@ function parse(bytes: Buffer): Result | null {
 function cutToolResult(result: Result, bytes: Buffer, { item }: Entry, limit: number, keep: Keep): Buffer {
   const blocks = blocksOf(result.content);
   const isText = blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || ASIDE.has(key));
-  // Clients check the structured content of such a tool, and there is none that fits.
+  // Clients validate the structured content of a tool that has an output schema, and a cut result cannot provide any.
   const isMissed = result.isError !== true && findMember(item.bytes, 'outputSchema') !== null;
   const shown = firstTexts(blocks.filter(isTextBlock).map(toPlain), limit);
   const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
@@ -91,7 +91,7 @@ function cutContents(result: Result, bytes: Buffer, limit: number, keep: Keep): 
   return toBytes({ contents });
 }
 
-/** What is no block counts as one without a text. */
+/** Anything that is not an object counts as a block without text. */
 function blocksOf(value: unknown): readonly Block[] {
   if (value === undefined) return [];
   return (Array.isArray(value) ? value : [value]).map((one) => (typeof one === 'object' && one !== null ? one : {}));
@@ -107,11 +107,11 @@ function isTextBlock(block: Block): boolean {
 
 interface Shown {
   readonly texts: readonly string[];
-  /** Bytes of all of them but the last, with what stands between. */
+  /** The size of the texts in bytes, including the separators between them. */
   readonly bytes: number;
 }
 
-/** As many of the texts as fit with what stands around them, the last one cut. */
+/** As many texts as fit with the JSON around them. The last one may be cut. */
 function firstTexts(blocks: readonly Block[], limit: number): Shown {
   const texts: string[] = [];
   let left = limit - FRAME;
@@ -128,14 +128,14 @@ function firstTexts(blocks: readonly Block[], limit: number): Shown {
 }
 
 const BETWEEN = '\n';
-/** `{"contents":[]}`, less the comma that the last block has not. */
+/** The size of `{"contents":[]}`, minus one for the comma that the last block does not have. */
 const FRAME = 14;
 
 function jsonSize(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A text without what is said about it. */
+/** A text block without its annotations and other members. */
 function toPlain({ text }: Block): Block {
   return { type: 'text', text };
 }
@@ -148,8 +148,9 @@ interface Rest {
 }
 
 /**
- * `texts` are all there is; null where there is more than texts: then the whole is kept as it came. Null where all of them
- * are shown, because it was long by what says nothing.
+ * Stores what is not shown. `texts` is the complete content, or null if the result holds more than text: then the whole
+ * result is stored as it arrived. Returns null if every text is shown in full, because only members without content
+ * made the result too long.
  */
 function keepRest(
   bytes: Buffer,
@@ -161,7 +162,7 @@ function keepRest(
   const text = texts === null ? bytes : Buffer.from(texts.join(BETWEEN));
   if (texts !== null && shown.bytes === text.length) return null;
   const mimeType = texts === null ? 'application/json' : 'text/plain';
-  // A copy: what it came in may be larger, and would stay with it.
+  // Copy the bytes: they may be a slice of a larger buffer, which would stay in memory with them.
   const whole = keep({ text: texts === null ? Buffer.from(bytes) : text, mimeType, piece: limit });
   const from = texts === null ? 0 : shown.bytes;
   const uri = whole === null ? null : from === 0 ? whole : `${whole}?from=${from}`;

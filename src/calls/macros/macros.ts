@@ -1,4 +1,4 @@
-/** Macros as if a server offered them: in the catalog, under limits, written down. */
+/** Presents macros as if a server offered them: they are listed in the catalog, limited and audited like any tool. */
 
 import { GatewayError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/similar.ts';
@@ -12,12 +12,15 @@ import { toBytes } from '../../protocol/json.ts';
 import type { Callee } from '../call.ts';
 import { type MacroGround, runMacro } from './run.ts';
 
-/** The place of macros among the sources: no server has it. */
+/** The source id of macros. No server has it. */
 export const MACROS_ID = -1;
 
 const DAY = 86_400_000;
 
-/** What limits and policies want to know of a server. Each macro has a clock of its own. */
+/**
+ * The server configuration that limits and policies read for macros. The timeouts are long because each macro enforces
+ * its own.
+ */
 const SERVER: ServerConfig = Object.freeze({
   key: MACROS,
   namespace: '',
@@ -28,7 +31,7 @@ const SERVER: ServerConfig = Object.freeze({
   required: false,
   start: 'eager',
   idleStop: null,
-  // What one call breaks is not broken for others, and nothing is kept.
+  // With this setting there is no breaker and no result cache, so one failing macro does not block the others.
   share: 'session',
   timeout: DAY,
   totalTimeout: DAY,
@@ -43,7 +46,7 @@ export interface MacroPlace {
   readonly config: ServerConfig;
 }
 
-/** `macros` are asked for each time, because a configuration may be replaced. */
+/** `macros` is called for each call, because the configuration can be replaced. */
 export function createMacroPlace(macros: () => readonly MacroConfig[], ground: MacroGround): MacroPlace {
   return {
     config: SERVER,
@@ -59,8 +62,8 @@ export function createMacroPlace(macros: () => readonly MacroConfig[], ground: M
 }
 
 /**
- * The macros beside what servers offer. One that lacks a tool is away with it; where the tool will not come, that is a
- * problem to tell of.
+ * Adds the macros to what the servers offer. If a tool of a macro is unavailable, so is the macro. If the tool does not
+ * exist at all, that is reported as a problem.
  */
 export function withMacros(macros: readonly MacroConfig[], servers: readonly Contribution[]): Contribution[] {
   if (macros.length === 0) return [...servers];
@@ -94,7 +97,7 @@ interface Found {
   readonly item: Item;
 }
 
-/** The tool; null while nobody knows, or its server is away; or why there is none. */
+/** The tool; null if its server is not available, so it is not known; or a text that says why there is no such tool. */
 function findTool(name: string, servers: readonly Contribution[]): Found | string | null {
   const [server] = servers.filter(({ key }) => name.startsWith(`${key}.`)).sort((a, b) => b.key.length - a.key.length);
   if (server === undefined)
@@ -110,13 +113,13 @@ function findTool(name: string, servers: readonly Contribution[]): Found | strin
   return `the server "${server.key}" has no such tool.${didYouMean(tool, names)}`;
 }
 
-/** What the worst of its steps does, it does. */
+/** The effect of a macro is the most dangerous effect of its steps. */
 function worst(tools: readonly Found[]): Effect {
   const effects = tools.map((tool) => categoryOf(tool).effect);
   return effects.includes('destructive') ? 'destructive' : effects.includes('write') ? 'write' : 'read';
 }
 
-// The same items while nothing changes, so that the catalog makes nothing anew.
+// Returns the same item objects while nothing changes, so that the catalog does not rebuild its entries.
 const made = new WeakMap<MacroConfig, Map<Effect, Item>>();
 
 function itemOf(macro: MacroConfig, effect: Effect): Item {

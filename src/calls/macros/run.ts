@@ -1,4 +1,6 @@
-/** A macro at work: one step after the other, each a call of the same caller, until one fails or all are done. */
+/**
+ * Runs a macro: its steps run one after the other, each as a call of the same caller, until one fails or all are done.
+ */
 
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
@@ -13,18 +15,18 @@ import type { Call } from '../call.ts';
 import type { Caller } from '../caller.ts';
 import { type StepAnswer, StepSink } from './step.ts';
 
-/** What a macro needs of its gateway. */
+/** What a macro needs from its gateway. */
 export interface MacroGround {
-  /** All that the policy lets the caller use. */
+  /** Everything that the policy lets the caller use. */
   allowed(by: Caller): Catalog;
-  /** Calls a tool for the caller, as any call of its own. */
+  /** Calls a tool for the caller, like any of its own calls. */
   call(by: Caller, entry: Entry, args: object, id: string, sink: Sink): Ticket;
 }
 
-/** In `_meta` of a call: nothing is called, and the answer is what would be. */
+/** The key in `_meta` that requests a dry run: nothing is called, and the result lists the calls that would be made. */
 export const DRY_RUN = 'toolgate/dryRun';
 
-/** Most characters of what a failed step says. */
+/** The maximum length, in characters, of a failed step's message. */
 const MOST_SAID = 4_000;
 
 export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): Ticket {
@@ -36,7 +38,7 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
   let current: Ticket | null = null;
   let isOver = false;
   let last: StepAnswer | null = null;
-  /** The step that is under way. */
+  /** The index of the running step. */
   let at = 0;
   const timer = setTimeout(() => {
     current?.cancel('the macro took too long');
@@ -56,7 +58,7 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
     end();
   }
 
-  /** The step that is under way has failed. */
+  /** Ends the macro because the running step has failed. */
   function stop(why: string): void {
     const step = steps[at]!;
     const said = why.length > MOST_SAID ? `${why.slice(0, MOST_SAID)}…` : why;
@@ -96,11 +98,11 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
     last = said;
     answers.set(step.id, said);
     done.push(step);
-    // A server that answers at once must not pile up the stack.
+    // A server may answer synchronously. Without the microtask, each step would then add to the stack.
     queueMicrotask(() => run(at + 1));
   }
 
-  /** The caller hears of every step, where it wants to. */
+  /** Reports the step as progress, if the caller asked for progress. */
   function tell(message: string): void {
     const token = call.token;
     if (token === null) return;
@@ -128,7 +130,7 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
     const value = fill(output, lookup) ?? '';
     if (typeof value === 'string') return textResult(value);
     const content = [{ type: 'text', text: JSON.stringify(value) }];
-    // Structured content is an object, in all revisions that have it.
+    // Structured content has to be an object, in all revisions that have it.
     return toBytes(
       typeof value === 'object' && !Array.isArray(value) ? { content, structuredContent: value } : { content },
     );
@@ -169,7 +171,7 @@ function inputOf(macro: MacroConfig, args: unknown): unknown {
   );
 }
 
-// Looking through ten thousand tools for every step would be felt.
+// Indexed once per catalog: searching ten thousand tools for every step would be slow.
 const indexes = new WeakMap<Catalog, ReadonlyMap<string, Entry>>();
 
 function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
@@ -180,7 +182,7 @@ function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
   return index.get(tool);
 }
 
-/** Better nothing is done than half of it. */
+/** Checked before the first step, so that a macro does not stop halfway because a tool is missing. */
 function requireSteps(macro: MacroConfig, catalog: Catalog): void {
   const step = macro.steps.find((one) => findStep(catalog, one) === undefined);
   if (step === undefined) return;
@@ -195,7 +197,7 @@ function holds({ when }: MacroStep, lookup: (reference: Reference) => unknown): 
   return isSo !== when.negated;
 }
 
-/** What lacks a part is equal to nothing but nothing. */
+/** A template with a missing part has no value. It equals only another missing value. */
 function orNothing(template: Template, lookup: (reference: Reference) => unknown): unknown {
   try {
     return fill(template, lookup);
@@ -213,7 +215,10 @@ function plain(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** The arguments, or what is missing: to leave out what a step was to answer with could do something else. */
+/**
+ * The arguments, or a message about what is missing. If a referenced answer is missing, the argument must not be left
+ * out: the tool could then do something else.
+ */
 function argumentsOf(
   step: MacroStep,
   lookup: (reference: Reference) => unknown,
@@ -237,7 +242,7 @@ function has({ value }: StepAnswer): string {
   return `that step answered with ${Object.keys(value).slice(0, 20).join(', ') || 'nothing'}`;
 }
 
-/** What would be called, and with which arguments, as far as that is known before anything has answered. */
+/** The calls that would be made and their arguments, as far as they are known before any step has run. */
 function dryRun(macro: MacroConfig, catalog: Catalog, lookup: (reference: Reference) => unknown): Buffer {
   const isOpen = (template: Template) => referencesIn(template).some(({ root }) => root !== 'input');
   const shown = (reference: Reference) => (reference.root === 'input' ? lookup(reference) : `\${${reference.text}}`);

@@ -1,4 +1,4 @@
-/** One step of a macro: what its call answers, as a value that later steps can refer to. */
+/** One step of a macro. The answer of its call becomes a value that later steps can refer to. */
 
 import { GatewayError } from '../../base/errors.ts';
 import { ASKS, legacyResult } from '../../protocol/bridge.ts';
@@ -8,22 +8,22 @@ import type { Era } from '../../protocol/revisions.ts';
 import { ForwardingSink } from '../forwarding-sink.ts';
 import { parseObject } from '../relayed-error.ts';
 
-/** What a step answered. */
+/** The answer of a step. */
 export interface StepAnswer {
-  /** The result as it came, in the form of the revisions with sessions. */
+  /** The result as it arrived, in the legacy format. */
   readonly bytes: Buffer;
-  /** Its structured content; else its text, read where that is JSON. */
+  /** Its structured content; otherwise its text, parsed if that is JSON. */
   readonly value: unknown;
   readonly text: string;
 }
 
 export interface StepEnd {
   done(answer: StepAnswer): void;
-  /** `why` is what the tool, its server or Toolgate says of it. */
+  /** `why` is the message from the tool, its server or Toolgate. */
   failed(why: string): void;
 }
 
-/** Questions of a step go to whoever called the macro; what it says on the way does not. */
+/** A step's questions go to the caller of the macro. Its notifications are dropped. */
 export class StepSink extends ForwardingSink {
   readonly end: StepEnd;
 
@@ -57,7 +57,7 @@ export class StepSink extends ForwardingSink {
   }
 }
 
-/** The answer, or why it is none. */
+/** The answer, or a text that says why it is not a success. */
 function readAnswer(result: Parts, era: Era): StepAnswer | string {
   const bytes = era === 'modern' ? legacyResult(result, false) : join(result);
   if (bytes instanceof GatewayError) return bytes.message;
@@ -77,7 +77,7 @@ function textOf(content: unknown): string {
     .join('\n');
 }
 
-/** Many tools write JSON into their text. */
+/** Many tools return JSON as text. */
 function readText(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return text;
   try {

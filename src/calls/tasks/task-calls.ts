@@ -1,4 +1,7 @@
-/** Requests that may start a task, and those about one: the client's ids on the one side, the server's on the other. */
+/**
+ * Requests that may start an MCP task, and requests about one. They translate between the ids that the client knows and
+ * the ids of the server.
+ */
 
 import { GatewayError } from '../../base/errors.ts';
 import type { Sink, SourceRequest } from '../../protocol/contract.ts';
@@ -11,15 +14,15 @@ import { rewriteRequest, type Target, type Wire } from '../../protocol/rewrite.t
 import { exchangeIds, isTask, startedTask } from '../../protocol/task.ts';
 import { ForwardingSink } from '../forwarding-sink.ts';
 
-/** From one side's ids to the other's. */
+/** Translates task ids between client and server. */
 export interface IdExchange {
-  /** The server's id as the client knows it. */
+  /** The client's id for a server's id. */
   out(id: string): string;
-  /** The client's id as the server knows it; what is none of ours stays as it is. */
+  /** The server's id for a client's id. An id that we did not issue is returned unchanged. */
   back(id: string): string;
 }
 
-/** Exchanges the ids of tasks in all that passes to the client. */
+/** Translates the ids of MCP tasks in everything that goes to the client. */
 class TaskSink extends ForwardingSink {
   readonly exchange: IdExchange;
 
@@ -47,7 +50,7 @@ class TaskSink extends ForwardingSink {
   }
 }
 
-/** For a call to a modern server, which decides by itself whether to answer with a task. */
+/** For a call to a modern server, which decides by itself whether to answer with an MCP task. */
 export class MaybeTaskSink extends TaskSink {
   readonly server: string;
 
@@ -69,7 +72,7 @@ export class MaybeTaskSink extends TaskSink {
   }
 }
 
-/** For a call that the client wants to be run as a task. `created` hears of the one that was started. */
+/** For a call that the client wants to run as an MCP task. `created` gets the id of the task that was started. */
 export class WantsTaskSink extends TaskSink {
   readonly created: (id: string) => void;
 
@@ -86,7 +89,7 @@ export class WantsTaskSink extends TaskSink {
   }
 }
 
-/** A request about a task, on its way to the server that has it. */
+/** A request about an MCP task, sent to the server that runs the task. */
 export class TaskCall implements SourceRequest {
   readonly pinned = true;
   readonly client = null;
@@ -99,7 +102,7 @@ export class TaskCall implements SourceRequest {
     this.message = message;
     this.task = task;
     this.sink = sink;
-    // The answer to `tasks/result` comes when the task ends, however long that takes.
+    // The answer to `tasks/result` comes when the MCP task ends, which may take any length of time.
     this.timeout = this.isForResult ? Number.POSITIVE_INFINITY : timeout;
   }
 
@@ -135,7 +138,9 @@ export class TaskCall implements SourceRequest {
   }
 }
 
-/** For a request about a task: a server that speaks another era by now has none that this client could know. */
+/**
+ * For a request about an MCP task. If the server has changed its era since, it has no task that this client could know.
+ */
 export class AboutTaskSink extends TaskSink {
   readonly era: Era;
 
@@ -150,7 +155,7 @@ export class AboutTaskSink extends TaskSink {
   }
 }
 
-/** The same for every reason, so that nobody learns about the tasks of others. */
+/** The same error for every reason, so that a client cannot learn which tasks of others exist. */
 export function taskUnknown(): GatewayError {
   return new GatewayError(
     'params_invalid',

@@ -1,4 +1,7 @@
-/** Hearing of tasks from a modern server, under a subscription of its own, so that others need not be opened anew for it. */
+/**
+ * Listens to the MCP tasks of a modern server. This uses a separate subscription, so that the other subscriptions need
+ * not be reopened for each task.
+ */
 import { READS_AT_ONCE, type Sink, type SourceRequest, type Ticket } from '../../protocol/contract.ts';
 import { NO_ABILITIES, TASKS_CAPABILITY } from '../../protocol/envelope.ts';
 import { decodeString, findMember, readElements, toBytes } from '../../protocol/json.ts';
@@ -15,14 +18,14 @@ import type { Source } from '../../sources/source.ts';
 import { TaskCall } from './task-calls.ts';
 
 export interface TaskListening {
-  /** The tasks that the server agreed to tell of: none where it did not agree in time. */
+  /** The tasks that the server agreed to report; empty if it did not agree in time. */
   readonly agreed: Promise<readonly string[]>;
   stop(): void;
 }
 
 const METHOD = 'subscriptions/listen';
 
-/** Hears nothing. */
+/** A sink that ignores everything. */
 const SILENT: Sink = {
   ...NO_ABILITIES,
   ...READS_AT_ONCE,
@@ -92,7 +95,7 @@ export function listenToTasks(
   const open = () => {
     ticket = source.call(request);
   };
-  // What became of them while nobody heard is asked for: who listens need not ask.
+  // After an interruption the current state of each task is requested, so that the client does not have to poll.
   const missed = () => {
     for (const id of ids) lookAt(source, id, timeout, told);
   };
@@ -106,7 +109,7 @@ export function listenToTasks(
   };
 }
 
-/** Tells of a task as it is now, if it is there. */
+/** Reports the current state of an MCP task, if the task still exists. */
 function lookAt(source: Source, id: string, timeout: number, told: (params: Buffer) => void): void {
   const method = 'tasks/get';
   const message = readMessage(requestMessage(0, method, toBytes({ taskId: id })));

@@ -1,7 +1,8 @@
 /**
- * Tasks: work that goes on after the answer to its call. They pass between a client and a server of the same era, never
- * from one era to the other, whose tasks have nothing in common but the word. Servers keep them; what is kept here is
- * which agent started which, because the earlier era lists them and tells of them unasked.
+ * MCP tasks: work that continues after the answer to its call. They are passed only between a client and a server of
+ * the same era, because the tasks of the two eras are incompatible. Servers store them. The gateway only remembers
+ * which principal started which, because the legacy era lists tasks and sends notifications about them without a
+ * subscription.
  */
 
 import { GatewayError } from '../../base/errors.ts';
@@ -21,59 +22,62 @@ import { AboutTaskSink, type IdExchange, MaybeTaskSink, TaskCall, taskUnknown, W
 import { listenToTasks } from './task-listening.ts';
 
 export interface McpTasks {
-  /** For a call whose answer may be a task: exchanges the ids of tasks in its answer. */
+  /** Prepares a call whose answer may be an MCP task: the task ids in the answer are translated. */
   attend(call: Call): void;
-  /** A request about a task of this principal. */
+  /** Sends a request about an MCP task of this principal. */
   call(principal: string, era: Era, message: Message, sink: Sink): Ticket;
-  /** The result of `tasks/list`: what the principal started and its servers still know. */
+  /** The result of `tasks/list`: the tasks that the principal started and that their servers still list. */
   list(principal: string): Promise<Buffer>;
   /** `hear` gets the parameters of each notification about one of these tasks. */
   listen(principal: string, ids: readonly string[], hear: (params: Buffer) => void): Promise<TaskSubscription>;
-  /** A client with a session hears of the tasks that it starts. */
+  /** From now on a client with a session gets notifications about the tasks that it starts. */
   join(owner: object, tell: (message: Buffer) => void): void;
   leave(owner: object): void;
-  /** What a server of the earlier era says of a task, or of its progress. */
+  /** A legacy server sent a notification about an MCP task or its progress. */
   told(sourceId: number | undefined, message: Message): void;
 }
 
 export interface TaskSubscription {
-  /** Those of the tasks that their servers tell of. */
+  /** The tasks whose servers agreed to report them. */
   readonly ids: readonly string[];
   stop(): void;
 }
 
-/** A task where it lives. */
+/** Identifies an MCP task by its server. */
 interface TaskName {
   readonly sourceId: number;
-  /** As its server calls it. */
+  /** The server's own id for it. */
   readonly id: string;
 }
 
 interface StartedTask extends TaskName {
   readonly principal: string;
-  /** Who hears of it, for as long as it is there. */
+  /** The client that gets its notifications, as long as that client exists. */
   readonly owner: WeakRef<object>;
-  /** Under which token the server tells of progress, and the client wants to hear of it. */
+  /** The server reports progress under `progressToken`; the client expects it under `token`. */
   readonly progressToken: number;
   readonly token: Buffer | null;
 }
 
 type Find = (sourceId: number) => { readonly source: Source; readonly config: ServerConfig } | undefined;
 
-/** Of how many tasks an principal hears, and can list; the oldest are forgotten first. They can be asked for all the same. */
+/**
+ * How many tasks are remembered for each principal, for lists and notifications. The oldest are dropped first, but can
+ * still be requested by their id.
+ */
 const MOST_STARTED = 1_000;
-/** Of how many agents that is kept; tokens may name any number of them. */
+/** How many principals are remembered. The limit is needed because tokens can name any number of them. */
 const MOST_OWNERS = 4_096;
 const MOST_PAGES = 100;
-/** Stands for an owner that is gone. */
+/** A key without a listener, used if the owner no longer exists. */
 const NOBODY = {};
 
 export function createMcpTasks(find: Find): McpTasks {
   const seal = createSeal();
-  /** The last token for the progress of a task. Below all ids of requests. */
+  /** The last progress token of an MCP task. Tokens count down from zero, so they never equal the id of a request. */
   let lastToken = 0;
   const listeners = new WeakMap<object, (message: Buffer) => void>();
-  /** From principal to what it started, by server and id. */
+  /** For each principal, the tasks it started, by server and id. */
   const started = new Map<string, Map<string, StartedTask>>();
   const byToken = new Map<number, StartedTask>();
 
@@ -133,10 +137,10 @@ export function createMcpTasks(find: Find): McpTasks {
     return task === null || slot === undefined ? null : { ...slot, task };
   }
 
-  /** The tasks of this principal on one server, as it lists them; none where it cannot be asked. */
+  /** The tasks of this principal that one server lists; none if the server cannot be asked. */
   async function listOf(principal: string, sourceId: number, own: Map<string, StartedTask>): Promise<Buffer[]> {
     const slot = find(sourceId);
-    // One that is not running would be started only to say that it has none.
+    // A server that is not running has no tasks, so it is not started just to list them.
     if (slot === undefined || slot.source.tasks?.lists !== true || slot.source.status().state !== 'up') return [];
     const { out } = exchangeFor(sourceId, principal, 'legacy');
     try {
@@ -144,7 +148,7 @@ export function createMcpTasks(find: Find): McpTasks {
       const known = all.filter((task) => own.has(keyOf({ sourceId, id: idIn(task) ?? '' })));
       return known.map((task) => exchangeIds(task, out));
     } catch (error) {
-      // A server that is gone or refuses has no tasks to list. Anything else is a defect of ours.
+      // A server that has gone or refuses has no tasks to list. Any other error is a bug in Toolgate.
       if (error instanceof GatewayError || error instanceof UpstreamError) return [];
       throw error;
     }
@@ -161,11 +165,12 @@ export function createMcpTasks(find: Find): McpTasks {
         return;
       }
       const owner = new WeakRef(inner.owner);
-      // Progress comes long after the call is over, and must not be taken for that of a request on another connection.
+      // Progress arrives long after the call has ended. The token must be unique, so that it is not mistaken for a
+      // request on another connection.
       const progressToken = --lastToken;
       const created = (id: string) => note({ sourceId, id, principal, owner, progressToken, token });
       call.inner = new WantsTaskSink(inner, exchangeFor(sourceId, principal, 'legacy'), created);
-      // The task lives in the process that starts it.
+      // The MCP task lives in the server process that starts it, so later requests have to reach the same process.
       call.pinned = true;
       call.progressToken = progressToken;
     },
@@ -220,14 +225,14 @@ export function createMcpTasks(find: Find): McpTasks {
 }
 
 /**
- * The id by which a client knows a task. It names the server and the server's own id, and is sealed: it is valid for the
- * principal that started the task, in the era in which it was started, and for nobody else.
+ * The id by which a client knows an MCP task. It contains the server and the server's own id. It is sealed, so it is
+ * valid only for the principal that started the task and only in the era it was started in.
  */
 export function sealTaskId(seal: Seal, { sourceId, id }: TaskName, principal: string, era: Era): string {
   return seal.close(`${sourceId}.${Buffer.from(id).toString('base64url')}`, principal, era);
 }
 
-/** Null for what is no task of this principal in this era. */
+/** Null if the text is not the id of a task of this principal in this era. */
 export function openTaskId(seal: Seal, text: string, principal: string, era: Era): TaskName | null {
   const parts = seal.open(text, principal, era)?.split('.');
   if (parts === undefined) return null;
