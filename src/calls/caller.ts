@@ -76,21 +76,21 @@ export interface CallerOptions extends ClientOptions {
   readonly client?: ClientChannel;
 }
 
-/** A set of sources that some callers have for themselves. */
+/** A set of sources that only some callers see. */
 export interface SourceSet {
   readonly ids: readonly number[];
-  /** Built when somebody looks, and again after one of the sources changed. */
+  /** Built on first use, and again after one of the sources has changed. */
   catalog(): Catalog;
 }
 
-/** A caller, as far as its set of sources is concerned. */
+/** A caller, as its set of sources sees it. */
 export interface SourceSetUser {
   readonly client: ClientChannel;
-  /** Something in the set changed. */
+  /** Something in the set has changed. */
   look(): void;
 }
 
-/** All such sets. */
+/** All sets of sources that only some callers see. */
 export interface CallerSources {
   contributions(ids: readonly number[]): Contribution[];
   take(set: SourceSet, user: SourceSetUser): void;
@@ -101,11 +101,11 @@ export interface CallerSources {
 
 /** A program around the gateway that decides what each caller sees. */
 export interface CallerHost {
-  /** What models are told about the use of everything; empty for nothing. */
+  /** Instructions for models about the whole gateway; empty for none. */
   readonly instructions: string;
-  /** How names are formed in what callers are given. */
+  /** How exposed names are formed for these sources. */
   readonly naming: Naming;
-  /** What the caller sees from the start; null for what everybody sees. */
+  /** What the caller sees from the start; null for the sources that all callers share. */
   joined(caller: Caller): SourceSet | null;
   left(caller: Caller): void;
 }
@@ -120,19 +120,19 @@ export interface CallersOptions {
   /** The selection of callers without one of their own. */
   defaultSelection(): Selection;
   readonly fleet: Pick<Fleet, 'contributions' | 'freshen' | 'tell' | 'leave'>;
-  /** The sources that callers have for themselves; null without a host. */
+  /** The sources that only some callers see; null without a host. */
   readonly sets: CallerSources | null;
   readonly subscriptions: CallerSubscriptions<Caller>;
   readonly counters: Pick<CallCounters, 'ofAgent'>;
   readonly host: CallerHost | null;
-  /** What everybody except the operator works on; null for anything. */
+  /** The task of every caller except the operator; null for no restriction. */
   readonly task: Task | null;
 }
 
 export class Callers {
   readonly options: CallersOptions;
   readonly all = new Set<Caller>();
-  /** Whether every server has been tried once: until then lists are still growing into shape. */
+  /** Whether every server has been tried once. Until then, lists are incomplete. */
   areListsComplete = false;
 
   constructor(options: CallersOptions) {
@@ -172,7 +172,7 @@ export class Callers {
       try {
         caller.look();
       } catch (error) {
-        // The others are told all the same.
+        // One failing caller must not keep the others from being told.
         this.options.events.emit('failure', { where: 'telling a caller about its lists', error });
       }
     }
@@ -196,18 +196,18 @@ export class Caller implements RecordedCaller {
   readonly callers: Callers;
   readonly options: CallerOptions;
   readonly revision: string | null;
-  /** It sees what all of these need; everything if there are none. */
+  /** It sees only what these tasks need; everything if there are none. */
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
   /** Where its calls are counted. */
   readonly counter: AgentCounter;
-  /** What it has for itself to see, and nothing else; null if it sees what everybody sees. */
+  /** The only sources it sees; null if it sees those that all callers share. */
   sources: SourceSet | null = null;
-  /** Null: follows the default. */
+  /** Null: it uses the default selection. */
   selection: Selection | null = null;
-  /** Cleared at every change, so that a call reads a field and nothing else. */
+  /** Cleared at every change, so that a call only has to read this field. */
   current: View | null = null;
-  /** When the time of day may change what it may use. */
+  /** When the time of day may next change what it is allowed to use. */
   freshUntil = Number.POSITIVE_INFINITY;
   /** The fingerprint of each list when the caller was last told about it; null before it first looked. */
   told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
@@ -251,7 +251,7 @@ export class Caller implements RecordedCaller {
     return this.options.scope.namespace;
   }
 
-  /** Whether what it switches applies to everybody. */
+  /** Whether its switching affects all callers that use the default selection. */
   get isShared(): boolean {
     if (this.selection !== null) return false;
     return this.scope.selection === 'default' || this.callers.options.config().selection === 'shared';
@@ -273,19 +273,19 @@ export class Caller implements RecordedCaller {
     return this.current;
   }
 
-  /** The result of a list method, for clients of an era. From here on the caller counts as told about that list. */
+  /** The result of a list method, for clients of an era. From now on the caller counts as told about that list. */
   list(kind: Kind, era: Era): Buffer {
     this.#note(kind);
     return this.view().list(kind, era);
   }
 
-  /** The same in pages, if the configuration has them. */
+  /** One page of that result, if the configuration sets a page size. */
   page(kind: Kind, era: Era, cursor: string | null): Buffer {
     if (cursor === null) this.#note(kind);
     return pageOf(this.view(), kind, era, this.callers.options.config().limits.page, cursor);
   }
 
-  /** The caller looks at a list: servers that do not announce changes are listed again now and then. */
+  /** The caller reads a list. Servers that do not announce changes are listed again from time to time. */
   #note(kind: Kind): void {
     const { fleet, sets } = this.callers.options;
     if (this.sources === null) fleet.freshen(kind);
@@ -294,7 +294,7 @@ export class Caller implements RecordedCaller {
     this.told[list] = fingerprint(this.view(), list);
   }
 
-  /** What servers tell models about their use. */
+  /** The instructions of the servers for models. */
   introduction(): string {
     const { fleet, sets, views, host, config } = this.callers.options;
     const all = this.sources === null ? fleet.contributions() : sets!.contributions(this.sources.ids);
@@ -305,7 +305,10 @@ export class Caller implements RecordedCaller {
     return host === null || host.instructions === '' ? text : `${host.instructions}\n\n${text}`.trimEnd();
   }
 
-  /** From here on the caller is told about changes of a resource. Rejects if there is none, or its server does not announce them. */
+  /**
+   * From now on the caller is told about changes of a resource. Rejects if there is no such resource, or if its server
+   * does not announce changes.
+   */
   subscribe(uri: string): Promise<void> {
     return this.callers.options.subscriptions.subscribe(this, this.view(), uri);
   }
@@ -326,7 +329,7 @@ export class Caller implements RecordedCaller {
     this.#take(null);
   }
 
-  /** From here on the caller sees this, and is told about what changed by that. */
+  /** From now on the caller sees only these sources, and is told which lists changed. */
   give(sources: SourceSet): void {
     if (sources === this.sources) return;
     this.#take(sources);
@@ -337,12 +340,12 @@ export class Caller implements RecordedCaller {
     const { sets } = this.callers.options;
     const before = this.sources;
     this.sources = sources;
-    // In this order, so that what both have in common is not closed in between.
+    // The new set is taken before the old one is released, so that sources in both are not closed in between.
     if (sources !== null) sets?.take(sources, this);
     if (before !== null) sets?.drop(before, this);
   }
 
-  /** Other patterns are in force. */
+  /** The configured patterns have changed. */
   rebase(base: Base): void {
     const { selection, toolset } = this.scope;
     if (toolset !== null) this.selection = fixedSelection(this.#baseInside(base), toolset);
@@ -350,7 +353,7 @@ export class Caller implements RecordedCaller {
     else if (selection === 'own' && this.selection !== null) this.selection = rebase(this.selection, base);
   }
 
-  /** Whether everything it sees is switched on, always. */
+  /** Whether everything it sees is always switched on. */
   get #seesAll(): boolean {
     return this.namespace !== null || this.tasks.length > 0;
   }
@@ -363,7 +366,8 @@ export class Caller implements RecordedCaller {
   /** Notifies the caller of each list that changed since the last time. */
   look(): void {
     this.current = null;
-    // Before all servers have been tried, lists only grow into shape: that is news only to a caller that has listed already.
+    // Until all servers have been tried, lists are incomplete and keep growing. Only a caller that has already listed
+    // needs to be told.
     if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
     for (const kind of LIST_KINDS) {
       const now = fingerprint(this.view(), kind);

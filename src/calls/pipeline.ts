@@ -1,7 +1,8 @@
 /**
- * The way of a call. Its name is looked up in the caller's view; then it goes through these steps, each of which may answer it,
- * refuse it, or keep it for a while: what came with the request has to fit the definition, the audit has to be writable,
- * middleware runs, a person approves, limits are passed, and the source gets it. Control tools run right after middleware.
+ * The path of a call. Its name is looked up in the caller's view. Then it goes through these steps, each of which may
+ * answer it, refuse it or keep it for a while: the request has to fit the definition, the audit has to be writable,
+ * middleware runs, a person approves, limits are checked, and the source gets it. Control tools run right after
+ * middleware.
  */
 import { confirmationFor } from '../access/confirm.ts';
 import { permits, requireArguments } from '../access/permission.ts';
@@ -34,7 +35,7 @@ export interface PipelineOptions {
   readonly tasks: McpTasks;
   /** Rules for calls that a person has to approve. */
   confirmations(): readonly ConfirmRule[];
-  /** What answers for a source; undefined if it was removed. */
+  /** What answers the calls of a source; undefined if the source was removed. */
   find(sourceId: number): { readonly source: Callee; readonly config: ServerConfig } | undefined;
   runControl(call: Call): void;
   /** Whether servers are still starting. */
@@ -46,27 +47,27 @@ export interface PipelineOptions {
 export interface Pipeline {
   /** `httpHeaders` have to repeat what the message says; null if there are none to check. */
   create(by: Caller, message: Message, sink: Sink, httpHeaders?: Headers | null): Call;
-  /** A call of a tool that is known already: one step of a macro. It is started at once. */
+  /** Calls a tool whose entry is already known, for a step of a macro. The call is started at once. */
   callTool(by: Caller, entry: Entry, args: object, id: string, sink: Sink): Call;
-  /** There is a new catalog, or servers are no longer starting: calls that waited for that are looked up again. */
+  /** The catalog has changed, or all servers have started: calls that waited for that are looked up again. */
   retry(): void;
-  /** Follows every call from now on; null for none. */
+  /** Traces every call from now on; null to stop. */
   trace(tracer: CallTracer | null): void;
 }
 
-/** Errors that may not occur once all servers are up, or once an earlier call has been carried out. */
+/** Errors that may go away once all servers have started, or once an earlier call has been carried out. */
 const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
 
 const UNRECORDED =
   'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Make room, or make its folder writable.';
 
-/** The answer for an item of a server that does not complete. */
+/** The answer for an item whose server does not support completion. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
 
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { events, counters, audit, middleware, approvals, limiters, tasks } = options;
   const { confirmations, find, runControl, isStarting, mayBeClaimed } = options;
-  /** Calls that came while servers were starting, in order. */
+  /** Calls that arrived while servers were starting, in order. */
   const early = new Set<Call>();
   let tracer: CallTracer | null = null;
   let compiled = compile(middleware.all, confirmations());
@@ -120,7 +121,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     call.advance();
   }
 
-  /** Whether a server that is still starting could change what is called: then the fastest server must not decide it. */
+  /**
+   * Whether a server that is still starting could change what is called. Then the call waits, so that the result does
+   * not depend on which server starts first.
+   */
   function isEarly(call: Call): boolean {
     return call.entry.sourceId === BUILT_IN || !call.isExact || mayBeClaimed(call.entry);
   }
@@ -144,7 +148,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     }
   }
 
-  /** A text that was cut off a result is a resource of ours. */
+  /** Answers a read of a text that was cut off a result. Such texts are the gateway's own resources. */
   function answerSpilled(call: Call): boolean {
     const { message, by } = call;
     const text = message.method === 'resources/read' ? limiters.spilled.read(by.principal, message) : null;
@@ -161,7 +165,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       requireArguments(permission, call.entry, call.message);
   }
 
-  /** For a call that has waited: what it may use, and where that runs, may have changed meanwhile. */
+  /** Checks a call that has waited: its permission, and the source that answers it, may have changed meanwhile. */
   function recheck(call: Call): void {
     const { by, entry } = call;
     call.source = find(entry.sourceId)?.source ?? call.source;
@@ -243,7 +247,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** What came with the request must not contradict the definition of what it calls. */
+/** The request must not contradict the definition of the item it calls. */
 function checkRequest({ message, entry, httpHeaders }: Call): boolean {
   const { name, mirrored, traits } = entry.item;
   if (message.taskStart >= 0 && message.method === 'tools/call' && !traits.runsAsTask)

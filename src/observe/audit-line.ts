@@ -1,4 +1,7 @@
-/** A line of the audit: one flat object, always in the same order. What stays the same for an item or a caller is printed once. */
+/**
+ * Prints the lines of the audit. A line is one flat object whose members are always in the same order. The parts that
+ * stay the same for an item or a caller are printed once and reused.
+ */
 
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
@@ -7,28 +10,34 @@ import { decodeString, findMember } from '../protocol/json.ts';
 import type { Message } from '../protocol/message.ts';
 import { join, type Parts, sizeOf } from '../protocol/parts.ts';
 
-/** Most characters of a name that anybody may choose. */
+/** The maximum length of a name, in characters. Clients and servers choose names freely. */
 const NAME = 256;
-/** Most bytes of an id of a client. */
+/** The maximum length of a client's request id, in bytes, that is not a string. */
 const ID = 64;
-/** What a secret may need at the end of a piece to be seen whole. */
+/** Characters read beyond the limit, so that a secret at the end of the piece is complete and can be recognized. */
 const MARGIN = 2_048;
 
 type Redact = (text: string) => string;
 
-/** Any text as JSON, cut and without secrets. */
+/** A text as JSON, shortened and without secrets. */
 export function printText(text: string, redact: Redact, most = NAME): string {
   return printPiece(text.slice(0, most + MARGIN), text.length <= most + MARGIN, most, redact);
 }
 
-/** The beginning of a text. Where that is not the whole, its end may be half a secret, which would not be known for one. */
+/**
+ * Prints the beginning of a text. If the piece is not the whole text, it may end in the middle of a secret, which would
+ * not be recognized. So its last `MARGIN` characters are not printed.
+ */
 function printPiece(piece: string, isWhole: boolean, most: number, redact: Redact): string {
   const clean = redact(piece);
   const end = Math.max(0, Math.min(most, isWhole ? clean.length : clean.length - MARGIN));
   return escapeOthers(JSON.stringify(clean.length > end ? `${clean.slice(0, end)}…` : clean));
 }
 
-/** Nothing but ASCII: no character turns a terminal or the direction of writing, and a line has as many bytes as characters. */
+/**
+ * Escapes everything but ASCII. No character can then control a terminal or change the writing direction, and a line
+ * has as many bytes as characters.
+ */
 function escapeOthers(json: string): string {
   return json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -47,12 +56,12 @@ export function printEntry({ sourceKey, namespace, item, name }: Entry, redact: 
   return printItem(sourceKey, namespace, item.name, name, redact);
 }
 
-/** Whether the item says by itself what was called: a template does not. */
+/** Whether the entry alone identifies what was called. For a template it does not: the URI is needed too. */
 export function isEntryItself({ name, entry }: RecordedCall): boolean {
   return name === entry.upstreamName || entry.sourceId === BUILT_IN;
 }
 
-/** For one of the many URIs that a template stands for. */
+/** Prints a call to one of the many URIs that match a template. */
 export function printFilled({ entry, name, message, nameStart, nameEnd }: RecordedCall, redact: Redact): string {
   const upstream = JSON.parse(Buffer.from(name, 'latin1').toString()) as string;
   const asked = decodeString(message.bytes, nameStart, nameEnd);
@@ -64,7 +73,7 @@ function printItem(server: string, namespace: string, tool: string, name: string
   return `,"server":${text(server)},"namespace":${text(namespace)},"tool":${text(tool)},"name":${text(name)}`;
 }
 
-/** The id of the client, as it was written. */
+/** The client's request id, as it was written. */
 export function printId({ bytes, idStart, idEnd }: Message, redact: Redact): string {
   if (idStart < 0) return 'null';
   const id = smallNumber(bytes, idStart, idEnd);
@@ -74,7 +83,10 @@ export function printId({ bytes, idStart, idEnd }: Message, redact: Redact): str
   return text.length <= ID ? text : printText(text, redact);
 }
 
-/** Read by hand, because nearly all ids are such numbers and a text of two digits is dear; -1 for anything else. */
+/**
+ * A number of up to nine digits; -1 for anything else. Parsed by hand, because nearly all ids are such numbers and
+ * creating a string for each one is slow.
+ */
 export function smallNumber(bytes: Buffer, start: number, end: number): number {
   if (end - start > 9 || (bytes[start] === 0x30 && end - start > 1)) return -1;
   let value = 0;
@@ -86,14 +98,14 @@ export function smallNumber(bytes: Buffer, start: number, end: number): number {
   return value;
 }
 
-/** Milliseconds with three places. Made of whole numbers, which are printed several times as fast. */
+/** Milliseconds with three decimals. Built from integers, which are several times faster to print. */
 export function printMs(ms: number): string {
   const all = Math.round(ms * 1_000);
   const rest = all % 1_000;
   return `${(all - rest) / 1_000}.${rest < 10 ? '00' : rest < 100 ? '0' : ''}${rest}`;
 }
 
-/** What a request asked for, as far as that can be told. */
+/** The name or URI that a request asked for, if it can be read. */
 export function printAsked(message: Message, redact: Redact): string {
   const span = askedSpan(message);
   if (span === null || message.bytes[span.start] !== 0x22) return '';
@@ -119,7 +131,7 @@ export function printResult(result: Parts, most: number, redact: Redact): string
   return `,"result":${printValue(sizeOf(result) > most + MARGIN ? firstOf(result, most + MARGIN) : join(result), most, redact)}`;
 }
 
-/** JSON as text: cut off it is none any more, and a line has to be. */
+/** Prints JSON as a string: cut JSON is no longer valid JSON, but the line has to be. */
 function printValue(bytes: Buffer, most: number, redact: Redact): string {
   const end = Math.min(bytes.length, most + MARGIN);
   return printPiece(bytes.toString('utf8', 0, end), end === bytes.length, most, redact);
@@ -137,7 +149,7 @@ function firstOf(bytes: Parts, most: number): Buffer {
   return Buffer.concat(first);
 }
 
-/** The code in an error object of a server. */
+/** The code in a server's error object. */
 export function printErrorCode(error: Buffer): string {
   const code = findMember(error, 'code');
   const text = code === null ? '' : error.toString('latin1', code.start, code.end);

@@ -1,12 +1,13 @@
 /**
- * Calls that are to be written down, as bare numbers and texts that are there anyway. Lines are made of them many at a time:
- * a call that comes alone would otherwise pay for code that is not in the processor's memory any more, several times over.
+ * Calls that still have to be written to the audit, stored as plain numbers and existing strings. Their lines are
+ * printed in batches. Printing each call on its own takes several times as long, because the printing code has left the
+ * processor's cache by then.
  */
 import { OUTCOMES } from '../calls/outcome.ts';
 import type { AuditLog } from '../store/audit-log.ts';
 import { printMs } from './audit-line.ts';
 
-/** How many wait at most; then they are printed at once. */
+/** The maximum number of pending calls. When it is reached, they are printed at once. */
 const MOST = 256;
 const FIELDS = 6;
 
@@ -20,7 +21,7 @@ export class PendingCalls {
     return this.size === MOST;
   }
 
-  /** `caller` and `item` are pieces of the line, in ASCII. */
+  /** `caller` and `item` are parts of the line, in ASCII. */
   add(
     time: number,
     caller: string,
@@ -44,11 +45,11 @@ export class PendingCalls {
     this.size++;
   }
 
-  /** Prints all of them; `next` gives each line its number. */
+  /** Prints all pending calls; `next` returns the number of each line. */
   print(log: AuditLog, boot: string, next: () => number): void {
     const { numbers, callers, items, size } = this;
     this.size = 0;
-    // Many of a moment, and mostly of few callers and items: what they have in common is put together once.
+    // Many calls share a millisecond, and most share a few callers and items. So these parts are built once and reused.
     let moment = Number.NaN;
     let opening = '';
     let caller = '';
@@ -75,7 +76,7 @@ export class PendingCalls {
 
 const STATUSES = OUTCOMES.map((outcome) => `,"status":"${outcome}","ms":`);
 
-// Sizes come again and again, and printing a number is dear.
+// Cached as strings: the same sizes occur again and again, and printing a number is slow.
 const sizes: string[] = [];
 const MOST_SIZES = 4_096;
 

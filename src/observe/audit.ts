@@ -1,6 +1,6 @@
 /**
- * The audit: every call, every denial and every administrative act is one line. Off, it costs a call one look at a field;
- * on, a line is put together from pieces that are mostly printed already.
+ * The audit: every call, every denial and every administrative act is one line. If it is off, it costs a call one field
+ * access. If it is on, a line is built from parts that are mostly printed already.
  */
 import { randomBytes } from 'node:crypto';
 import type { GatewayError } from '../base/errors.ts';
@@ -34,7 +34,7 @@ export interface Audit extends CallAudit {
   close(): Promise<void>;
 }
 
-/** Records that were written since the start, those that could not be, and whether that goes on. */
+/** How many records were written since the start, how many could not be, and whether writing is failing now. */
 export interface AuditMetrics {
   readonly written: number;
   readonly lost: number;
@@ -46,7 +46,7 @@ const NOTHING: AuditMetrics = { written: 0, lost: 0, isFailing: false };
 export interface AuditOptions {
   readonly events: Events;
   readonly redact: (text: string) => string;
-  /** Whether it is on where the configuration does not say; false: never. */
+  /** Whether the audit is on if the configuration does not say; false: it is never on. */
   readonly isOn: boolean | undefined;
 }
 
@@ -56,11 +56,11 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
   let config = initial;
   let log: AuditLog | null = null;
   let recorder: Recorder | null = null;
-  /** The end of one that was replaced. */
+  /** Resolves when the previous log, which was replaced, has been closed. */
   let ending = Promise.resolve();
   let callers = new WeakMap<RecordedCaller, string>();
   let entries = new WeakMap<Entry, string>();
-  /** How the lines of a caller's calls of tools begin. */
+  /** For each caller, how the lines of its tool calls begin. */
   let openings = new WeakMap<RecordedCaller, string>();
   const pending = new PendingCalls();
 
@@ -100,7 +100,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
 
   const next = () => ++serial;
 
-  /** Lines stand in the order in which things happened. */
+  /** Starts a line. Pending calls are printed first, because lines have to be in the order of events. */
   const head = (to: AuditLog): string => {
     collect(to);
     return `{"time":"${to.time()}","id":"${boot}-${next()}"`;
@@ -110,7 +110,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     if (pending.size > 0) pending.print(to, boot, next);
   }
 
-  /** Keeps a call for later, where nothing about it is out of the ordinary. */
+  /** Keeps an ordinary call to be printed later. Returns false if the call has to be printed at once. */
   function hold(to: AuditLog, call: RecordedCall, outcome: number, ms: number, answer: Parts | null): boolean {
     const { message, by } = call;
     if (outcome === ERROR || !call.isFound || config.arguments || config.results || to.isFailing) return false;
@@ -175,14 +175,14 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     log = opened;
     recorder = {
       ended(call, outcome, ms, error, answer) {
-        // A call with an error that was never sent was denied.
+        // A call that failed before it was sent was denied.
         if (error !== null && !call.isCounted) opened.write(denialLine(opened, call, error));
         else if (error !== null || !hold(opened, call, outcome, ms, answer))
           opened.write(callLine(opened, call, outcome, ms, error, answer));
       },
     };
     opened.write(adminLine(opened, 'start', '', ''));
-    // At once, so that it is known from the beginning whether anything can be.
+    // Written at once, so that a failure to write shows at the start.
     void opened.flush();
   }
 
@@ -199,7 +199,7 @@ export function createAudit(initial: AuditConfig, { events, redact, isOn }: Audi
     const wanted = isOn !== false && (next.enabled ?? isOn ?? false);
     const isSame = log !== null && next.dir === config.dir;
     config = next;
-    // What counts as secret may be more by now.
+    // There may be new secrets to redact, so the cached parts are no longer valid.
     callers = new WeakMap();
     entries = new WeakMap();
     openings = new WeakMap();

@@ -1,4 +1,4 @@
-/** All there is to measure in a gateway, at this moment. */
+/** Collects all metrics of a gateway at this moment. */
 
 import { VERSION } from '../base/version.ts';
 import type { Caller, DoorKind } from '../calls/caller.ts';
@@ -177,7 +177,8 @@ function processFamilies(): Family[] {
     ),
     counter('process_cpu_seconds_total', 'CPU time of the gateway, without its servers.', (user + system) / 1e6),
     gauge('process_start_time_seconds', 'When the gateway was started, since 1970.', performance.timeOrigin / 1e3),
-    // Measuring its lag would need a timer of its own; this is counted anyway, and its rate says how busy the loop is.
+    // Measuring the lag of the event loop would need a separate timer. Node counts this value anyway, and its rate
+    // shows how busy the loop is.
     counter(
       'nodejs_eventloop_active_seconds_total',
       'How long the event loop was busy.',
@@ -199,7 +200,7 @@ function byKey(label: string, counts: Counts) {
   return [...counts].map(([key, count]) => [{ [label]: key }, count] as const);
 }
 
-/** Programs in this process have no connection. */
+/** The kinds of connections. Programs in this process have none. */
 const CONNECTIONS: readonly (readonly [DoorKind, Era])[] = [
   ['http', 'legacy'],
   ['http', 'modern'],

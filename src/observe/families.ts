@@ -1,18 +1,18 @@
-/** Numbers as they are told to others: named, explained, one for each set of labels. */
+/** Metrics in the form in which they are exported: with a name, a description and one number for each set of labels. */
 import type { Duration } from './histogram.ts';
 
-/** What a number is about, by name. */
+/** The labels of a number, by name. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** One number of a figure. */
+/** One number of a metric, with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
 }
 
 /**
- * One figure in all its labels. Names are those of Prometheus: in base units, `_total` at the end of what only grows. They
- * have no label that callers can make up without bound.
+ * One metric with all its labels. Names follow Prometheus: base units, and `_total` at the end of a counter. No label
+ * may have values that callers can invent without bound.
  */
 export type Family =
   | {
@@ -31,7 +31,7 @@ export type Family =
 type Row = readonly [labels: Labels, value: number];
 
 /**
- * A figure that only grows. `rows` is its number, or one for each set of labels.
+ * A metric that only grows. `rows` is its value, or one value for each set of labels.
  *
  * @example
  * gateway.metrics.add(() => [counter('orders_total', 'Orders placed.', 12)]);
@@ -40,7 +40,7 @@ export function counter(name: string, help: string, rows: readonly Row[] | numbe
   return { name, help, type: 'counter', samples: toSamples(rows) };
 }
 
-/** A figure that goes up and down. */
+/** A metric that goes up and down. */
 export function gauge(name: string, help: string, rows: readonly Row[] | number): Family {
   return { name, help, type: 'gauge', samples: toSamples(rows) };
 }

@@ -1,25 +1,26 @@
-/** Outcomes and durations, counted. Always on, so that a call adds numbers and nothing else. */
+/** Counts outcomes and durations. This is always on, so counting a call only adds numbers. */
 import { CACHED, CANCELLED, FAILED, OUTCOMES, type Outcome } from '../calls/outcome.ts';
 
-/** How calls went. */
+/** How many calls there were, how they ended and how long they took. */
 export interface TallyMetrics {
   readonly calls: number;
   readonly outcomes: Readonly<Record<Outcome, number>>;
-  /** Bytes of the results. */
+  /** The total size of the results in bytes. */
   readonly bytes: number;
-  /** Milliseconds, of calls that were answered or timed out; null where there was none. */
+  /** In milliseconds, for calls that were answered or timed out; null if there were none. */
   readonly p50: number | null;
   readonly p99: number | null;
 }
 
-/** How many of the durations, in seconds, were at most `bound`. */
+/** Durations as a histogram: for each `bound`, in seconds, how many calls took at most that long. */
 export interface Duration {
   readonly sum: number;
   readonly count: number;
   readonly buckets: readonly { readonly bound: number; readonly count: number }[];
 }
 
-// Four buckets to each doubling, from an eighth of a millisecond to about two minutes: a tenth is as far as a figure is off.
+// Four buckets for each doubling, from an eighth of a millisecond to about two minutes. A reported duration is off by
+// at most a tenth.
 const PER_OCTAVE = 4;
 const FIRST = 1 / 8;
 const OCTAVES = 20;
@@ -40,7 +41,9 @@ export class Tally {
   ms = 0;
   bytes = 0;
 
-  /** `bucket` is that of `ms`, so that who counts twice looks for it once. */
+  /**
+   * `bucket` is the bucket of `ms`. The caller passes it, because it adds each call twice and computes the bucket once.
+   */
   add(outcome: number, ms: number, bucket: number, bytes: number): void {
     this.counts[outcome]!++;
     this.bytes += bytes;
@@ -49,7 +52,7 @@ export class Tally {
     this.buckets[bucket]!++;
   }
 
-  /** In the middle of its bucket, as far as logarithms have one. */
+  /** The logarithmic middle of the bucket that contains the quantile. */
   quantile(share: number): number | null {
     const rank = Math.ceil(share * this.timed());
     let seen = 0;
@@ -64,7 +67,7 @@ export class Tally {
     return this.buckets.reduce((sum, count) => sum + count, 0);
   }
 
-  /** One bucket to each doubling, from half a millisecond on. */
+  /** One bucket for each doubling, starting at half a millisecond. */
   duration(): Duration {
     const buckets: { bound: number; count: number }[] = [];
     let count = 0;

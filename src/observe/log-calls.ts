@@ -1,18 +1,20 @@
-/** One line for each call. Arguments and results are in it only where they are asked for: they may hold anything. */
+/**
+ * Logs one line for each call. Arguments and results are included only on request, because they may contain secrets.
+ */
 import { GatewayError } from '../base/errors.ts';
 import type { CallResult, Middleware, MiddlewareCall } from '../calls/middleware.ts';
 import { RelayedError } from '../calls/relayed-error.ts';
 
-/** What is written beside the name, the agent, the outcome and the time. */
+/** What is logged in addition to the name, the agent, the outcome and the time. */
 export interface LogCallsOptions {
-  /** Whether arguments are written too. */
+  /** Whether arguments are logged. */
   readonly arguments?: boolean;
-  /** Whether results are written too. */
+  /** Whether results are logged. */
   readonly results?: boolean;
 }
 
 /**
- * Middleware that writes one line for each call. `log` gets the line, and what the call was.
+ * Middleware that logs one line for each call. `log` gets the line and the details of the call.
  *
  * @example
  * gateway.use(logCalls((line) => console.error(line)));
@@ -25,7 +27,7 @@ export function logCalls(
     const started = performance.now();
     const write = (outcome: string, result: CallResult | null) => {
       const parts = [
-        // Names are for servers to choose; as JSON none of them can begin a line of its own.
+        // Servers choose the names. Printed as JSON, a name cannot contain a line break and forge a line.
         `${call.kind} ${JSON.stringify(call.name)} of ${JSON.stringify(call.server)} for ${JSON.stringify(call.agent)}:`,
         `${outcome} in ${(performance.now() - started).toFixed(1)} ms`,
         ...(withArguments ? [`arguments ${JSON.stringify(call.arguments)}`] : []),

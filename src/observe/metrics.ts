@@ -1,4 +1,4 @@
-/** How often each item was called, and by which agent; what was refused, and why. */
+/** Counts the calls of each item and each agent, and the refusals by reason. */
 
 import type { Events } from '../base/events.ts';
 import type { AgentCounter, CallCounter, CallCounters } from '../calls/observers.ts';
@@ -7,60 +7,68 @@ import type { Entry } from '../catalog/entry.ts';
 import type { Family } from './families.ts';
 import { bucketOf, type Duration, Tally, type TallyMetrics } from './histogram.ts';
 
-/** How the calls of one item went. */
+/** The calls of one item. */
 export interface EntryMetrics extends TallyMetrics {
-  /** The key of the server, and what it calls the item. Both are empty for what is counted together. */
+  /**
+   * The key of the server, and the server's name for the item. Both are empty for the row that counts all further items
+   * together.
+   */
   readonly server: string;
   readonly name: string;
   readonly kind: CallKind;
-  /** Calls of a cacheable tool for which there was nothing yet. */
+  /** Calls of a cacheable tool that found no cached result. */
   readonly cacheMisses: number;
 }
 
-/** How the calls of one agent went. */
+/** The calls of one agent. */
 export interface AgentMetrics extends TallyMetrics {
-  /** Empty for those that are counted together. */
+  /** Empty for the row that counts all further agents together. */
   readonly agent: string;
-  /** Calls of it that reached no server. */
+  /** Calls of this agent that reached no server. */
   readonly refused: number;
   readonly inFlight: number;
 }
 
-/** How often, by reason or name. */
+/** Numbers by reason or name. */
 export type Counts = ReadonlyMap<string, number>;
 
-/** How calls went since the start, counted for each item and each agent. */
+/** The calls since the start, counted for each item and each agent. */
 export interface CallMetrics {
   entries(): EntryMetrics[];
-  /** The same rows in the same order. */
+  /** The durations of `entries()`, in the same order. */
   durations(): Duration[];
   agents(): AgentMetrics[];
   /** Calls that servers are working on. */
   readonly inFlight: number;
-  /** Calls that reached no server, because what they ask for is not there, or not like this. */
+  /** Calls that reached no server, because the item does not exist, is not allowed, or the request does not fit it. */
   readonly refused: number;
-  /** The same by the code of the error. */
+  /** Refused calls by error code. */
   readonly refusals: Counts;
-  /** Requests that the HTTP door sent away, by the code of the error; `unauthorized` is a wrong token, or none. */
+  /** Requests that the HTTP door rejected, by error code; `unauthorized` means a wrong token or none. */
   readonly sentAway: Counts;
-  /** Configurations that were read while running: `ok` or `refused`. */
+  /** Configurations that were loaded while the gateway was running: `ok` or `refused`. */
   readonly reloads: Counts;
-  /** Clients that were left because they did not read. */
+  /** Clients that were disconnected because they did not read. */
   readonly cut: number;
-  /** Further figures, asked for whenever somebody looks; gives the function that takes them away again. */
+  /**
+   * Adds metrics of your own. `read` is called each time the metrics are collected. Returns a function that removes
+   * them.
+   */
   add(read: () => readonly Family[]): () => void;
-  /** What was added. */
+  /** The metrics that were added. */
   added(): Family[];
 }
 
-/** What the gateway counts with; programs only read. */
+/** Adds the methods with which the gateway counts. Programs only read. */
 export interface MetricsRegistry extends CallMetrics, CallCounters {}
 
-/** What is called for the first time beyond this is counted together: names are for servers to make up, memory is ours. */
+/**
+ * The maximum number of rows. Items beyond it are counted together, because servers can invent any number of names and
+ * memory is limited.
+ */
 const MOST = 1_000;
 const MOST_AGENTS = 200;
 
-/** One agent's. */
 class AgentTally extends Tally implements AgentCounter {
   readonly agent: string;
   inFlight = 0;
@@ -72,7 +80,6 @@ class AgentTally extends Tally implements AgentCounter {
   }
 }
 
-/** One item's. */
 class EntryTally extends Tally implements CallCounter {
   readonly server: string;
   readonly name: string;
@@ -109,7 +116,10 @@ interface Totals {
 export function createMetrics(events: Events, redact: (text: string) => string): MetricsRegistry {
   const totals: Totals = { inFlight: 0 };
   const rows = new Map<string, EntryTally>();
-  /** So that a call has to put no key together. Completion is counted apart, and is rare. */
+  /**
+   * Finds the row of an entry without building a key for each call. Completions are rare and counted separately, so
+   * they are not in here.
+   */
   const byEntry = new WeakMap<Entry, EntryTally>();
   const agents = new Map<string, AgentTally>();
   const refusals = new Map<string, number>();
@@ -133,7 +143,7 @@ export function createMetrics(events: Events, redact: (text: string) => string):
     const known = rows.get(key);
     if (known !== undefined) return known;
     if (rows.size >= MOST) return findShared(kind);
-    // The name of a resource is an address, and may have a password in it.
+    // The name of a resource is a URI, which may contain a password.
     const row = new EntryTally(sourceKey, redact(item.name), kind, totals);
     rows.set(key, row);
     return row;

@@ -1,6 +1,6 @@
 /**
- * Who follows calls on their way. A tracer is set once for a gateway; where none is, a call looks at one field. Nothing that
- * is in a call is told: no arguments, no results, no URIs.
+ * The interface of tracers. A gateway has at most one tracer; without one, tracing costs a call one field access. A
+ * tracer never gets the contents of a call: no arguments, no results, no URIs.
  */
 
 import type { GatewayError } from '../base/errors.ts';
@@ -11,54 +11,57 @@ import { findMember } from '../protocol/json.ts';
 import { join, type Parts } from '../protocol/parts.ts';
 import type { TraceContext } from '../protocol/trace.ts';
 
-/** Follows calls. Set by `gateway.trace`. */
+/** Traces calls. Set with `gateway.trace`. */
 export interface Tracer {
-  /** A call comes in. Null where this one is not followed. */
+  /** A call arrives. Returns null if it is not traced. */
   start(incoming: Incoming): CallSpan | null;
 }
 
-/** A call as it comes in. */
+/** A call that has just arrived. */
 export interface Incoming {
   readonly method: string;
   readonly agent: string;
   readonly door: DoorKind;
   /** The revision of the protocol that the caller speaks; null for a program in the same process. */
   readonly revision: string | null;
-  /** The id of the request, as text. */
+  /** The id of the request, as a string. */
   readonly id: string;
-  /** The trace that the caller says it belongs to. */
+  /** The trace context that the caller sent. */
   readonly parent: TraceContext | null;
 }
 
 /** The time from the request to its answer. */
 export interface CallSpan {
-  /** The trace from here on; null where the caller's stays. */
+  /** The trace context from here on; null to keep the caller's. */
   readonly context: TraceContext | null;
-  /** What is called is known. */
+  /** The name has been looked up, so the entry is known. */
   found(entry: Entry): void;
   /** The call is sent to its server. */
   sent(entry: Entry): SentSpan;
   end(end: SpanEnd): void;
 }
 
-/** The time in which a server works on it. */
+/** The time in which the server works on the call. */
 export interface SentSpan {
-  /** What the server is told of the trace; null where the caller's stays. */
+  /** The trace context that the server gets; null to keep the caller's. */
   readonly context: TraceContext | null;
   end(end: SpanEnd): void;
 }
 
-/** How a call went. */
+/** How a call ended. */
 export interface SpanEnd {
-  /** `refused`: no server was asked. */
+  /** `refused`: the call was not sent to a server. */
   readonly outcome: Outcome | 'refused';
-  /** A word for the kind of error: `tool_error`, a code of Toolgate's own, or that of the server's JSON-RPC error. Null where all is well. */
+  /**
+   * The kind of error: `tool_error`, one of Toolgate's own codes, or the code of the server's JSON-RPC error. Null if
+   * there was none.
+   */
   readonly error: string | null;
-  /** The code of an error object of the server. */
+  /** The code of the server's JSON-RPC error. */
   readonly rpcCode: number | null;
 }
 
-/** How a call ended, by its outcome: with an error of Toolgate's own, or with what the server answered. */
+/** Describes the end of a call: by its outcome, Toolgate's own error, or the server's answer. */
 export function spanEnd(outcome: number, error: GatewayError | null, answer: Parts | null): SpanEnd {
   const name = OUTCOMES[outcome]!;
   if (error !== null) return { outcome: name, error: error.code, rpcCode: null };
@@ -68,12 +71,12 @@ export function spanEnd(outcome: number, error: GatewayError | null, answer: Par
   return { outcome: name, error: String(code ?? 'error'), rpcCode: code };
 }
 
-/** No server was asked. */
+/** For a call that was not sent to a server. */
 export function refusedEnd(error: GatewayError): SpanEnd {
   return { outcome: 'refused', error: error.code, rpcCode: null };
 }
 
-/** Whoever takes a call back has not failed, and nobody else has. */
+/** A cancelled call has no error: neither the caller nor the server has failed. */
 export const CANCELLED_END = spanEnd(CANCELLED, null, null);
 
 function codeOf(error: Buffer): number | null {

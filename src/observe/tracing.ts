@@ -1,4 +1,4 @@
-/** A call that is followed: its span begins and ends here, and its server is told about the trace. */
+/** Traces a call: starts and ends its spans, and passes the trace context to its server. */
 import type { GatewayError } from '../base/errors.ts';
 import type { Call, CallTracer } from '../calls/call.ts';
 import { ForwardingSink } from '../calls/forwarding-sink.ts';
@@ -24,13 +24,14 @@ export function createCallTracer(tracer: Tracer): CallTracer {
       const traced = new TracedSink(call, span);
       call.inner = traced;
       call.tracing = traced;
-      // In a copy of the bytes, because the span towards the server is written into them.
+      // Written into a copy of the message, because the context of the server's span is later written into the same
+      // place.
       if (span.context !== null) call.message = withTrace(message, span.context);
     },
   };
 }
 
-/** Clients choose it, so only the beginning is kept. */
+/** Clients choose the id, so only its first characters are kept. */
 const LONGEST_ID = 128;
 
 function readId({ bytes, idStart, idEnd }: Message): string {
@@ -38,7 +39,10 @@ function readId({ bytes, idStart, idEnd }: Message): string {
   return text.slice(0, LONGEST_ID);
 }
 
-/** Ends the span of a call when its answer is delivered: after middleware, with what the caller gets. */
+/**
+ * Ends the span of a call when its answer is delivered. That is after middleware, so the span shows what the caller
+ * gets.
+ */
 class TracedSink extends ForwardingSink implements CallTrace {
   readonly call: Call;
   readonly span: CallSpan;
@@ -84,7 +88,7 @@ class TracedSink extends ForwardingSink implements CallTrace {
     super.fail(error);
   }
 
-  /** False if it was over already. */
+  /** Returns false if the span has already ended. */
   end(): boolean {
     const isFirst = !this.isOver;
     this.isOver = true;
