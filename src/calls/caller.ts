@@ -32,13 +32,13 @@ import type { CallerSubscriptions } from './subscriptions.ts';
 /** The kind of door that a caller uses. */
 export type DoorKind = 'stdio' | 'http' | 'sse' | 'rest' | 'local';
 
-/** What a request asks to be narrowed to, and what its caller can switch. */
+/** How a request narrows what its caller sees, and what the caller can switch. */
 export interface Scope {
   /** The only tools that the caller sees, whatever it switches; null for no such limit. */
   readonly toolset: Toolset | null;
   /** The only namespace that the caller sees, under the names that its servers give, and all of it; null for all of them. */
   readonly namespace: string | null;
-  /** What the caller works on: it sees only what that needs, and all of it. Null if it does not say. */
+  /** The task that the caller works on. The caller sees exactly what the task needs. Null if it names none. */
   readonly task: Task | null;
   /** Whether it sees Toolgate's own tools. */
   readonly controls: boolean;
@@ -196,7 +196,7 @@ export class Caller implements RecordedCaller {
   readonly callers: Callers;
   readonly options: CallerOptions;
   readonly revision: string | null;
-  /** It sees only what these tasks need; everything if there are none. */
+  /** It sees only what every one of these tasks needs; everything if there are none. */
   readonly tasks: readonly Task[];
   readonly client: ClientChannel;
   /** Where its calls are counted. */

@@ -71,7 +71,7 @@ export interface CallTrace {
   found(entry: Entry): void;
   /** The call is sent to its server. Returns the trace context for the server; null to keep the caller's. */
   sent(entry: Entry): TraceContext | null;
-  /** The call has ended. */
+  /** The server has answered, or the call ended without an answer. Middleware may still be running. */
   ended(outcome: number, error: GatewayError | null, answer: Parts | null): void;
   /** The caller has cancelled it. */
   cancelled(): void;

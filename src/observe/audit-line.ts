@@ -12,7 +12,7 @@ import { join, type Parts, sizeOf } from '../protocol/parts.ts';
 
 /** The maximum length of a name, in characters. Clients and servers choose names freely. */
 const NAME = 256;
-/** The maximum length of a client's request id, in bytes, that is not a string. */
+/** The maximum length of a numeric request id, in bytes. A longer one is printed as a shortened string. */
 const ID = 64;
 /** Characters read beyond the limit, so that a secret at the end of the piece is complete and can be recognized. */
 const MARGIN = 2_048;

@@ -40,7 +40,10 @@ export interface CallMetrics {
   agents(): AgentMetrics[];
   /** Calls that servers are working on. */
   readonly inFlight: number;
-  /** Calls that reached no server, because the item does not exist, is not allowed, or the request does not fit it. */
+  /**
+   * Calls that reached no server, because Toolgate refused them: the item is unknown or not allowed, the request does
+   * not fit it, or a limit is reached.
+   */
   readonly refused: number;
   /** Refused calls by error code. */
   readonly refusals: Counts;

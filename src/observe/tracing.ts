@@ -24,8 +24,8 @@ export function createCallTracer(tracer: Tracer): CallTracer {
       const traced = new TracedSink(call, span);
       call.inner = traced;
       call.tracing = traced;
-      // Written into a copy of the message, because the context of the server's span is later written into the same
-      // place.
+      // This copies the message. The copy is needed because the server's `traceparent` is later stamped into its bytes
+      // in place.
       if (span.context !== null) call.message = withTrace(message, span.context);
     },
   };

@@ -97,7 +97,7 @@ interface Found {
   readonly item: Item;
 }
 
-/** The tool; null if its server is not available, so it is not known; or a text that says why there is no such tool. */
+/** The tool; null while its server is unavailable; or a text that says why there is no such tool. */
 function findTool(name: string, servers: readonly Contribution[]): Found | string | null {
   const [server] = servers.filter(({ key }) => name.startsWith(`${key}.`)).sort((a, b) => b.key.length - a.key.length);
   if (server === undefined)
