@@ -1,4 +1,4 @@
-/** One call over REST that is under way. Its answer becomes the reply. */
+/** One REST call in progress. Its answer becomes the HTTP reply. */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Call } from '../../../calls/call.ts';
