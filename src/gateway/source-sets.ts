@@ -33,7 +33,9 @@ interface UsedSet extends SourceSet {
   built: Catalog | null;
 }
 
-/** Ids count down from here. They do not collide with the fleet's ids, nor with -1, which is no server. */
+/**
+ * Ids count down from here. They stay below the ids of the fleet, and below the reserved ids of what is not a server.
+ */
 const FIRST_ID = -2;
 
 export interface SourceSetOptions {

@@ -8,7 +8,7 @@ import { readMessage } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import type { Fail } from './reply.ts';
 
-/** One POST under way. */
+/** One POST in progress. */
 export class Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

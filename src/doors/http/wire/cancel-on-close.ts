@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 export interface Cancellable {
-  /** Its place among the requests under way; -1 when it is over. */
+  /** Its index among the running requests; -1 once it is over. */
   readonly place: number;
   cancel(reason: string): void;
 }
