@@ -91,7 +91,7 @@ describe('the effect guessed from a tool name', () => {
     expect(effectOf({ name: 'clean_get' }, 'clean')).toBe('read');
   });
 
-  it('without a verb comes from the description, and otherwise is the worst effect not ruled out', () => {
+  it('comes from the description if the name has no verb, and is write if neither says', () => {
     expect(categoryOf(entry({ name: 'frobnicate', description: 'Lists all frobs.' }))).toMatchObject({
       effect: 'read',
       by: 'description',
@@ -102,7 +102,7 @@ describe('the effect guessed from a tool name', () => {
     });
   });
 
-  it('is overridden by a description that mentions data loss if the name is too vague', () => {
+  it('is destructive if the name is vague and the description mentions a loss', () => {
     expect(
       effectOf({ name: 'write_file', description: 'Create a file or completely overwrite an existing file.' }),
     ).toBe('destructive');

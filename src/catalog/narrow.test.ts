@@ -21,7 +21,7 @@ describe('a narrowed catalog', () => {
     expect([...narrow(catalog, { keep: ({ namespace }) => namespace === 'fs' }).sources]).toEqual(['fs']);
   });
 
-  it('keeps entries hidden that an earlier narrowing hid', () => {
+  it('keeps the isClosed rule of an earlier narrowing', () => {
     const isClosed = () => true;
     const closed = narrow(catalog, { keep: () => true, isClosed });
     expect(narrow(closed, { keep: () => true }).isClosed).toBe(isClosed);
@@ -29,7 +29,7 @@ describe('a narrowed catalog', () => {
 });
 
 describe('the catalog of a namespace', () => {
-  it('has names without a prefix and shows them in its definitions', () => {
+  it('has names without a prefix and maps entries to them', () => {
     const inside = narrowToNamespace(catalog, 'git', JOINED);
     expect([...inside.entries.tool.keys(), ...inside.entries.prompt.keys()]).toEqual(['log', 'push', 'p']);
     expect(inside.nameOf?.(catalog.entries.tool.get('git_log')!)).toBe('log');

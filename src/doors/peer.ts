@@ -167,7 +167,7 @@ export class Peer implements Client {
     askAll(answer, result, (message) => answer.start(this.#gateway.pipeline, this.#caller!, message));
   }
 
-  /** Does nothing: clients with a session understand the server's error itself. */
+  /** Returns false: clients with a session understand the server's error itself. */
   sendTo(): boolean {
     return false;
   }

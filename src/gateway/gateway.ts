@@ -51,7 +51,7 @@ export interface Gateway extends ProgramCalls {
    */
   readonly opening: Promise<void> | null;
   /**
-   * Like `opening`, but resolves within a second, and is null as soon as every server has introduced itself once.
+   * Like `opening`, but resolves within a second, and is null as soon as something is known about every server.
    * @internal
    */
   readonly introducing: Promise<void> | null;

@@ -298,7 +298,7 @@ export class Root {
   }
 
   /**
-   * Calls `installed` with the key of each server whose dependencies are being installed; returns the function that
+   * Calls `installed` with the key of each server whose dependencies have been installed; returns the function that
    * removes it.
    */
   whenInstalled(installed: (key: string) => void): () => void {

@@ -56,8 +56,8 @@ export interface HttpDoor {
    */
   turnOut(identity: Identity): void;
   /**
-   * Waits for running requests, for at most this many milliseconds. Default: `http.drain`. Meanwhile replies close
-   * their connections.
+   * Waits for running requests, for at most this many milliseconds. Default: `http.drain`. Meanwhile connections are
+   * not kept alive.
    */
   drain(ms?: number): Promise<void>;
   /** Ends all running requests and every stream. */

@@ -65,7 +65,9 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   const marks: Marks = new Map();
   let session: string | null = null;
   let revision: string | null = null;
-  /** The client's `initialize` parameters, needed to open a new session. */
+  /**
+   * The client's `initialize` parameters, needed to open a new session, and the lists whose changes it was promised.
+   */
   let handshake: Buffer | null = null;
   let lists: string[] = [];
   let level: unknown = null;
