@@ -27,7 +27,7 @@ function viewFor(policy: PolicyConfig | null, agent: string, patterns: string[] 
   return buildView(narrowToPermission(catalog, permission), startSelection(patterns), controls, permission);
 }
 
-/** What the caller gets for a name: the item, or the words of the refusal. */
+/** What the caller gets for a name: the item, or the text of the refusal. */
 function look(view: View, kind: Kind, name: string): string {
   try {
     if (kind === 'tool') return findTool(view, name).name;

@@ -204,7 +204,7 @@ describe('any catalog', () => {
             identities.add(`${entry.sourceId} ${upstream}`);
           }
           expect(identities.size).toBe(catalog.entries[kind].size);
-          // What is not listed is away, or dropped and reported.
+          // An item that is not listed is unavailable, or was dropped and reported.
           const firsts = claims.filter(({ exposed }, i) => claims.findIndex((one) => one.exposed === exposed) === i);
           expect(catalog.entries[kind].size).toBe(firsts.filter(({ at }) => !offerings[at]!.away).length);
           const dropped = claims.filter((claim) => !firsts.includes(claim) && !offerings[claim.at]!.away);

@@ -48,7 +48,7 @@ export function createJwtVerifier(
   note: (message: string) => void,
 ): JwtVerifier {
   const issuer = createIssuerKeys(config, note);
-  // Loaded only where it is configured.
+  // Loaded only if JWTs are configured.
   const loading = import('jose');
   loading.catch(() => {});
   /** Made once for the same keys, because it imports them. */
@@ -112,7 +112,7 @@ function checkHeader(header: JWTHeaderParameters, { algorithms }: JwtConfig): vo
     throw new TokenRefused('invalid', 'The token is of another type');
 }
 
-/** In our own words: those of the library may repeat what is in the token. */
+/** We write our own message, because the library's may repeat parts of the token. */
 function describe(error: unknown): string {
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   if (code === 'ERR_JWT_EXPIRED') return 'The token has expired';
