@@ -51,7 +51,7 @@ export abstract class Session {
   }
 }
 
-/** A class of sessions, and the requests that open one. */
+/** A class of sessions, and the description of what opens one. */
 export interface SessionKind<S extends Session> {
   new (...args: never[]): S;
   readonly beginning: string;

@@ -22,7 +22,7 @@ export function requireStreamReader({ accept }: IncomingHttpHeaders): void {
   if (!accepts(accept, STREAM_TYPE)) throw notAcceptable(STREAM_TYPE);
 }
 
-/** Whether the reply to a POST may be a stream. Throws if the client accepts no form of reply. */
+/** Whether the reply to a POST may be a stream. Throws if the client does not accept what its revision requires. */
 export function mayStream({ accept }: IncomingHttpHeaders, revision: Revision): boolean {
   const streams = accepts(accept, STREAM_TYPE);
   if (!accepts(accept, JSON_TYPE) || (!streams && readsStreams(revision)))
