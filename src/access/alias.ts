@@ -5,8 +5,8 @@ import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';
 
 /**
- * Everything that the alias could mean, including items that are away: an alias must not change its meaning because a server
- * is down. If it begins with the name of a server, it means an item of that server only.
+ * Everything that the alias could mean, including unavailable items: an alias must not change its meaning because a
+ * server is down. If it begins with the name of a server, it means an item of that server only.
  */
 export function aliased({ claims, sources }: Catalog, kind: Kind, alias: string): readonly Entry[] {
   const server = serverIn(alias, sources);

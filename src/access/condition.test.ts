@@ -31,7 +31,7 @@ function allowedAt(policy: PolicyConfig, time: string, one = entry('read')): boo
   return isAllowed(rulesFor(policy, 'a'), one, new Date(time));
 }
 
-describe('a time of day', () => {
+describe('a condition on the time of day', () => {
   const day = policyOf({ between: ['08:00', '18:00'] });
   const night = policyOf({ between: ['22:00', '06:00'], days: ['fri'] });
   const berlin = policyOf({ between: ['08:00', '18:00'], days: ['mon'], timezone: 'Europe/Berlin' });
@@ -41,7 +41,7 @@ describe('a time of day', () => {
     ['2026-11-16T08:00:00Z', true],
     ['2026-11-16T17:59:59Z', true],
     ['2026-11-16T18:00:00Z', false],
-  ])('at %s is within 08:00 and 18:00: %s', (time, within) => {
+  ])('from 08:00 to 18:00, at %s: %s', (time, within) => {
     expect(allowedAt(day, time)).toBe(within);
   });
 
@@ -52,7 +52,7 @@ describe('a time of day', () => {
     ['2026-11-21T06:00:00Z', false],
     ['2026-11-21T22:00:00Z', false],
     ['2026-11-20T05:00:00Z', false],
-  ])('at %s is in the night of Friday: %s', (time, within) => {
+  ])('on Friday night, at %s: %s', (time, within) => {
     expect(allowedAt(night, time)).toBe(within);
   });
 
@@ -63,11 +63,11 @@ describe('a time of day', () => {
     ['2026-07-13T06:00:00Z', true],
     ['2026-07-13T16:00:00Z', false],
     ['2026-11-17T09:00:00Z', false],
-  ])('at %s is on a Monday in Berlin: %s', (time, within) => {
+  ])('on Monday in Berlin, at %s: %s', (time, within) => {
     expect(allowedAt(berlin, time)).toBe(within);
   });
 
-  it('holds for everything that is not named otherwise', () => {
+  it('applies to all items unless it names some', () => {
     const other = new Date('2026-11-16T20:00:00Z');
     const rules = rulesFor(day, 'a');
     for (const kind of ['tool', 'resource', 'prompt'] as const)
@@ -78,7 +78,7 @@ describe('a time of day', () => {
     expect(isAllowed(tools, [...catalog.entries.resource.values()][0]!, other)).toBe(true);
   });
 
-  it('makes a view that holds until the next minute, and the same one while nothing changes', () => {
+  it('yields a permission that is valid until the next minute and stays equal while nothing changes', () => {
     const at = (time: string) => permissionAt(day, 'a', Date.parse(time))!;
     expect(at('2026-11-16T09:00:30.500Z').freshUntil).toBe(Date.parse('2026-11-16T09:01:00Z'));
     expect(at('2026-11-16T09:00:00Z').key).toBe(at('2026-11-16T17:59:00Z').key);
@@ -92,7 +92,7 @@ describe('a time of day', () => {
     expect(permissionAt(timeless, 'a', 0)!.freshUntil).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('is told in the explanation', () => {
+  it('appears in the explanation', () => {
     const { allowed, findings } = explain(rulesFor(berlin, 'a'), entry('read'), new Date('2026-11-16T17:00:00Z'));
     expect(allowed).toBe(false);
     expect(findings.at(-1)).toEqual({
@@ -103,8 +103,8 @@ describe('a time of day', () => {
   });
 });
 
-describe('annotations', () => {
-  it('are what the tool says, or what the protocol says for it', () => {
+describe('a condition on annotations', () => {
+  it('uses the tool’s annotations, or the protocol’s defaults', () => {
     expect(['read', 'write', 'wipe', 'mute'].map((name) => hintsOf(entry(name)))).toEqual([
       { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
       { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
@@ -113,7 +113,7 @@ describe('annotations', () => {
     ]);
   });
 
-  it('decide about tools, and about nothing else', () => {
+  it('applies to tools only', () => {
     const view = narrowToPermission(
       catalog,
       permissionAt(policyOf({ annotations: { destructiveHint: false } }), 'a', 0),
@@ -123,7 +123,7 @@ describe('annotations', () => {
   });
 });
 
-describe('arguments', () => {
+describe('a condition on arguments', () => {
   const policy = policyOf({ tools: ['fs.write'], arguments: { path: ['/srv/*', '/tmp/?'], 'options.mode': 'safe' } });
   const permission = permissionAt(policy, 'a', 0)!;
 
@@ -148,7 +148,7 @@ describe('arguments', () => {
     '{"path":"/tmp/x","options.mode":"safe"}',
     '{"path":["/srv/a","/srv/b"],"options":{"mode":["safe"]}}',
     '{"path":"/srv/a..b","options":{"mode":"safe"}}',
-  ])('%s fit', (params) => {
+  ])('accepts %s', (params) => {
     expect(check(params)).toBeNull();
   });
 
@@ -168,21 +168,21 @@ describe('arguments', () => {
     '{"path":"/srv/a","options":{"mode":"safe","MODE":"wild"}}',
     '{"path":"/srv/a","options":"safe"}',
     '{"path":null,"options":{"mode":"safe"}}',
-  ])('%s do not', (params) => {
+  ])('refuses %s', (params) => {
     expect(check(params)).toMatch(
       /^arguments_denied: The policy does not allow this call of "fs_write": "(path|options.mode)" has to be given and match/,
     );
   });
 
-  it('do not show what they were', () => {
+  it('does not reveal the argument values in its error', () => {
     expect(check('{"path":"canary"}')).not.toContain('canary');
   });
 
-  it('of another tool do not matter', () => {
+  it('ignores arguments of other tools', () => {
     expect(check('{}', 'read')).toBeNull();
   });
 
-  it('may be numbers and truth values', () => {
+  it('matches numbers and booleans', () => {
     const strict = permissionAt(policyOf({ arguments: { depth: '1', force: 'false' } }), 'a', 0)!;
     const message = (args: object) =>
       readMessage(

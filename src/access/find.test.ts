@@ -29,11 +29,11 @@ function failure(find: () => unknown): { code: string; message: string } {
 describe('findTool', () => {
   const view = viewOf(['git_s*'], { namespace: 'git', tool: ['status', 'commit'] });
 
-  it('gives an active tool under the name its server knows', () => {
+  it('finds an active tool and returns its server’s name for it', () => {
     expect(target(findTool(view, 'git_status'))).toEqual(['git', 'status']);
   });
 
-  it('tells how to activate an inactive one', () => {
+  it('explains how to activate an inactive tool', () => {
     expect(failure(() => findTool(view, 'git_commit'))).toEqual({
       code: 'item_inactive',
       message:
@@ -41,7 +41,7 @@ describe('findTool', () => {
     });
   });
 
-  it('suggests what an unknown name may have meant, active or not', () => {
+  it('suggests similar names for an unknown one, active or not', () => {
     expect(failure(() => findTool(view, 'git_comit'))).toEqual({
       code: 'item_unknown',
       message: 'There is no tool "git_comit". Did you mean "git_commit"?',
@@ -52,7 +52,7 @@ describe('findTool', () => {
     );
   });
 
-  it('takes no words that every object has', () => {
+  it('does not find names of Object.prototype members', () => {
     for (const name of ['', '__proto__', 'constructor', 'toString']) {
       expect(failure(() => findTool(view, name)).code).toBe('item_unknown');
     }
@@ -77,15 +77,15 @@ describe('an alias', () => {
     ['log.all', 'git', 'log.all'],
     ['merge', 'my.hub', 'merge'],
     ['odd:name', 'my.hub', 'odd:name'],
-  ])('%s is understood', (alias, ...expected) => {
+  ])('%s is resolved', (alias, ...expected) => {
     expect(target(findTool(all, alias))).toEqual(expected);
   });
 
-  it('leads to what the view shows', () => {
+  it('resolves to the entry in the view', () => {
     expect(findTool(all, 'git:status')).toBe(all.entries.tool.get('git_status'));
   });
 
-  it('that begins with a server means it, and not what another calls its own', () => {
+  it('with a server prefix resolves to that server, even if another server uses the whole alias as a name', () => {
     expect(target(findTool(all, 'git:status'))).toEqual(['git', 'status']);
     expect(failure(() => findTool(some, 'git.commit')).message).toContain('with "git_commit" in tools_on');
     expect(failure(() => findTool(viewOf(['my*'], ...offerings), 'git:status')).code).toBe('item_inactive');
@@ -94,7 +94,7 @@ describe('an alias', () => {
     expect(failure(() => findTool(down, 'git:status')).code).toBe('item_unknown');
   });
 
-  it('never takes the place of an exposed name, be it active, inactive or away', () => {
+  it('never overrides an exposed name, whether active, inactive or unavailable', () => {
     expect(target(findTool(all, 'git_status'))).toEqual(['git', 'status']);
     expect(failure(() => findTool(viewOf(['my*'], ...offerings), 'git_status')).message).toContain('with "git_status"');
     for (const patterns of [['*'], []]) {
@@ -103,7 +103,7 @@ describe('an alias', () => {
     }
   });
 
-  it('opens nothing that is not active', () => {
+  it('does not reach an inactive item', () => {
     for (const alias of ['git:commit', 'git.commit', 'commit']) {
       expect(failure(() => findTool(some, alias))).toEqual({
         code: 'item_inactive',
@@ -112,7 +112,7 @@ describe('an alias', () => {
     }
   });
 
-  it('that is a bare name has to be the only one in the view', () => {
+  it('without a server must be unique in the view', () => {
     expect(target(findTool(some, 'status'))).toEqual(['git', 'status']);
     for (const [view, several] of [
       [all, '"git_status", "my.hub_status"'],
@@ -125,7 +125,7 @@ describe('an alias', () => {
     }
   });
 
-  it('may name a server by its key or by its namespace, and means the key where both fit', () => {
+  it('may name a server by key or namespace, and the key wins if both match', () => {
     const shared = viewOf(
       ['*'],
       { namespace: 'a', tool: ['x'] },
@@ -151,7 +151,7 @@ describe('an alias', () => {
     expect(failure(() => findTool(flatView({ ...twins[0]!, away: true }, twins[1]!), 'a:x')).code).toBe('item_unknown');
   });
 
-  it('reaches what was shortened or renamed', () => {
+  it('finds shortened and renamed items', () => {
     const naming = { names: 'flat', nameLimit: 16 } as const;
     const long = 'a-very-long-name-of-a-tool';
     const view = buildView(
@@ -162,7 +162,7 @@ describe('an alias', () => {
     for (const alias of [long, `s:${long}`, `s.${long}`]) expect(target(findTool(view, alias))).toEqual(['s', long]);
   });
 
-  it('of any length is looked up in no time', () => {
+  it('is looked up quickly even if it is very long', () => {
     const begun = process.cpuUsage();
     for (const part of ['.', 'git.', 'git:status:']) {
       expect(failure(() => findTool(all, part.repeat(200_000))).code).toBe('item_unknown');
@@ -170,7 +170,7 @@ describe('an alias', () => {
     expect(process.cpuUsage(begun).user / 1000).toBeLessThan(1000);
   });
 
-  it('works for prompts, and does not mix them with tools', () => {
+  it('works for prompts and does not confuse them with tools', () => {
     const view = viewOf([], { namespace: 'a', prompt: ['greet'], tool: ['run'] });
     for (const alias of ['greet', 'a:greet', 'a.greet'])
       expect(target(findPrompt(view, alias))).toEqual(['a', 'greet']);
@@ -190,13 +190,13 @@ describe('findPrompt', () => {
 });
 
 describe('findResource', () => {
-  it('finds by the exposed URI, before any template that would match it too', () => {
+  it('prefers an exact exposed URI over a matching template', () => {
     const view = viewOf(['*'], { namespace: 'a', resource: ['n://1'] }, { namespace: '', template: ['a_n://{id}'] });
     expect(target(findResource(view, 'a_n://1'))).toEqual(['a', 'n://1']);
     expect(target(findResource(view, 'a_n://2'))).toEqual(['server-2', 'a_n://2']);
   });
 
-  it('strips the prefix of a URI that comes from a template, and leaves the rest as it is', () => {
+  it('strips the prefix of a URI expanded from a template and leaves the rest unchanged', () => {
     const view = viewOf(['*'], { namespace: 'a', template: ['n://{id}/{+path}'] });
     for (const uri of ['n://x%20"/b/../c?d#e', 'n://日/😀\\\n']) {
       expect(target(findResource(view, `a_${uri}`))).toEqual(['a', uri]);
@@ -204,13 +204,13 @@ describe('findResource', () => {
     }
   });
 
-  it('takes the most specific of several templates', () => {
+  it('picks the most specific of several matching templates', () => {
     const view = viewOf(['*'], { namespace: 'a', template: ['{+all}', 'n://{id}'] });
     expect(findResource(view, 'a_n://1').entry.name).toBe('a_n://{id}');
     expect(findResource(view, 'a_other').entry.name).toBe('a_{+all}');
   });
 
-  it('takes a bare URI that one active server owns, by name or by template', () => {
+  it('accepts a bare URI that exactly one active server owns, by name or by template', () => {
     const view = viewOf(
       ['*'],
       { namespace: 'a', resource: ['n://1'] },
@@ -230,12 +230,12 @@ describe('findResource', () => {
     expect(message).toContain('"b_n://{id}"');
   });
 
-  it('takes a bare URI of which only one owner is active', () => {
+  it('accepts a bare URI if only one of its owners is active', () => {
     const view = viewOf(['b_*'], { namespace: 'a', resource: ['n://1'] }, { namespace: 'b', resource: ['n://1'] });
     expect(target(findResource(view, 'n://1'))).toEqual(['b', 'n://1']);
   });
 
-  it('keeps off what was switched off by name, though an active template covers it', () => {
+  it('keeps a resource off that was switched off by name, even if an active template matches it', () => {
     const view = viewOf(['a_n://{id}'], { namespace: 'a', resource: ['n://1'], template: ['n://{id}'] });
     for (const uri of ['a_n://1', 'n://1']) {
       const { code, message } = failure(() => findResource(view, uri));
@@ -245,14 +245,14 @@ describe('findResource', () => {
     expect(target(findResource(view, 'a_n://2'))).toEqual(['a', 'n://2']);
   });
 
-  it('tells how to activate the template that a URI would come from', () => {
+  it('explains how to activate the template that matches a URI', () => {
     const view = viewOf([], { namespace: 'a', template: ['n://{id}'] });
     for (const uri of ['a_n://7', 'n://7']) {
       expect(failure(() => findResource(view, uri)).message).toContain('with "a_n://{id}" in resources_on');
     }
   });
 
-  it('names the resource itself rather than a template when both are inactive', () => {
+  it('suggests the resource itself over a template if both are inactive', () => {
     const view = viewOf([], { namespace: 'a', resource: ['n://1'], template: ['n://{id}'] });
     expect(failure(() => findResource(view, 'n://1')).message).toContain('with "a_n://1" in resources_on');
   });

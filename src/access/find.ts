@@ -1,4 +1,4 @@
-/** Finds the entry that a caller names, or throws an error that helps. */
+/** Finds the entry that a caller names, or throws an error that says how to continue. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';
 import { nameIn } from '../catalog/catalog.ts';
@@ -30,7 +30,7 @@ export function findPrompt(view: View, name: string): Entry {
 
 function findAliased(view: View, kind: 'tool' | 'prompt', alias: string): Entry {
   const { catalog, entries } = view;
-  // An exposed name means its owner only, even if that is inactive or away.
+  // An exposed name means only its owner, even if that is inactive or unavailable.
   const isName = catalog.claims[kind].has(alias);
   const meant = (isName ? [] : aliased(catalog, kind, alias))
     .map((entry) => nameIn(catalog, entry))
@@ -71,7 +71,9 @@ export function findResource(view: View, uri: string): FoundResource {
   throw missing(view, 'resource', uri);
 }
 
-/** Whether the caller must not know of the resource: its view has none of that name, not even an inactive one. */
+/**
+ * Whether the resource must stay unknown to the caller: its view contains none of that name, not even an inactive one.
+ */
 export function isHidden(view: View, uri: string): boolean {
   if (view.permission === null) return false;
   try {

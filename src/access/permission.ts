@@ -12,11 +12,11 @@ import { deniesName, isAllowed, isBarred, type Rules, rulesFor } from './policy.
 export interface Permission {
   readonly rules: Rules;
   readonly now: Date;
-  /** Equal for agents that may use the same. */
+  /** Equal for agents with the same permission. */
   readonly key: string;
   /** When it may change with the time of day, in milliseconds since 1970. */
   readonly freshUntil: number;
-  /** Tools that were granted for a while, as `server.tool`. */
+  /** Tools granted for a limited time, as `server.tool`. */
   readonly granted: readonly string[];
   /** Conditions on the arguments of a call. */
   readonly onArguments: readonly Condition[];
@@ -24,7 +24,7 @@ export interface Permission {
 
 const MINUTE = 60_000;
 
-/** A tool that an agent was given for a while. */
+/** A tool that was granted to an agent for a limited time. */
 export interface Grant {
   /** As `server.tool`. */
   readonly tool: string;
@@ -109,7 +109,7 @@ export function narrowToPermission(catalog: Catalog, permission: Permission | nu
 function forbiddenEntries({ claims }: Catalog, permission: Permission): Set<Entry> {
   const all = KINDS.flatMap((kind) => [...claims[kind].values()]).filter((entry) => entry !== null);
   const forbidden = new Set(all.filter((entry) => !permits(permission, entry)));
-  // A tool that is made of other tools needs all of them.
+  // A macro needs all of its tools.
   const macros = all.filter((entry) => entry.item.uses !== undefined);
   if (macros.length === 0) return forbidden;
   const allowed = new Set(all.filter((entry) => entry.kind === 'tool' && !forbidden.has(entry)).map(canonicalName));

@@ -27,7 +27,7 @@ function viewFor(policy: PolicyConfig | null, agent: string, patterns: string[] 
   return buildView(narrowToPermission(catalog, permission), startSelection(patterns), controls, permission);
 }
 
-/** What the caller gets for a name: the item, or the words of the refusal. */
+/** What the caller gets for a name: the item, or the text of the refusal. */
 function look(view: View, kind: Kind, name: string): string {
   try {
     if (kind === 'tool') return findTool(view, name).name;
@@ -43,7 +43,7 @@ function look(view: View, kind: Kind, name: string): string {
 const listed = (view: View, kind: Kind) => [...view.entries[kind].keys()];
 
 describe('a random policy', () => {
-  it('decides as the text of the seed says', () => {
+  it('decides as a direct implementation of the specification does', () => {
     fc.assert(
       fc.property(randomPolicy, (file) => {
         const policy = policyOf(file);
@@ -65,7 +65,7 @@ describe('a random policy', () => {
     );
   });
 
-  it('lists exactly what can be called, by whatever name', () => {
+  it('lists exactly the items that can be called, by any of their names', () => {
     fc.assert(
       fc.property(randomPolicy, fc.constantFrom(...AGENTS), (file, agent) => {
         const view = viewFor(policyOf(file), agent);
@@ -89,7 +89,7 @@ describe('a random policy', () => {
     );
   });
 
-  it('answers for what is hidden in the words for what is not there, active or not', () => {
+  it('answers for a hidden item as for one that does not exist, active or not', () => {
     fc.assert(
       fc.property(
         randomPolicy,
@@ -135,7 +135,7 @@ describe('a random policy', () => {
   });
 });
 
-describe('the decision', () => {
+describe('the policy decision', () => {
   const entry = (name: string) =>
     KINDS.map((kind) => catalog.entries[kind].get(name)).find((one) => one !== undefined)!;
   const may = (file: object, agent: string, name: string) => {
@@ -143,7 +143,7 @@ describe('the decision', () => {
     return policy === null || isAllowed(rulesFor(policy, agent), entry(name), now);
   };
 
-  it('is yes without any policy, and no by default with one', () => {
+  it('allows everything without a policy and denies by default with one', () => {
     expect(may({}, 'a', 'git_read')).toBe(true);
     expect(may({ default_policy: {} }, 'a', 'git_read')).toBe(false);
     expect(may({ agent_policies: {} }, 'a', 'git_read')).toBe(true);
@@ -152,14 +152,14 @@ describe('the decision', () => {
     expect(may({ default_policy: {} }, 'a', 'git_greet')).toBe(true);
   });
 
-  it('does not close everything because something is denied', () => {
+  it('does not deny everything because one item is denied', () => {
     const file = { denied_tools: { git: ['drop'] } };
     expect(may(file, 'a', 'git_read')).toBe(true);
     expect(may(file, 'a', 'git_drop')).toBe(false);
     expect(may(file, 'a', 'hub_drop')).toBe(true);
   });
 
-  it('takes the example of the seed', () => {
+  it('handles the example of the specification', () => {
     const file = {
       exposed_tools: { git: ['read', 'drop'], hub: ['read', 'write', 'drop'] },
       agent_policies: { 'claude-code': { allowed_servers: ['git', 'hub'], tool_overrides: { git: ['read'] } } },
@@ -172,7 +172,7 @@ describe('the decision', () => {
     expect(may(file, 'other', 'db_read')).toBe(false);
   });
 
-  it('denies the gateway’s own tools only by name', () => {
+  it('denies built-in tools only by name', () => {
     const denied = viewFor(policyOf({ denied_tools: { toolgate: ['toolman_*'] } }), 'a', ['*']);
     expect(listed(denied, 'tool')).not.toContain('toolman_activate');
     expect(look(denied, 'tool', 'toolman_activate')).toContain('There is no tool');
@@ -181,10 +181,10 @@ describe('the decision', () => {
   });
 });
 
-describe('a template', () => {
+describe('a resource template under a policy', () => {
   const seen = (file: object, uri: string) => look(viewFor(policyOf(file), 'a'), 'resource', uri);
 
-  it('does not reach what is denied or hidden by its own name', () => {
+  it('does not reach a resource that is denied or hidden by name', () => {
     const denied = { denied_resources: { git: ['note://secret*', 'note://2'] } };
     expect(seen(denied, 'git_note://7')).toBe('git_note://{id} note://7');
     for (const uri of ['git_note://secret-1', 'git_note://2'])
@@ -202,13 +202,13 @@ function limitsOf(agent: string, value: object) {
 }
 
 describe('the limits of an agent', () => {
-  it('has none where nothing says so', () => {
+  it('are absent if nothing configures them', () => {
     expect(limitsOf('a', {})).toBeNull();
     expect(limitsOf('a', { exposed_tools: { x: ['*'] } })).toBeNull();
     expect(limitsOf('a', { agent_policies: { b: { limits: { rate: '1/s' } } } })).toBeNull();
   });
 
-  it('takes the limits of the agent, then those that it extends, key by key', () => {
+  it('come from the agent’s policy, then from those it extends, key by key', () => {
     const value = {
       agent_policies: {
         child: {
@@ -231,7 +231,7 @@ describe('the limits of an agent', () => {
     expect(limitsOf('team-a', value)).toMatchObject({ all: { maxResult: 1_024 }, tools: [] });
   });
 
-  it('takes what holds for all where the agent has nothing of its own', () => {
+  it('fall back to the defaults if the agent has none of its own', () => {
     const value = {
       agent_policies: { own: { limits: { queue: 0 } }, none: { description: 'x' } },
       default_policy: { limits: { rate: '2/m' }, tool_limits: { 'a.b': { timeout: '1s' } } },
@@ -242,7 +242,7 @@ describe('the limits of an agent', () => {
     expect(limitsOf('own', value)).toMatchObject({ all: { rate: null, queue: 0 }, tools: [{ tool: 'a.b' }] });
   });
 
-  it('closes nothing', () => {
+  it('do not deny any item', () => {
     const allowed = (value: object) => configFromValue(value, { cwd: '/', env: {} }).policy?.allowUnknown.tool;
     expect(allowed({ default_policy: { limits: { rate: '2/m' } } })).toBe(true);
     expect(allowed({ agent_policies: { a: { limits: { rate: '2/m' }, description: 'x' } } })).toBe(true);

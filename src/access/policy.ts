@@ -1,7 +1,8 @@
 /**
- * Decides who may use what, in one order for every kind of item, for listing and for calling. What is denied by name stays
- * denied. Then the server has to be one of the agent's. Then the agent's own list for the server decides, then the list for
- * all agents, then the default. What is allowed so far may still depend on conditions.
+ * Decides which agent may use which item, in the same order for every kind of item, for listing and for calling. An
+ * item denied by name stays denied. Next, the server has to be one of the agent's. Then the agent's own list for the
+ * server decides, then the list for all agents, then the default. An item allowed so far may still depend on
+ * conditions.
  */
 import { getOrMake, memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
@@ -56,7 +57,7 @@ interface RuleList {
 interface ServerRules {
   /** What is denied by name. */
   readonly denied: readonly RuleList[];
-  /** Whether the server is the agent's at all. */
+  /** Whether the agent has access to the server at all. */
   readonly access: readonly Finding[];
   /** The agent's own lists for it; empty if it has none. */
   readonly overrides: readonly RuleList[];
@@ -95,7 +96,7 @@ export function isAllowed(rules: Rules, entry: Entry, now: Date): boolean {
   return decide(rules, entry, null) && rules.conditions.every((condition) => lacks(condition, entry, now) === null);
 }
 
-/** Whether the item, or its server, is denied by name. Then no grant helps. */
+/** Whether the item or its server is denied by name. A grant does not override that. */
 export function isBarred(rules: Rules, entry: Entry): boolean {
   const { denied, access } = serverRules(rules, entry);
   return (
@@ -259,7 +260,10 @@ export function deniesName(rules: Rules, template: Entry, uri: string): boolean 
   return serverRules(rules, template).denied.some((one) => listsName(one, uri));
 }
 
-/** How much an agent may use: by its own policy, then by those that it extends, key by key; else by the default. Null for no limits. */
+/**
+ * An agent's call limits: from its own policy, then from those it extends, key by key, then from the default. Null for
+ * no limits.
+ */
 export function agentLimits(policy: PolicyConfig | null, agent: string): AgentLimits | null {
   if (policy === null) return null;
   const { lineage } = rulesFor(policy, agent);

@@ -8,7 +8,7 @@ const on = (...names: string[]) => ({ ...none, on: new Set(names) });
 const off = (...names: string[]) => ({ ...none, off: new Set(names) });
 
 describe('a selection', () => {
-  it('starts with what its patterns match, tools and resources each for themselves', () => {
+  it('starts with the matches of its patterns, separately for tools and resources', () => {
     const selection = startSelection(['git_*', 'fs_file:*']);
     expect(isActive(selection, entryOf('tool', 'git_status'))).toBe(true);
     expect(isActive(selection, entryOf('tool', 'fs_read'))).toBe(false);
@@ -17,24 +17,24 @@ describe('a selection', () => {
     expect(isActive(selection, entryOf('resource', 'fs_git_x'))).toBe(false);
   });
 
-  it('has everything without patterns and nothing with none', () => {
+  it('contains everything if patterns are null and nothing if the list is empty', () => {
     expect(isActive(startSelection(null), entryOf('tool', 'x'))).toBe(true);
     expect(isActive(startSelection([]), entryOf('tool', 'x'))).toBe(false);
   });
 
-  it('always has every prompt', () => {
+  it('always contains every prompt', () => {
     const selection = changeSelection(startSelection([]), { tools: off('p'), resources: off('p') });
     expect(isActive(selection, entryOf('prompt', 'p'))).toBe(true);
   });
 
-  it('switches a tool and a resource of the same name apart, and templates with resources', () => {
+  it('switches a tool and a resource of the same name independently, and templates with resources', () => {
     const selection = changeSelection(startSelection([]), { tools: none, resources: on('x') });
     expect(isActive(selection, entryOf('tool', 'x'))).toBe(false);
     expect(isActive(selection, entryOf('resource', 'x'))).toBe(true);
     expect(isActive(selection, entryOf('template', 'x'))).toBe(true);
   });
 
-  it('keeps what was switched over new patterns', () => {
+  it('keeps its switches when the patterns change', () => {
     const changed = changeSelection(startSelection(['a*']), {
       tools: { on: new Set(['b1']), off: new Set(['a1']) },
       resources: none,
@@ -44,14 +44,14 @@ describe('a selection', () => {
     expect(['a1', 'a2', 'b1', 'c1'].map(active)).toEqual([false, true, true, true]);
   });
 
-  it('does not change when it is changed', () => {
+  it('is immutable: a change returns a new selection', () => {
     const before = startSelection([]);
     changeSelection(before, { tools: on('x'), resources: none });
     expect(isActive(before, entryOf('tool', 'x'))).toBe(false);
     expect(Object.isFrozen(before)).toBe(true);
   });
 
-  it('does not care in which order the same switches were made', () => {
+  it('is independent of the order of its switches', () => {
     const change = (...names: string[]) =>
       names.reduce((all, name) => changeSelection(all, { tools: on(name), resources: none }), startSelection(['x']));
     expect(change('a', 'b').key).toBe(change('b', 'a').key);
@@ -62,7 +62,7 @@ describe('a selection', () => {
     expect(resource.key).not.toBe(change('a').key);
   });
 
-  it('is what the last switch of each name says, and what the patterns say of all others', () => {
+  it('follows the last switch of each name, and the patterns for all others', () => {
     const name = fc.constantFrom('a1', 'a2', 'b1', 'b2');
     const step = fc.record({ name, to: fc.boolean(), kind: fc.constantFrom('tools', 'resources') });
     fc.assert(

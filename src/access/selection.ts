@@ -1,6 +1,6 @@
 /**
- * What a caller has switched on: the patterns it started from, and the names switched on and off since. So the items of a
- * server that goes away and comes back are as they were.
+ * A caller's selection: the patterns it started from, and the names switched on and off since. Because names are
+ * stored, the items of a server that disconnects and returns keep their state.
  */
 import { matchesPattern } from '../base/pattern.ts';
 import { isOfCategory } from '../catalog/category.ts';
@@ -48,17 +48,17 @@ export function rebase({ tools, resources, toolset }: Selection, base: Base): Se
   return toSelection(base, tools, resources, toolset);
 }
 
-/** Another toolset, or none. */
+/** The selection with another toolset equipped, or none. */
 export function equip({ base, tools, resources }: Selection, toolset: Toolset | null): Selection {
   return toSelection(base, tools, resources, toolset === null ? null : withoutPlace(toolset));
 }
 
-/** This toolset and no other tools. */
+/** A selection of this toolset and no other tools. */
 export function fixedSelection(base: Base, toolset: Toolset): Selection {
   return toSelection({ ...base, tools: [] }, NONE, NONE, withoutPlace(toolset));
 }
 
-/** Without where it is saved: equal toolsets make equal selections. */
+/** Drops the storage location, so that equal toolsets make equal selections. */
 function withoutPlace({ name, description, tools, toolNotes }: Toolset): Toolset {
   return { name, description, tools, toolNotes };
 }

@@ -1,4 +1,4 @@
-/** A named choice of tools, across servers. */
+/** A named set of tools, across servers. */
 import { matchesPattern } from '../base/pattern.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isOfCategory } from '../catalog/category.ts';
@@ -18,7 +18,7 @@ export interface ToolNotes {
   readonly notes: readonly { readonly name: string; readonly note: string }[];
 }
 
-/** A named choice of tools. */
+/** A named set of tools. */
 export interface Toolset {
   readonly name: string;
   readonly description: string;
@@ -37,7 +37,10 @@ export function isMeant(reference: string, entry: Entry, canonical = canonicalNa
   return matchesPattern(reference, entry.name) || isOfCategory(reference, entry);
 }
 
-/** The part of a toolset that the viewer of this catalog may know: tools in the catalog, even if their server is away. */
+/**
+ * The part of a toolset that a caller with this catalog may know: tools in the catalog, even if their server is
+ * unavailable.
+ */
 export function withinCatalog<T extends Toolset>(toolset: T, { claims }: Catalog): T {
   const entries = [...claims.tool.values()].filter((entry) => entry !== null);
   const isKnown = ({ namespacedName }: ToolReference) => entries.some((entry) => isMeant(namespacedName, entry));

@@ -1,4 +1,4 @@
-/** Finds rules of a policy that match nothing: nearly always a misspelt name, which closes or opens too much. */
+/** Finds policy rules that match nothing: nearly always a misspelled name, which denies or allows too much. */
 import { matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/similar.ts';
 import type { Catalog } from '../catalog/catalog.ts';

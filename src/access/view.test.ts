@@ -19,7 +19,7 @@ const listed = (view: View, kind: (typeof KINDS)[number]) => {
 const all: Offering = { namespace: 'a', tool: ['t1', 't2'], resource: ['r:1'], template: ['r:{x}'], prompt: ['p'] };
 
 describe('a view', () => {
-  it('lists exactly what can be found in it', () => {
+  it('lists exactly the items that can be found in it', () => {
     const view = viewOf(['a_t2', 'a_r:{*'], all);
     for (const kind of KINDS) expect(listed(view, kind)).toEqual([...view.entries[kind].keys()]);
     expect(listed(view, 'tool')).toEqual(['a_t2']);
@@ -28,7 +28,7 @@ describe('a view', () => {
     expect(listed(view, 'prompt')).toEqual(['a_p']);
   });
 
-  it('puts Toolgate’s own tools first', () => {
+  it('lists built-in tools first', () => {
     const own = builtInEntry({ name: 'own', description: '' });
     const view = buildView(catalogOf(all), startSelection(null), { ...controls, entries: () => [own] });
     expect(listed(view, 'tool')).toEqual(['own', 'a_t1', 'a_t2']);
@@ -41,7 +41,7 @@ describe('a view', () => {
     expect(view.list('tool', 'legacy')).toBe(view.list('tool', 'modern'));
   });
 
-  it('shows the definitions byte for byte', () => {
+  it('lists definitions byte for byte', () => {
     const view = viewOf(null, { namespace: '', tool: [{ name: 'x', weird: { a: [1, '😀'] } }] });
     expect(view.list('tool', 'modern').toString()).toBe(
       '{"tools":[{"inputSchema":{"type":"object"},"name":"x","weird":{"a":[1,"😀"]}}]}',
@@ -49,19 +49,19 @@ describe('a view', () => {
   });
 });
 
-describe('a fingerprint', () => {
+describe('the fingerprint of a view', () => {
   const fingerprints = (view: View) => KINDS.map((kind) => view.fingerprint(kind));
 
-  it('is the same for views that were built apart and show the same', () => {
+  it('is equal for separately built views with the same content', () => {
     expect(fingerprints(viewOf(['*'], all))).toEqual(fingerprints(viewOf(null, { ...all, namespace: 'a' })));
   });
 
-  it('does not see what is not active', () => {
+  it('ignores inactive items', () => {
     const more = { ...all, tool: ['t1', 't2', 'hidden'] };
     expect(fingerprints(viewOf(['a_t1'], all))).toEqual(fingerprints(viewOf(['a_t1'], more)));
   });
 
-  it('changes with a new schema under an old name, and for that kind alone', () => {
+  it('changes with a new schema under the same name, and only for that kind', () => {
     const before = viewOf(null, all);
     const after = viewOf(null, { ...all, tool: ['t1', { name: 't2', inputSchema: { type: 'object', title: 'new' } }] });
     expect(KINDS.filter((kind) => before.fingerprint(kind) !== after.fingerprint(kind))).toEqual(['tool']);

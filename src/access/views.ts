@@ -11,7 +11,7 @@ import { narrowToPermission, type Permission } from './permission.ts';
 import type { Selection } from './selection.ts';
 import { buildView, type View, type ViewControls } from './view.ts';
 
-/** What a gateway has at the moment. Each part is replaced now and then. */
+/** The current state of a gateway. Each part may be replaced. */
 export interface ViewContext {
   catalog(): Catalog;
   config(): Config;
@@ -20,12 +20,12 @@ export interface ViewContext {
   permissionOf(agent: string): Permission | null;
 }
 
-/** Where a caller looks from. */
+/** The scope from which a caller sees the catalog. */
 export interface Viewpoint {
   /** Sources of its own; null for those that all callers share. */
   readonly sources: { catalog(): Catalog } | null;
   readonly namespace: string | null;
-  /** It sees what all of them need. */
+  /** It sees only what every one of these tasks needs. */
   readonly tasks: readonly Task[];
 }
 
@@ -38,24 +38,24 @@ export interface ViewRequest extends Viewpoint {
 
 export interface Views {
   of(request: ViewRequest): View;
-  /** Another catalog, configuration or set of controls is in force. */
+  /** Drops all views because a new catalog, configuration or set of controls is in force. */
   forget(): void;
-  /** Whether a caller may know of the server: one of its items is visible from there. */
+  /** Whether a caller may know about the server: one of its items must be visible from there. */
   sees(from: Viewpoint, permission: Permission | null, server: Pick<Owner, 'key' | 'namespace'>): boolean;
-  /** All that a permission covers, in every task and selection. */
+  /** Everything that a permission covers, in every task and selection. */
   allowed(permission: Permission | null): Catalog;
   /** Whether the agent may know that the namespace exists. */
   knows(agent: string, namespace: string): boolean;
 }
 
-/** There is nothing to switch inside a namespace or a task. */
+/** Inside a namespace or a task there is no selection to change. */
 const NO_CONTROLS: ViewControls = {
   entries: () => [],
   alias: () => undefined,
   advice: () => 'It is not in the toolset that the address names.',
 };
 
-/** Clients make up tasks, and with them views. */
+/** The most views kept. Clients can invent tasks, and each task creates views. */
 const MOST = 500;
 
 export function createViews({ catalog, config, controls, permissionOf }: ViewContext): Views {

@@ -16,7 +16,7 @@ describe('BoundedMap', () => {
     ]);
   });
 
-  it('drops nothing when a known key gets another value', () => {
+  it('drops nothing when an existing key gets a new value', () => {
     expect([...filled('a', 'b', 'c', 'a').entries()]).toEqual([
       ['a', 3],
       ['b', 1],

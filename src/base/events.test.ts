@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createEvents, type EventSink } from './events.ts';
 
 describe('events', () => {
-  it('reach those who listen to all and those who listen to one name, until they stop', () => {
+  it('reach listeners to all events and listeners to one name, until they unsubscribe', () => {
     const events = createEvents((text) => text.replaceAll('secret', '…'));
     const heard: string[] = [];
     const stop = events.on('note', ({ source, message }) => heard.push(`${source}: ${message}`));
@@ -16,7 +16,7 @@ describe('events', () => {
     expect(heard).toEqual(['a: a …', 'note', 'config', 'note']);
   });
 
-  it('reach the other observers when one of them fails', () => {
+  it('reach the other listeners if one of them throws', () => {
     const events = createEvents();
     const heard: string[] = [];
     events.listen(() => {
@@ -27,7 +27,7 @@ describe('events', () => {
     expect(heard).toEqual(['cut']);
   });
 
-  it('have a side for the rooms of the gateway that cannot listen', () => {
+  it('have an emit-only sink for the parts of the gateway', () => {
     const sink: EventSink = createEvents();
     // @ts-expect-error
     void sink.listen;

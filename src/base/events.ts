@@ -1,6 +1,6 @@
 /**
- * What happens inside a gateway, for observers: the log, the metrics, the audit, tests and programs. The gateway never acts on
- * an event. Its rooms get an `EventSink`, which can only emit; what has to follow from a change is a direct call.
+ * Events inside a gateway, for observers: the log, the metrics, the audit, tests and programs. The gateway itself never
+ * acts on an event. Its parts get an `EventSink`, which can only emit; consequences of a change are direct calls.
  */
 
 import type { ErrorCode } from './errors.ts';
@@ -9,15 +9,15 @@ import type { ErrorCode } from './errors.ts';
 export interface EventMap {
   /** A server changed its state. */
   source: { readonly source: string; readonly state: string; readonly detail: string };
-  /** A server wrote to its standard error, or something worth knowing happened to it. */
+  /** A server wrote to its standard error, or something notable happened to it. */
   note: { readonly source: string; readonly message: string };
   /** A new catalog is in force. */
   catalog: { readonly version: number; readonly problems: readonly { source: string; message: string }[] };
   /** A configuration was applied or refused. */
   config: { readonly ok: boolean; readonly message: string };
-  /** Somebody changed something that concerns others: agents, toolsets and the like. */
+  /** An agent or the operator changed something that affects others: agents, toolsets and the like. */
   admin: { readonly act: string; readonly agent: string; readonly detail: string };
-  /** An approval request was made, or decided. */
+  /** An approval request was created or decided. */
   approval: {
     readonly id: string;
     readonly state: string;
@@ -28,7 +28,7 @@ export interface EventMap {
   };
   /** A credential was missing or wrong. */
   unauthorized: { readonly reason: string; readonly remote: string };
-  /** The audit can no longer be written, or can be again. */
+  /** The audit can no longer be written, or can be written again. */
   audit: { readonly ok: boolean; readonly message: string };
   /** A client was disconnected because it did not read what it was sent. */
   cut: { readonly bytes: number };
@@ -40,11 +40,11 @@ export interface EventMap {
 
 /** The name of an event. */
 export type EventName = keyof EventMap;
-/** Hears every event. Errors that it throws are ignored. */
+/** Receives every event. Errors that it throws are ignored. */
 export type Listener = <K extends EventName>(name: K, event: EventMap[K]) => void;
 
 /**
- * What happens in a gateway. Texts contain no secrets.
+ * The events of a gateway. Their texts contain no secrets.
  *
  * @example
  * const stop = gateway.events.on('source', ({ source, state }) => console.error(source, state));
@@ -52,13 +52,16 @@ export type Listener = <K extends EventName>(name: K, event: EventMap[K]) => voi
  */
 export interface Events {
   emit<K extends EventName>(name: K, event: EventMap[K]): void;
-  /** Hears every event; returns a function that ends that. */
+  /** Subscribes to every event; returns the function that unsubscribes. */
   listen(listener: Listener): () => void;
-  /** Hears the events of one name. */
+  /** Subscribes to the events of one name; returns the function that unsubscribes. */
   on<K extends EventName>(name: K, listener: (event: EventMap[K]) => void): () => void;
 }
 
-/** The side of `Events` that rooms of the gateway get. It has no way to listen, so no control flow can hang on an event. */
+/**
+ * The emitting half of `Events`, for the parts of the gateway. It cannot listen, so no control flow can depend on an
+ * event.
+ */
 export type EventSink = Pick<Events, 'emit'>;
 
 /** `redact` removes secrets from every text of an event. */
@@ -76,7 +79,7 @@ export function createEvents(redact: (text: string) => string = (text) => text):
         try {
           listener(name, clean);
         } catch {
-          // A broken observer must not stop the gateway, and reporting it would call the same observer again.
+          // A failing listener must not stop the gateway, and reporting the failure would call the same listener again.
         }
       }
     },
@@ -88,7 +91,7 @@ export function createEvents(redact: (text: string) => string = (text) => text):
   };
 }
 
-/** The same value with every text in it redacted. */
+/** A copy of the value with every string in it redacted. */
 export function redacted(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);
   if (value instanceof Error) return redactedError(value, redact);

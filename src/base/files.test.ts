@@ -8,7 +8,7 @@ describe.each([
   ['replaceFile', replaceFile],
   ['replaceFileDurably', replaceFileDurably],
 ])('%s', (_, replace) => {
-  it('writes text and bytes for the owner alone, and leaves nothing else behind', async () => {
+  it('writes text and bytes readable by the owner only, and leaves no other files behind', async () => {
     const folder = join(tempFolder(), 'new');
     const file = join(folder, 'a.txt');
     await replace(file, 'old');
@@ -20,14 +20,14 @@ describe.each([
 });
 
 describe('createFile', () => {
-  it('creates a file once, however many try', async () => {
+  it('creates a file once, even if several try at the same time', async () => {
     const file = join(tempFolder(), 'a.txt');
     const made = await Promise.all(['a', 'b', 'c'].map((text) => createFile(file, text)));
     expect(made.filter((one) => one)).toHaveLength(1);
     expect(readdirSync(join(file, '..'))).toEqual(['a.txt']);
   });
 
-  it('says why it fails', async () => {
+  it('reports why it fails', async () => {
     const file = join(tempFolder(), 'folder');
     mkdirSync(file);
     expect(await createFile(file, 'text')).toBe(false);

@@ -13,7 +13,7 @@ function countIn(value: unknown): { readonly count: number } {
 describe('jsonFile', () => {
   const open = (path = join(tempFolder(), 'below', 'count.json')) => jsonFile(path, 'a count', countIn);
 
-  it('reads what was written, and null before that', async () => {
+  it('reads what was written, and null before the first write', async () => {
     const file = open();
     expect([await file.read(), file.readSync()]).toEqual([null, null]);
     await file.write({ count: 1 });
@@ -37,7 +37,7 @@ describe('jsonFile', () => {
     await expect(file.read()).rejects.toThrow('EISDIR');
   });
 
-  it('loses no change of several that are made at the same time', async () => {
+  it('loses no change when several are made concurrently', async () => {
     const path = join(tempFolder(), 'count.json');
     await Promise.all(
       Array.from({ length: 30 }, () => open(path).change((value) => ({ count: (value?.count ?? 0) + 1 }))),
@@ -46,7 +46,7 @@ describe('jsonFile', () => {
     expect(readdirSync(join(path, '..'))).toEqual(['count.json']);
   });
 
-  it('leaves the file alone where nothing is to change', async () => {
+  it('does not write the file if nothing changes', async () => {
     const file = open();
     expect(await file.change(() => null)).toBe(null);
     expect(existsSync(file.path)).toBe(false);

@@ -73,7 +73,7 @@ export function jsonFile<Value>(path: string, what: string, parse: (value: unkno
   };
 }
 
-/** As people like to read it. */
+/** Indented JSON, for people to read. */
 export function printJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

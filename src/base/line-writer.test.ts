@@ -11,7 +11,7 @@ function open(): { output: PassThrough; writer: LineWriter; chunks: () => string
 }
 
 describe('a line writer', () => {
-  it('writes the lines of one turn at once', async () => {
+  it('writes all lines of one event loop turn in one write', async () => {
     const { writer, chunks } = open();
     writer.write('one');
     writer.write('two');
@@ -22,7 +22,7 @@ describe('a line writer', () => {
     expect(chunks()).toEqual(['one\ntwo\n', 'three\n']);
   });
 
-  it('keeps texts and bytes in order', async () => {
+  it('keeps strings and buffers in order', async () => {
     const { writer, chunks } = open();
     writer.write('first');
     writer.write(Buffer.from('second'));
@@ -31,14 +31,14 @@ describe('a line writer', () => {
     expect(chunks().join('')).toBe('first\nsecond\nthird\n');
   });
 
-  it('writes texts as one byte per character', async () => {
+  it('writes strings with one byte per character', async () => {
     const { writer, chunks } = open();
     writer.write(Buffer.from('"ä"').toString('latin1'));
     await turn();
     expect(Buffer.from(chunks().join(''), 'latin1').toString()).toBe('"ä"\n');
   });
 
-  it('drops what can no longer be written', async () => {
+  it('drops lines that can no longer be written', async () => {
     const { output, writer, chunks } = open();
     output.end();
     writer.write('late');

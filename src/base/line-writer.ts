@@ -12,7 +12,10 @@ export class LineWriter {
     this.#output = output;
   }
 
-  /** Writes a line and its end. A text has one character per byte (latin1). What can no longer be written is dropped. */
+  /**
+   * Writes a line and its newline. A string has one character per byte (latin1). Lines that can no longer be written
+   * are dropped.
+   */
   write(line: string | Buffer): void {
     if (typeof line === 'string') {
       if (this.#batch === '') setImmediate(this.#flush);

@@ -12,7 +12,7 @@ const newFile = () => join(tempFolder(), 'count.txt');
 const NO_PROCESS = 4_194_999;
 
 describe('withLock', () => {
-  it('lets one after the other read, change and write', async () => {
+  it('serializes concurrent read-modify-write cycles', async () => {
     const file = newFile();
     writeFileSync(file, '0');
     const add = async () => {
@@ -25,13 +25,13 @@ describe('withLock', () => {
     expect(existsSync(`${file}.lock`)).toBe(false);
   });
 
-  it('is free again after a failure', async () => {
+  it('releases the lock after a failure', async () => {
     const file = newFile();
     await expect(withLock(file, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await withLock(file, async () => 'yes')).toBe('yes');
   });
 
-  it('takes the lock of a process that has died', async () => {
+  it('takes over the lock of a dead process', async () => {
     const file = newFile();
     writeFileSync(`${file}.lock`, `${NO_PROCESS} ${hostname()} x\n`);
     const started = Date.now();
@@ -39,7 +39,7 @@ describe('withLock', () => {
     expect(Date.now() - started).toBeLessThan(2_000);
   });
 
-  it('takes the lock of a process that has been silent for too long', async () => {
+  it('takes over the lock of a process that has not refreshed it for too long', async () => {
     const file = newFile();
     writeFileSync(`${file}.lock`, `${process.pid} ${hostname()} x\n`);
     const long = new Date(Date.now() - 11_000);
@@ -49,7 +49,7 @@ describe('withLock', () => {
 });
 
 describe('tryLock', () => {
-  it('is held by one at a time, until it is released', async () => {
+  it('grants the lock to one holder at a time, until it is released', async () => {
     const path = `${newFile()}.lock`;
     const lock = await tryLock(path);
     expect(await lock!.isHeld()).toBe(true);
@@ -59,7 +59,7 @@ describe('tryLock', () => {
     expect(await tryLock(path)).not.toBe(null);
   });
 
-  it('leaves the lock of another machine alone, where process numbers mean something else', async () => {
+  it('leaves the lock of another machine alone, because its process ids mean nothing here', async () => {
     const path = `${newFile()}.lock`;
     const holder = `${NO_PROCESS} not-${hostname()} x\n`;
     writeFileSync(path, holder);
@@ -67,7 +67,7 @@ describe('tryLock', () => {
     expect(readFileSync(path, 'utf8')).toBe(holder);
   });
 
-  it('shows that its holder lives, and knows when it has been taken', async () => {
+  it('refreshes the lock while it is held and notices if it was taken over', async () => {
     const path = `${newFile()}.lock`;
     const lock = await tryLock(path, 60);
     const { mtimeMs } = await stat(path);

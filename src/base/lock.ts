@@ -1,6 +1,6 @@
 /**
- * Lock files: one process at a time works on something that several share. A lock whose holder died, or has shown no sign
- * of life for a while, is taken away from it.
+ * Lock files: one process at a time works on a shared resource. A lock is taken over if its holder died, or has not
+ * refreshed it for a while.
  */
 import { randomBytes } from 'node:crypto';
 import { link, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
@@ -11,12 +11,15 @@ import { createFile } from './files.ts';
 import { isAlive } from './is-alive.ts';
 
 export interface Lock {
-  /** False if another process took it, because this one stood still for too long. */
+  /** False if another process took the lock over because this one was suspended for too long. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
 
-/** Holders touch their lock three times as often as this, unless their machine stands still. */
+/**
+ * Milliseconds without a refresh after which a holder counts as dead. Holders refresh three times as often, unless
+ * their machine is suspended.
+ */
 const SILENCE = 10_000;
 const PATIENCE = 15_000;
 const PAUSE = 10;
@@ -39,7 +42,9 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
   }
 }
 
-/** Null if another process holds it. `silence`: after how many milliseconds without a sign of life a holder counts as dead. */
+/**
+ * Null if another process holds it. `silence`: after how many milliseconds without a refresh a holder counts as dead.
+ */
 export async function tryLock(path: string, silence = SILENCE): Promise<Lock | null> {
   const mine = `${process.pid} ${hostname()} ${randomBytes(9).toString('base64url')}\n`;
   if (!(await createFile(path, mine))) {
@@ -69,7 +74,7 @@ async function removeAbandoned(path: string, silence: number): Promise<void> {
   );
   if (holder === null || age === null || (age < silence && !isDead(holder))) return;
   const aside = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
-  // Only one of several processes can move it. What it moved may be a newer lock, which goes back.
+  // Only one of several processes can move the file. If it moved a newer lock, it puts that back.
   await rename(path, aside).catch(() => {});
   const moved = await contentOf(aside);
   if (moved === null) return;
@@ -77,7 +82,7 @@ async function removeAbandoned(path: string, silence: number): Promise<void> {
   await unlink(aside).catch(() => {});
 }
 
-/** Process numbers mean something on their own machine only; the folder may be shared by several. */
+/** Process ids are valid only on their own machine, and several machines may share the folder. */
 function isDead(holder: string): boolean {
   const [pid, host] = holder.trim().split(' ');
   return host === hostname() && !isAlive(Number(pid));

@@ -19,7 +19,7 @@ describe('isLoopback', () => {
     '[::ffff:127.0.0.1]',
     '[::ffff:7f00:1]',
     '::1%lo',
-  ])('knows %s', (host) => {
+  ])('accepts %s', (host) => {
     expect(isLoopback(host)).toBe(true);
   });
 
@@ -48,11 +48,11 @@ describe('isLoopback', () => {
     'localhost:80',
     '10.127.0.1',
     'unknown',
-  ])('does not take %j for it', (host) => {
+  ])('rejects %j', (host) => {
     expect(isLoopback(host)).toBe(false);
   });
 
-  it('knows the names that URL makes of an address', () => {
+  it('accepts addresses as URL normalizes them', () => {
     const hosts = [
       'http://127.1/',
       'http://0x7f.1/',

@@ -1,17 +1,17 @@
-/** What counts as loopback: an address or a name that only this machine answers to. Decisions about security depend on it. */
+/** What counts as loopback: an address or name that only this machine answers to. Security decisions depend on it. */
 import { BlockList, isIP } from 'node:net';
 
-/** The usual spellings, so that most questions cost one look into a set. */
+/** The usual spellings, so that most checks cost one set lookup. */
 const USUAL = new Set(['localhost', '127.0.0.1', '::1', '[::1]', '::ffff:127.0.0.1']);
 
-// It knows every spelling of an IPv6 address, and IPv4 addresses inside of those.
+// BlockList handles every spelling of an IPv6 address, and IPv4 addresses embedded in one.
 const addresses = new BlockList();
 addresses.addSubnet('127.0.0.0', 8, 'ipv4');
 addresses.addAddress('::1', 'ipv6');
 
 /**
- * Whether a host is loopback, as it is written in a configuration, a URL, a Host header or on a socket, without a port. Any
- * name but `localhost` may be answered by somebody else's DNS, however it begins.
+ * Whether a host is loopback, as written in a configuration, a URL, a Host header or on a socket, without a port. Any
+ * name except `localhost` may be resolved by someone else's DNS, whatever it starts with.
  */
 export function isLoopback(host: string): boolean {
   if (USUAL.has(host)) return true;

@@ -33,7 +33,7 @@ describe('memo', () => {
     expect(value(key)).toBe('value');
   });
 
-  it('takes a pair of keys when nested', () => {
+  it('supports a pair of keys when nested', () => {
     let made = 0;
     const ofPair = memo((_: object) => memo((__: object) => ++made));
     const [a, b, c] = [{}, {}, {}];

@@ -1,4 +1,4 @@
-/** Files of this package, wherever it is installed, also when this code is part of a bundle. */
+/** Finds files of this package in any installation, even if this code is part of a bundle. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

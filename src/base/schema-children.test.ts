@@ -18,11 +18,11 @@ const titles = (children: readonly unknown[]) =>
   children.map((child) => (child as { title?: string }).title).filter((title) => title !== undefined);
 
 describe('schemaChildren', () => {
-  it('finds schemas below keywords and under chosen names, and none in values', () => {
+  it('finds schemas under keywords and under property names, and none in values', () => {
     expect(titles(schemaChildren(schema))).toEqual(['a', 'c', 'd', 'e', 'f', 'g']);
   });
 
-  it('leaves out what it is told to', () => {
+  it('leaves out the given keywords', () => {
     expect(titles(schemaChildren(schema, DEFINITIONS))).toEqual(['a', 'c', 'e', 'f', 'g']);
   });
 });

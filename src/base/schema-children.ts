@@ -1,22 +1,25 @@
 /**
- * Where a JSON Schema holds other schemas. Keywords that no draft has are walked like those that hold a schema: references
- * may lead there.
+ * Finds the schemas inside of a JSON Schema. Unknown keywords are treated as if they held a schema, because references
+ * may point there.
  */
 import { isObject, type JsonObject } from './objects.ts';
 
-/** Hold plain values, in which nothing is a schema. */
+/** Keywords that hold plain values, in which nothing is a schema. */
 const VALUES: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples', 'example']);
 
-/** Hold schemas under names that the author chose: `{ "default": … }` below one of them is a schema called "default". */
+/**
+ * Keywords that hold schemas under names chosen by the author: `{ "default": … }` in one of them is a schema named
+ * "default".
+ */
 const MAPS: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies'],
   ...['$defs', 'definitions'],
 ]);
 
-/** Hold schemas for references only. */
+/** Keywords that hold schemas only for references. */
 export const DEFINITIONS: ReadonlySet<string> = new Set(['$defs', 'definitions']);
 
-/** Every schema directly below this one. Elements that are no schemas, such as names in `required`, come too. */
+/** Every schema directly below this one. Elements that are not schemas, such as names in `required`, are included. */
 export function schemaChildren(schema: JsonObject, skip: ReadonlySet<string> = NONE): unknown[] {
   const children: unknown[] = [];
   for (const [keyword, value] of Object.entries(schema)) {

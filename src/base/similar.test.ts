@@ -12,40 +12,40 @@ describe('similarNames', () => {
     ['read_file', 'fs_read_file'],
     ['status', 'git_status'],
     ['my_fs_write_file', 'fs_write_file'],
-  ])('takes %s for %s', (slip, meant) => {
+  ])('recognizes %s as %s', (slip, meant) => {
     expect(similarNames(slip, names)[0]).toBe(meant);
   });
 
-  it('says nothing where nothing is close', () => {
+  it('returns nothing if no name is close', () => {
     expect(similarNames('weather_tomorrow', names)).toEqual([]);
     expect(similarNames('', names)).toEqual([]);
     expect(similarNames('git_status', [])).toEqual([]);
   });
 
-  it('gives the best first and no more than asked for', () => {
+  it('returns the best match first and no more than requested', () => {
     const many = ['tool_5', 'tool_12', 'tool_1', 'tool_345'];
     expect(similarNames('tool_1', many)).toEqual(['tool_1', 'tool_12', 'tool_5']);
     expect(similarNames('tool_1', many, 1)).toEqual(['tool_1']);
   });
 
-  it('puts equally close ones in the order of the alphabet, however they come', () => {
+  it('sorts equally close names alphabetically, regardless of input order', () => {
     expect(similarNames('ax', ['ad', 'ac', 'ab'])).toEqual(['ab', 'ac', 'ad']);
   });
 
-  it('looks only at the beginning of a name of any length', () => {
+  it('compares only the beginning of very long names', () => {
     const long = 'x'.repeat(1_000_000);
     expect(similarNames(long, [`${long}y`, 'short'])).toEqual([`${long}y`]);
   });
 });
 
 describe('didYouMean', () => {
-  it('makes a question out of one, two and three', () => {
+  it('phrases one, two and three suggestions as a question', () => {
     expect(didYouMean('git_commit_', ['git_commit'])).toBe(' Did you mean "git_commit"?');
     expect(didYouMean('ax', ['ab', 'ac'])).toBe(' Did you mean "ab" or "ac"?');
     expect(didYouMean('ax', ['ab', 'ac', 'ad', 'ae'])).toBe(' Did you mean "ab", "ac" or "ad"?');
   });
 
-  it('is empty where there is nothing to ask', () => {
+  it('is empty without suggestions', () => {
     expect(didYouMean('weather', names)).toBe('');
   });
 });

@@ -1,6 +1,6 @@
 /** Small pieces of messages. */
 
-/** `1 tool`, `3 tools`; give the plural where it is irregular. */
+/** `1 tool`, `3 tools`; pass the plural if it is irregular. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }

@@ -49,13 +49,13 @@ async function nextChange(within = 1500): Promise<void> {
 /** Long enough for a notification and the pause after it. */
 const settle = () => sleep(300);
 
-describe('a file', () => {
+describe('a watched file', () => {
   beforeEach(() => {
     write(file, 'a');
     start();
   });
 
-  it('is noticed each time it is written in place', async () => {
+  it('is reported each time it is written in place', async () => {
     write(file, 'b');
     await nextChange();
     append(file, 'c');
@@ -64,7 +64,7 @@ describe('a file', () => {
     expect(changes).toBe(2);
   });
 
-  it('is noticed each time another is renamed over it, as editors do', async () => {
+  it('is reported each time another file is renamed over it, as editors do', async () => {
     for (const text of ['b', 'c', 'd']) {
       write(`${file}.tmp`, text);
       rename(`${file}.tmp`, file);
@@ -74,7 +74,7 @@ describe('a file', () => {
     expect(changes).toBe(3);
   });
 
-  it('is not missed while it is deleted, and noticed when it is back', async () => {
+  it('is not reported while it is deleted, but when it is back with other content', async () => {
     unlink(file);
     await settle();
     expect(changes).toBe(0);
@@ -82,7 +82,7 @@ describe('a file', () => {
     await nextChange();
   });
 
-  it('is left alone if it comes back as it was', async () => {
+  it('is not reported if it comes back unchanged', async () => {
     unlink(file);
     await settle();
     write(file, 'a');
@@ -90,34 +90,34 @@ describe('a file', () => {
     expect(changes).toBe(0);
   });
 
-  it('is left alone while its neighbours change', async () => {
+  it('is not reported when other files in its folder change', async () => {
     write(join(folder, 'other'), 'b');
     write(file, 'a');
     await settle();
     expect(changes).toBe(0);
   });
 
-  it('is noticed once for a burst of writes', async () => {
+  it('is reported once for a burst of writes', async () => {
     for (let i = 0; i < 20; i++) write(file, `b${i}`);
     await nextChange();
     await settle();
     expect(changes).toBe(1);
   });
 
-  it('is noticed by the poll where the system tells nothing', async () => {
+  it('is reported by polling if the system sends no events', async () => {
     mkdir(join(folder, 'other'));
     link(file, join(folder, 'other/same'));
     write(join(folder, 'other/same'), 'b');
     await nextChange(5000);
   });
 
-  it('is noticed by the poll where it never rests long enough', async () => {
+  it('is reported by polling if it changes without a long enough pause', async () => {
     for (const end = Date.now() + 5000; changes === 0 && Date.now() < end; await sleep(20))
       write(file, `${Date.now()}`);
     expect(changes).toBe(1);
   });
 
-  it('is not watched any more once closed, however often', async () => {
+  it('is no longer watched after closing, even if closed twice', async () => {
     write(file, 'b');
     watcher?.close();
     watcher?.close();
@@ -138,14 +138,14 @@ describe('a file', () => {
   });
 });
 
-describe('a file that does not exist yet', () => {
-  it('is noticed when it appears', async () => {
+describe('a watched file that does not exist yet', () => {
+  it('is reported when it appears', async () => {
     start();
     write(file, 'a');
     await nextChange();
   });
 
-  it('is noticed when it appears together with its folder', async () => {
+  it('is reported when it appears together with its folder', async () => {
     start(join(folder, 'x/y/tools.toml'));
     mkdir(join(folder, 'x/y'), { recursive: true });
     write(join(folder, 'x/y/tools.toml'), 'a');
@@ -153,7 +153,7 @@ describe('a file that does not exist yet', () => {
   });
 });
 
-describe('a symlink', () => {
+describe('a watched symlink', () => {
   it('is followed to a file in another folder', async () => {
     mkdir(join(folder, 'other'));
     const target = join(folder, 'other/real.toml');
@@ -167,7 +167,7 @@ describe('a symlink', () => {
     await nextChange();
   });
 
-  it('is noticed when it leads elsewhere, and the new place is watched', async () => {
+  it('is reported when its target changes, and the new target is watched', async () => {
     for (const name of ['one', 'two']) {
       mkdir(join(folder, name));
       write(join(folder, name, 'real.toml'), name);
@@ -194,7 +194,7 @@ describe('a symlink', () => {
     await nextChange();
   });
 
-  it('that leads to itself is no end of the world', async () => {
+  it('that points to itself does no harm', async () => {
     symlink('tools.toml', file);
     start();
     unlink(file);
@@ -203,7 +203,7 @@ describe('a symlink', () => {
   });
 });
 
-describe('a mounted ConfigMap', () => {
+describe('a watched file in a mounted ConfigMap', () => {
   /** As the kubelet does: a new folder, a new link to it renamed over `..data`, the old folder deleted. */
   function* publish(version: number) {
     const name = `..2026_${version}`;
@@ -219,7 +219,7 @@ describe('a mounted ConfigMap', () => {
     symlink('..data/tools.toml', file);
   });
 
-  it('is noticed at each update', async () => {
+  it('is reported at each update', async () => {
     start();
     for (const version of [2, 3, 4]) {
       for (const _ of publish(version));
@@ -229,7 +229,7 @@ describe('a mounted ConfigMap', () => {
     expect(changes).toBe(3);
   });
 
-  it('is seen as it is in the end, whenever its updates come', async () => {
+  it('is read in its final state, however its updates are timed', async () => {
     let seen = '';
     watcher = watchFile(file, () => {
       seen = read(file, 'utf8');
@@ -242,7 +242,7 @@ describe('a mounted ConfigMap', () => {
   });
 });
 
-it('does not keep the process alive', async () => {
+it('watchFile does not keep the process alive', async () => {
   write(file, 'a');
   const bundle = await rolldown({
     input: join(import.meta.dirname, 'watch-file.ts'),

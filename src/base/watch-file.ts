@@ -1,7 +1,7 @@
 /**
- * Reports when the bytes of a file change, in whatever way: an edit in place, an editor's rename over it, delete and create, or
- * a symlink on the way to it that now leads elsewhere (Kubernetes swaps a whole folder that way). File system notifications
- * make it quick, polling makes it certain.
+ * Reports when the bytes of a file change, by any means: an edit in place, an editor's rename over it, delete and
+ * create, or a changed symlink on its path (Kubernetes swaps a whole folder that way). File system notifications make
+ * it fast; polling makes it reliable.
  */
 
 import { type FSWatcher, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
@@ -10,9 +10,9 @@ import { sha256 } from './sha256.ts';
 
 const DEBOUNCE_MS = 100;
 const POLL_MS = 2000;
-/** As many symlinks as Linux follows. */
+/** The number of symlinks that Linux follows. */
 const MAX_LINKS = 40;
-/** Of larger files only size and times are compared. */
+/** For larger files only size and times are compared. */
 const MAX_HASHED_BYTES = 1024 * 1024;
 
 export interface FileWatcher {
@@ -46,7 +46,7 @@ export function watchFile(file: string, changed: () => void, reportsMissing = fa
     }
   };
   const check = () => {
-    // First the watchers, then the bytes: the new watchers notice a change in between.
+    // The watchers start before the bytes are read, so that they notice a change in between.
     rewatch();
     lastStamp = stampOf(path);
     const content = contentOf(path);
@@ -54,7 +54,7 @@ export function watchFile(file: string, changed: () => void, reportsMissing = fa
     lastContent = content;
     changed();
   };
-  // Waits for a pause in the writing. If there is none, the poll steps in.
+  // Waits for a pause in the writes. If there is none, the poll reports the change.
   const schedule = () => {
     clearTimeout(debounce);
     if (!closed) debounce = setTimeout(check, DEBOUNCE_MS).unref();
@@ -95,8 +95,8 @@ export function watchFolder(
 }
 
 /**
- * The folders, with the names in them, where a change can make `path` lead to other bytes: every symlink on the way, the file
- * itself, or the first part that is missing.
+ * The folders, and the names in them, in which a change can make `path` resolve to other bytes: every symlink on the
+ * way, the file itself, or the first missing part.
  */
 function namesOnTheWay(path: string): Map<string, Set<string>> {
   const names = new Map<string, Set<string>>();
@@ -132,7 +132,7 @@ function linkTarget(path: string): string | undefined {
 
 const MISSING = 'missing';
 
-/** Differs after every change of the file that `path` leads to. */
+/** A stamp that differs after every change of the file that `path` resolves to. */
 function stampOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

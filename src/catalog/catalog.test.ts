@@ -9,7 +9,7 @@ const toolNames = (catalog: Catalog) => [...catalog.entries.tool.keys()];
 const messages = (catalog: Catalog) => catalog.problems.map(({ source, message }) => `${source}: ${message}`);
 
 describe('buildCatalog', () => {
-  it('lists everything under its exposed name, in the order of the configuration and then of the server', () => {
+  it('lists every item under its exposed name, in configuration order and then in server order', () => {
     const catalog = catalogOf(
       { namespace: 'z', tool: ['b', 'a'], resource: ['x://1'], template: ['x://{id}'], prompt: ['p'] },
       { namespace: '', tool: ['c'], resource: ['x://1'], template: ['x://{id}'], prompt: ['p'] },
@@ -21,7 +21,7 @@ describe('buildCatalog', () => {
     expect(catalog.problems).toEqual([]);
   });
 
-  it('gives a name to the server that is listed first and reports the one that is dropped', () => {
+  it('gives a contested name to the server listed first and reports the dropped item', () => {
     const catalog = catalogOf({ namespace: 'a', tool: ['b_c'] }, { namespace: 'a_b', tool: ['c', 'd'] });
     expect(toolNames(catalog)).toEqual(['a_b_c', 'a_b_d']);
     expect(catalog.entries.tool.get('a_b_c')?.sourceId).toBe(1);
@@ -30,13 +30,13 @@ describe('buildCatalog', () => {
     ]);
   });
 
-  it('lets different kinds have the same name', () => {
+  it('allows the same name for items of different kinds', () => {
     const catalog = catalogOf({ namespace: '', tool: ['x'], resource: ['x'], template: ['x'], prompt: ['x'] });
     expect(KINDS.map((kind) => catalog.entries[kind].size)).toEqual([1, 1, 1, 1]);
     expect(catalog.problems).toEqual([]);
   });
 
-  it('keeps the first of two items with one name in one server, and says so', () => {
+  it('keeps the first of two items with the same name in one server and reports the other', () => {
     const twice = [
       { name: 'x', description: 'first' },
       { name: 'x', description: 'second' },
@@ -46,7 +46,7 @@ describe('buildCatalog', () => {
     expect(messages(catalog)).toEqual(['a: tool "a_x" is dropped: the server lists that name twice']);
   });
 
-  it('keeps the names of a server that is away taken, and lists nothing under them', () => {
+  it('reserves the names of an unavailable server without listing anything under them', () => {
     const catalog = catalogOf({ namespace: '', tool: ['x', 'y'], away: true }, { namespace: '', tool: ['x', 'z'] });
     expect(toolNames(catalog)).toEqual(['z']);
     expect(messages(catalog)).toEqual([
@@ -54,12 +54,12 @@ describe('buildCatalog', () => {
     ]);
   });
 
-  it('says nothing about a server that is away', () => {
+  it('reports no problems about an unavailable server', () => {
     const catalog = catalogOf({ namespace: '', tool: ['x'] }, { namespace: '', tool: ['x', 'x'], away: true });
     expect(catalog.problems).toEqual([]);
   });
 
-  it('lets no server have a name of Toolgate’s own, be it spelled with a namespace or without', () => {
+  it('refuses built-in tool names to servers, with or without a namespace', () => {
     const catalog = catalogOf(
       { namespace: 'toolman', tool: ['activate', 'other'], prompt: ['activate'] },
       { namespace: '', tool: ['toolman_activate'] },
@@ -73,13 +73,13 @@ describe('buildCatalog', () => {
     ]);
   });
 
-  it('passes on what went wrong while listing', () => {
+  it('passes on the problems found while listing', () => {
     const catalog = catalogOf({ namespace: 'a', tool: [{ title: 'no name' }, 'b'] });
     expect(toolNames(catalog)).toEqual(['a_b']);
     expect(messages(catalog)).toEqual(['a: tools/list: entry 1 was left out: it needs exactly one "name", a string']);
   });
 
-  it('makes nothing anew that did not change', () => {
+  it('reuses the entries of items that did not change', () => {
     const contributions = contributionsOf([{ namespace: 'a', tool: ['b'] }]);
     const first = buildCatalog(1, contributions, []);
     const second = buildCatalog(2, contributions, []);
@@ -93,7 +93,7 @@ describe('a catalog with flat names', () => {
   const flat: Naming = { names: 'flat', nameLimit: null };
   const flatOf = (...offerings: Offering[]) => namedCatalog(flat, ...offerings);
 
-  it('gives the later of two another name, made from what it is, and reports it', () => {
+  it('gives the later of two equal names a new name derived from the item and reports it', () => {
     const catalog = flatOf(
       { namespace: 'a-b', tool: ['c', 'd'], prompt: ['c'] },
       { namespace: 'a.b', tool: ['c'], prompt: ['c'] },
@@ -107,7 +107,7 @@ describe('a catalog with flat names', () => {
     );
   });
 
-  it('keeps that name whatever else there is, and while the first is away', () => {
+  it('keeps the derived name when other items change and while the first server is unavailable', () => {
     const later: Offering = { namespace: 'a.b', tool: ['c'] };
     for (const others of [
       [{ namespace: 'a-b', tool: ['c'], away: true }],
@@ -121,7 +121,7 @@ describe('a catalog with flat names', () => {
     expect(toolNames(flatOf(later))).toEqual(['a_b_c']);
   });
 
-  it('tells names of one server apart too', () => {
+  it('renames duplicates within one server too', () => {
     const catalog = flatOf({ namespace: 's', tool: ['x.y', 'x-y', 'x.y', 'x-y'] });
     expect(toolNames(catalog)).toEqual(['s_x_y', expect.stringMatching(/^s_x_y_[0-9a-f]{8}$/)]);
     expect(messages(catalog)).toEqual([
@@ -131,13 +131,13 @@ describe('a catalog with flat names', () => {
     ]);
   });
 
-  it('lets no server have a name of Toolgate’s own', () => {
+  it('refuses built-in tool names to servers', () => {
     const catalog = flatOf({ namespace: 'toolman', tool: ['activate'] });
     expect(toolNames(catalog)).toEqual([expect.stringMatching(/^toolman_activate_[0-9a-f]{8}$/)]);
     expect(messages(catalog)[0]).toContain('not "toolman_activate": the name belongs to Toolgate itself');
   });
 
-  it('finds yet another name where a server has taken that one on purpose', () => {
+  it('finds another name if a server already uses the derived one', () => {
     const catalog = flatOf({ namespace: 'a', tool: ['b_c', 'b_c_54712fb6'] }, { namespace: 'a.b', tool: ['c'] });
     const [, second, third] = toolNames(catalog);
     expect(catalog.entries.tool.get(second!)?.sourceKey).toBe('a');
@@ -145,7 +145,7 @@ describe('a catalog with flat names', () => {
     expect(third).not.toBe(second);
   });
 
-  it('drops a resource as ever: its URI is not changed', () => {
+  it('drops a duplicate resource, because its URI is never changed', () => {
     const catalog = flatOf(
       { namespace: 'a-b', resource: ['c-d:1'] },
       { namespace: 'a-b', key: 'z', resource: ['c-d:1'] },
@@ -156,7 +156,7 @@ describe('a catalog with flat names', () => {
 });
 
 describe('a catalog with a limit for names', () => {
-  it('drops the later of two whose whole names are equal, where names are joined', () => {
+  it('drops the later of two items whose full joined names are equal', () => {
     const long = 'x'.repeat(40);
     const catalog = namedCatalog(
       { names: 'join', nameLimit: 24 },
@@ -186,7 +186,7 @@ const offering: fc.Arbitrary<Offering> = fc.record({
 });
 
 describe('any catalog', () => {
-  it('has one name for each item and one item for each name, and a call of it reaches the server that declares it', () => {
+  it('has one name per item and one item per name, and a call reaches the server that declares it', () => {
     fc.assert(
       fc.property(fc.array(offering, { maxLength: 5 }), (offerings) => {
         const contributions = contributionsOf(offerings);
@@ -204,7 +204,7 @@ describe('any catalog', () => {
             identities.add(`${entry.sourceId} ${upstream}`);
           }
           expect(identities.size).toBe(catalog.entries[kind].size);
-          // What is not listed is away, or dropped and reported.
+          // An item that is not listed is unavailable, or was dropped and reported.
           const firsts = claims.filter(({ exposed }, i) => claims.findIndex((one) => one.exposed === exposed) === i);
           expect(catalog.entries[kind].size).toBe(firsts.filter(({ at }) => !offerings[at]!.away).length);
           const dropped = claims.filter((claim) => !firsts.includes(claim) && !offerings[claim.at]!.away);
@@ -215,7 +215,7 @@ describe('any catalog', () => {
     );
   });
 
-  it('with flat names leads from each of them to one item and back, and drops none', () => {
+  it('with flat names maps each name to one item and back, and drops none', () => {
     const odd = fc.string({ unit: fc.constantFrom('a', '_', '.', '-', '日'), maxLength: 4 });
     const server = fc.record({
       namespace: odd,

@@ -33,19 +33,19 @@ export interface Catalog {
   readonly nameOf: ((entry: Entry) => string | undefined) | null;
 }
 
-/** The owner of each name, even while its source is away; null for Toolgate's own names. */
+/** The owner of each name, even while its source is unavailable; null for built-in names. */
 export type Claims = Readonly<Record<Kind, ReadonlyMap<string, Entry | null>>>;
 
 export interface Contribution extends Owner {
   /** What the source offers, or last offered. */
   readonly offer: Offer;
-  /** False while the source is away: its names stay taken, but nothing is listed under them. */
+  /** False while the source is unavailable: its names stay reserved, but nothing is listed under them. */
   readonly present: boolean;
 }
 
 /**
- * Builds the catalog from offers in the order of the configuration. The first source that claims a name keeps it, even while
- * it is away: otherwise the tool of another server could take over a name that a caller already trusts.
+ * Builds the catalog from offers in configuration order. The first source that claims a name keeps it, even while it is
+ * unavailable: otherwise another server's tool could take over a name that a caller already trusts.
  */
 export function buildCatalog(
   version: number,

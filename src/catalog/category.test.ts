@@ -11,7 +11,7 @@ function entry(tool: { name: string; description?: string; annotations?: object 
 
 const effectOf = (...given: Parameters<typeof entry>) => categoryOf(entry(...given)).effect;
 
-describe('what tools of public servers do, guessed without their annotations', () => {
+describe('the guessed effect of public servers’ tools, without their annotations', () => {
   const file = new URL('../../test/fixtures/labelled-tools.tsv', import.meta.url);
   const rows = readFileSync(file, 'utf8').trim().split('\n').slice(1);
   const tools = rows.map((row) => {
@@ -45,18 +45,18 @@ describe('what tools of public servers do, guessed without their annotations', (
     expect(recall).toBeGreaterThanOrEqual(leastRecall);
   });
 
-  it('never takes what destroys for reading', () => {
+  it('never classifies a destructive tool as reading', () => {
     expect(tools.filter(({ effect, guessed }) => effect === 'destructive' && guessed.effect === 'read')).toEqual([]);
   });
 
-  it('knows the domain of at least nineteen in twenty', () => {
+  it('finds the domain of at least 95 percent of the tools', () => {
     expect(tools.filter(({ domain, guessed }) => domain === guessed.domain).length / tools.length).toBeGreaterThan(
       0.95,
     );
   });
 });
 
-describe('an annotation beats a guess', () => {
+describe('an annotation overrides the guessed effect', () => {
   it.each<[string, object, Category['effect'], Category['by']]>([
     ['delete_all', { readOnlyHint: true }, 'read', 'annotations'],
     ['get_thing', { destructiveHint: true }, 'destructive', 'annotations'],
@@ -71,7 +71,7 @@ describe('an annotation beats a guess', () => {
   });
 });
 
-describe('names', () => {
+describe('the effect guessed from a tool name', () => {
   it.each([
     ['create_or_update_file', 'write'],
     ['read_and_delete', 'destructive'],
@@ -86,12 +86,12 @@ describe('names', () => {
     expect(effectOf({ name })).toBe(effect);
   });
 
-  it('of the server are no verbs of its tools', () => {
+  it('ignores verbs in the server’s name', () => {
     expect(effectOf({ name: 'search_delete' }, 'search')).toBe('destructive');
     expect(effectOf({ name: 'clean_get' }, 'clean')).toBe('read');
   });
 
-  it('without a verb leave it to the description, and that to the worst that is not certain', () => {
+  it('comes from the description if the name has no verb, and is write if neither says', () => {
     expect(categoryOf(entry({ name: 'frobnicate', description: 'Lists all frobs.' }))).toMatchObject({
       effect: 'read',
       by: 'description',
@@ -102,7 +102,7 @@ describe('names', () => {
     });
   });
 
-  it('that say too little: a description that tells of a loss counts', () => {
+  it('is destructive if the name is vague and the description mentions a loss', () => {
     expect(
       effectOf({ name: 'write_file', description: 'Create a file or completely overwrite an existing file.' }),
     ).toBe('destructive');
@@ -111,8 +111,8 @@ describe('names', () => {
   });
 });
 
-describe('category: in a list', () => {
-  it('means an effect, a domain, both, or a pattern', () => {
+describe('a category: pattern in a list', () => {
+  it('matches by effect, by domain, by both, or by a pattern over them', () => {
     const tool = entry({ name: 'delete_file' }, 'files');
     for (const wanted of ['destructive', 'files', 'files/destructive', 'files/*', '*/destructive'])
       expect(isOfCategory(`category:${wanted}`, tool), wanted).toBe(true);
@@ -122,7 +122,7 @@ describe('category: in a list', () => {
     expect(isOfCategory('category:write', entry({ name: 'frob' }))).toBe(true);
   });
 
-  it('has to be one that there is', () => {
+  it('is refused if the category does not exist', () => {
     for (const one of CATEGORIES) expect(categoryProblem(`category:${one}`)).toBeNull();
     expect(categoryProblem('category:files/write')).toBeNull();
     expect(categoryProblem('read_file')).toBeNull();

@@ -11,7 +11,7 @@ const item = (text: string): Item => readItems('tool', Buffer.from(`{"tools":[${
 const entryOf = (by: Owner, what: Item) => toEntry(by, what, exposedName(what.kind, by.namespace, what.name, JOINED));
 
 describe('toEntry', () => {
-  it('changes the name in the definition and not one byte beside it', () => {
+  it('changes the name in the definition and no other byte', () => {
     const text = '{ "inputSchema":{"type":"object","name":"not me"},"name" : "st\\u0061tus", "n":1.0 }';
     const entry = entryOf(owner, item(text));
     expect(entry.name).toBe('git_status');
@@ -19,14 +19,14 @@ describe('toEntry', () => {
     expect(entry.upstreamName).toBe('"st\\u0061tus"');
   });
 
-  it('uses the server’s own bytes where the namespace is empty', () => {
+  it('uses the server’s own bytes if the namespace is empty', () => {
     const status = item('{"inputSchema":{},"name":"st\\u0061tus"}');
     const entry = entryOf({ ...owner, namespace: '' }, status);
     expect(entry.name).toBe('status');
     expect(definitionOf(entry, 'modern')).toBe(status.bytes);
   });
 
-  it('is the same object for the same item of the same owner, and another for another owner', () => {
+  it('returns the same object for the same item and owner, and a different one for another owner', () => {
     const status = item('{"inputSchema":{},"name":"status"}');
     const entry = entryOf(owner, status);
     expect(entryOf({ ...owner }, status)).toBe(entry);
@@ -36,7 +36,7 @@ describe('toEntry', () => {
     expect(toEntry(owner, status, 'git_status_1')).toMatchObject({ name: 'git_status_1', sourceId: 3 });
   });
 
-  it('has the same hash for the same bytes only', () => {
+  it('has equal hashes only for equal bytes', () => {
     const hash = (namespace: string, text: string) => hashOf(entryOf({ ...owner, namespace }, item(text)));
     const text = '{"inputSchema":{},"name":"a"}';
     expect(hash('x', text)).toBe(hash('x', text));
@@ -44,7 +44,7 @@ describe('toEntry', () => {
     expect(hash('x', text)).not.toBe(hash('x', '{"inputSchema":{},"name": "a"}'));
   });
 
-  it('carries any name there and back', () => {
+  it('restores any name from its exposed form', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary', minLength: 1 }),
@@ -62,7 +62,7 @@ describe('toEntry', () => {
 });
 
 describe('builtInEntry', () => {
-  it('belongs to no server and shows its own definition', () => {
+  it('creates an entry that belongs to no server and has its own definition', () => {
     const definition = { name: 'own', description: 'A tool', inputSchema: {} };
     const entry = builtInEntry(definition);
     expect(entry).toMatchObject({ kind: 'tool', name: 'own', sourceId: BUILT_IN });

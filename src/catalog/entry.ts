@@ -30,7 +30,7 @@ export function hashOf({ name, item }: Pick<Entry, 'name' | 'item'>): string {
   return `${item.hash} ${JSON.stringify(name)}`;
 }
 
-/** `server.tool`: what a tool is called wherever servers are told apart, under whatever name it is exposed. */
+/** `server.tool`: a tool's name wherever servers have to be distinguished, independent of its exposed name. */
 export function canonicalName({ sourceKey, item }: Entry): string {
   return `${sourceKey}.${item.name}`;
 }

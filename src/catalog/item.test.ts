@@ -7,7 +7,7 @@ const tools = (...definitions: string[]) => read('tool', `{"tools":[${definition
 const schema = '"inputSchema":{"type":"object"}';
 
 describe('readItems', () => {
-  it('keeps each definition as the bytes the server sent, spaces, numbers and escapes included', () => {
+  it('keeps each definition byte for byte as the server sent it, including spaces, numbers and escapes', () => {
     const definition = `{ "x" : [1.0,1e400,9007199254740993],"name":"caf\\u00e9" ,${schema},"é":"\\/"}`;
     const { items, problems } = tools(definition);
     expect(items[0]!.bytes.toString()).toBe(definition);
@@ -17,7 +17,7 @@ describe('readItems', () => {
     expect(problems).toEqual([]);
   });
 
-  it('does not keep the page alive that an item came on', () => {
+  it('does not keep the whole page in memory for one item', () => {
     const [item] = tools(`{"name":"a",${schema}}`, `{"name":"b","filler":"${'x'.repeat(100_000)}",${schema}}`).items;
     expect(item!.bytes.buffer.byteLength).toBeLessThan(50_000);
   });
@@ -40,7 +40,7 @@ describe('readItems', () => {
     }
   });
 
-  it('leaves out what has no name, says which one, and keeps the rest', () => {
+  it('leaves out an item without a name, reports which one, and keeps the rest', () => {
     const { items, problems } = tools(
       `{"name":"good",${schema}}`,
       ...[`{${schema}}`, `{"name":7,${schema}}`, `{"name":"",${schema}}`, '"text"', 'null', '[]'],
@@ -53,14 +53,14 @@ describe('readItems', () => {
     );
   });
 
-  it('leaves out a definition that names itself twice, because clients would go by the other name', () => {
+  it('leaves out a definition with two name members, because clients would read the other one', () => {
     const { items, problems } = tools(`{"name":"mine",${schema},"name":"toolman_activate"}`);
     expect(items).toEqual([]);
     expect(problems).toHaveLength(1);
     expect(tools(`{"name":"mine",${schema},"n\\u0061me":"toolman_activate"}`).items).toEqual([]);
   });
 
-  it('leaves out a definition for which clients would refuse the whole list', () => {
+  it('leaves out a definition that would make clients refuse the whole list', () => {
     expect(tools('{"name":"a"}', '{"name":"b","inputSchema":null}', `{"name":"c",${schema}}`)).toMatchObject({
       items: [{ name: 'c' }],
       problems: [
@@ -74,14 +74,14 @@ describe('readItems', () => {
     expect(read('prompt', '{"prompts":[{"name":"p"}]}').items).toHaveLength(1);
   });
 
-  it('leaves out a definition that clients could not parse, which would cost them the whole list', () => {
+  it('leaves out a definition that clients cannot parse, because they would lose the whole list', () => {
     const long = `"description":"${'x'.repeat(600)}\u0001\t"`;
     const { items, problems } = tools(`{"name":"a",${schema},${long}}`, `{\n"name":\t"b",${schema}}`);
     expect(items.map(({ name }) => name)).toEqual(['b']);
     expect(problems).toEqual(['tools/list: entry 1 was left out: it has a control character in a string']);
   });
 
-  it('takes the description that clients will read, and none where it is no text', () => {
+  it('reads the description that clients will read, and none if it is not a string', () => {
     const described = (text: string) => tools(`{"name":"a",${schema}${text}}`).items[0]!.description;
     expect(described('')).toBe('');
     expect(described(',"description":["no"]')).toBe('');
@@ -90,7 +90,7 @@ describe('readItems', () => {
 });
 
 describe('reuseItems', () => {
-  it('hands on the same object for what did not change, and a new one for what did', () => {
+  it('reuses the object of an unchanged item and creates a new one for a changed item', () => {
     const before = offerOf({ tool: ['a', 'b'], prompt: ['a'] });
     const after = reuseItems(before, offerOf({ tool: [{ name: 'b', description: 'new' }, 'a'], prompt: ['a'] }));
     expect(after.items.map(({ name }) => name)).toEqual(['b', 'a', 'a']);

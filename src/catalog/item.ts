@@ -32,7 +32,7 @@ export interface Item {
   readonly mirrored: readonly MirroredArgument[] | string | null;
   /** @internal */
   readonly traits: EraTraits;
-  /** The tools that a macro is made of, as `server.tool`; absent for items of servers. */
+  /** The tools that a macro uses, as `server.tool`; absent for items of servers. */
   readonly uses?: readonly string[];
 }
 

@@ -20,24 +20,24 @@ describe('exposedName', () => {
     ['', 'a/b c', 'a_b_c'],
     ['a.b', '日本😀', 'a_b____'],
     ['', '\ud800', '_'],
-  ])('makes flat names: %s and %s', (namespace, name, expected) => {
+  ])('builds a flat name from %s and %s', (namespace, name, expected) => {
     expect(exposedName('tool', namespace, name, flat)).toBe(expected);
     expect(exposedName('prompt', namespace, name, flat)).toBe(expected);
   });
 
-  it('keeps every character where names are joined', () => {
+  it('keeps every character if names are joined', () => {
     expect(exposedName('tool', 'task-master', 'get.日本', JOINED)).toBe('task-master_get.日本');
     expect(exposedName('tool', '', 'get.日本', JOINED)).toBe('get.日本');
   });
 
-  it('leaves URIs readable, however names are made', () => {
+  it('leaves URIs readable in every naming scheme', () => {
     const strict: Naming = { names: 'flat', nameLimit: 16 };
     for (const kind of ['resource', 'template'] as const) {
       expect(exposedName(kind, 'my-files', 'file:///a-b/{c}', strict)).toBe('my-files_file:///a-b/{c}');
     }
   });
 
-  it('shortens what is too long, and nothing else', () => {
+  it('shortens only names that are too long', () => {
     const short = (name: string) => exposedName('tool', 'a', name, { names: 'join', nameLimit: 20 });
     expect(short('x'.repeat(18))).toBe(`a_${'x'.repeat(18)}`);
     expect(short('x'.repeat(19))).toMatch(/^a_x{9}_[0-9a-f]{8}$/);
@@ -45,12 +45,12 @@ describe('exposedName', () => {
     expect(short('x'.repeat(20))).not.toBe(short('x'.repeat(21)));
   });
 
-  it('cuts no character in half', () => {
+  it('does not split a character when shortening', () => {
     const name = exposedName('tool', '', '😀'.repeat(20), { names: 'join', nameLimit: 16 });
     expect(name).toMatch(/^(?:😀){3}_[0-9a-f]{8}$/u);
   });
 
-  it('is always the same, within the limit, and flat where it has to be', () => {
+  it('is deterministic, within the length limit, and flat if required', () => {
     fc.assert(
       fc.property(namespace, text, naming, (namespace, name, naming) => {
         const exposed = exposedName('tool', namespace, name, naming);
@@ -79,7 +79,7 @@ describe('nextName', () => {
 });
 
 describe('mayBeNamed', () => {
-  it('is true of every name that a server of the namespace can have', () => {
+  it('is true for every name that a server of the namespace can have', () => {
     fc.assert(
       fc.property(namespace, text, naming, fc.constantFrom('tool', 'resource'), (namespace, name, naming, kind) => {
         const exposed = exposedName(kind, namespace, name, naming);
@@ -89,13 +89,13 @@ describe('mayBeNamed', () => {
     );
   });
 
-  it('is false of others', () => {
+  it('is false for all other names', () => {
     expect(mayBeNamed('git_status', 'hub', JOINED)).toBe(false);
     expect(mayBeNamed('task_master_x', 'task-master', JOINED)).toBe(false);
     expect(mayBeNamed('task_master_x', 'task-master', flat)).toBe(true);
   });
 });
 
-it('has a prefix in the same spelling', () => {
+it('the prefix of a namespace is spelled as in its exposed names', () => {
   expect([prefixOf('a-b', JOINED), prefixOf('a-b', flat), prefixOf('', flat)]).toEqual(['a-b_', 'a_b_', '']);
 });

@@ -9,7 +9,7 @@ const catalog = catalogOf(
 );
 
 describe('a narrowed catalog', () => {
-  it('has what is kept, under the same names, and nothing else', () => {
+  it('contains exactly the kept entries, under the same names', () => {
     const narrowed = narrow(catalog, { keep: ({ item }) => item.name !== 'push' && item.name !== 'file:a' });
     expect([...narrowed.entries.tool.keys()]).toEqual(['git_log', 'fs_read']);
     expect([...narrowed.claims.resource.keys()]).toEqual([]);
@@ -17,11 +17,11 @@ describe('a narrowed catalog', () => {
     expect([...narrowed.sources]).toEqual(['git', 'fs']);
   });
 
-  it('knows only the servers that something is left of', () => {
+  it('lists only servers that still have an entry', () => {
     expect([...narrow(catalog, { keep: ({ namespace }) => namespace === 'fs' }).sources]).toEqual(['fs']);
   });
 
-  it('keeps what was closed before', () => {
+  it('keeps the isClosed rule of an earlier narrowing', () => {
     const isClosed = () => true;
     const closed = narrow(catalog, { keep: () => true, isClosed });
     expect(narrow(closed, { keep: () => true }).isClosed).toBe(isClosed);
@@ -29,19 +29,19 @@ describe('a narrowed catalog', () => {
 });
 
 describe('the catalog of a namespace', () => {
-  it('has names without a prefix, and can say them', () => {
+  it('has names without a prefix and maps entries to them', () => {
     const inside = narrowToNamespace(catalog, 'git', JOINED);
     expect([...inside.entries.tool.keys(), ...inside.entries.prompt.keys()]).toEqual(['log', 'push', 'p']);
     expect(inside.nameOf?.(catalog.entries.tool.get('git_log')!)).toBe('log');
     expect(inside.sources.size).toBe(0);
   });
 
-  it('is made once', () => {
+  it('is built once', () => {
     expect(narrowToNamespace(catalog, 'git', JOINED)).toBe(narrowToNamespace(catalog, 'git', JOINED));
     expect(narrowToNamespace(catalog, 'fs', JOINED)).not.toBe(narrowToNamespace(catalog, 'git', JOINED));
   });
 
-  it('is known to exist only if something is in it', () => {
+  it('exists only if it contains something', () => {
     expect([hasNamespace(catalog, 'git'), hasNamespace(catalog, 'gi')]).toEqual([true, false]);
   });
 });

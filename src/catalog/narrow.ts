@@ -84,7 +84,7 @@ export function narrowToNamespace(catalog: Catalog, namespace: string, naming: N
   );
 }
 
-/** Whether anything is in the namespace, even if its servers are away. */
+/** Whether the namespace contains anything, even if its servers are unavailable. */
 export function hasNamespace({ claims }: Catalog, namespace: string): boolean {
   return KINDS.some((kind) => [...claims[kind].values()].some((entry) => entry?.namespace === namespace));
 }

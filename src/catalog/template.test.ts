@@ -29,11 +29,11 @@ describe('matchesTemplate', () => {
     ['note://{}', 'note://a/b', false],
     ['', '', true],
     ['', 'a', false],
-  ])('%s and %s: %j', (template, uri, expected) => {
+  ])('template %s with URI %s: %j', (template, uri, expected) => {
     expect(matchesTemplate(template, uri)).toBe(expected);
   });
 
-  it('agrees with a regular expression', () => {
+  it('agrees with an equivalent regular expression', () => {
     const expressions = { '{x}': '[^/]+', '{+x}': '.*', '{?x}': '[^/]*', '{x*}': '.+', '{/x}': '.*' };
     const part = fc.constantFrom('a', 'b', '/', ...Object.keys(expressions));
     const uri = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 10 });
@@ -46,7 +46,7 @@ describe('matchesTemplate', () => {
     );
   });
 
-  it('is not slowed down by a template made for that', () => {
+  it('stays fast on a template designed to be slow', () => {
     const start = process.cpuUsage();
     expect(matchesTemplate(`x://${'{a}'.repeat(30)}!`, `x://${'a'.repeat(10_000)}`)).toBe(false);
     expect(matchesTemplate(`x://${'{+a}b'.repeat(30)}!`, `x://${'ab'.repeat(5_000)}`)).toBe(false);
@@ -55,7 +55,7 @@ describe('matchesTemplate', () => {
 });
 
 describe('literalLength', () => {
-  it('counts what stands outside of the braces', () => {
+  it('counts the characters outside of the braces', () => {
     expect(literalLength('note://{id}/text')).toBe('note:///text'.length);
     expect(literalLength('{+everything}')).toBe(0);
     expect(literalLength('note://{id')).toBe('note://{id'.length);

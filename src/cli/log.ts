@@ -25,7 +25,7 @@ interface LogLine {
   readonly message: string;
 }
 
-/** The states of a server that need somebody's attention. */
+/** The server states that need attention. */
 const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;

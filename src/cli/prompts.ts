@@ -7,12 +7,12 @@ import { GatewayError } from '../base/errors.ts';
 import type { Choice } from './pick.ts';
 import { paint } from './terminal.ts';
 
-/** Whether somebody can answer a question. */
+/** Whether a person can answer a question. */
 export function hasTerminal(): boolean {
   return process.stdin.isTTY === true;
 }
 
-/** Whether somebody can also see a list to pick from. */
+/** Whether a person can also see a list to pick from. */
 export function canPick(): boolean {
   return hasTerminal() && process.stderr.isTTY === true;
 }

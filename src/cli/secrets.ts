@@ -45,7 +45,7 @@ async function set(args: readonly string[], options: Options): Promise<number> {
   const config = await readConfig(options);
   const scope = scopeOf(options);
   const store = openStore(config);
-  // Checked first: nobody should type a secret that cannot be stored.
+  // Checked first, so that a person does not type a secret that cannot be stored.
   await requireKey(config);
   await store.read();
   if (options.stdin !== true && !hasTerminal())

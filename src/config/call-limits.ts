@@ -23,7 +23,7 @@ export interface CallLimits {
 export interface ToolLimits extends CallLimits {
   /** A name, or a pattern over names. */
   readonly tool: string;
-  /** Milliseconds that a result is good for; null where it is not kept. */
+  /** Milliseconds that a cached result is valid; null if results are not cached. */
   readonly cache: number | null;
 }
 
@@ -47,7 +47,7 @@ const RATE = /^(\d{1,9})\/(s|m|h)$/;
 const PERIODS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 const MAX_CALLS = 1_000_000;
 
-/** How many calls may wait where the configuration does not say. */
+/** How many calls may wait if the configuration does not say. */
 const DEFAULT_QUEUE = 256;
 
 export const UNLIMITED: CallLimits = {

@@ -26,11 +26,11 @@ export interface Config {
   /** The file it was read from; null for a configuration given in code. */
   readonly file: string | null;
   readonly servers: readonly ServerConfig[];
-  /** Patterns over exposed names; null where the configuration has none. */
+  /** Patterns over exposed names; null if the configuration has none. */
   readonly activeToolsets: readonly string[] | null;
   readonly controls: readonly Control[];
   readonly toolsets: readonly ToolsetConfig[];
-  /** The toolset to begin with where none was equipped before. */
+  /** The toolset to start with if none was equipped before. */
   readonly equipped: string | null;
   /** Whether each caller has its own selection, or all share one. */
   readonly selection: 'own' | 'shared';
@@ -42,7 +42,7 @@ export interface Config {
   readonly revisions: readonly string[];
   /** What a person has to approve. */
   readonly security: SecurityConfig;
-  /** Who may use what; null where everybody may use everything. */
+  /** The policy; null if every agent may use everything. */
   readonly policy: PolicyConfig | null;
   /** Which tools tasks need. */
   readonly tasks: TasksConfig;

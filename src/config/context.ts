@@ -18,11 +18,14 @@ export interface ResolveContext {
   /** Puts in variables; what cannot be expanded becomes an issue and stays as written. */
   text(path: Path, written: string): string;
   texts(path: Path, written: readonly string[]): string[];
-  /** The same where `${secret:NAME}` may stand: it becomes a reference, which is filled in when the server starts. */
+  /**
+   * The same for texts in which `${secret:NAME}` is allowed: it becomes a reference, which is filled in when the server
+   * starts.
+   */
   textWithSecrets(path: Path, written: string): string;
   /** An absolute path. */
   path(path: Path, written: string): string;
-  /** What an environment variable says; null where it is not set. One that `read` refuses becomes an issue. */
+  /** What an environment variable says; null if it is not set. One that `read` refuses becomes an issue. */
   variable<Value>(name: string, expected: string, read: (text: string) => Value | null): Value | null;
   flagVariable(name: string): boolean | null;
   /** A number within these bounds, multiplied by `factor` and rounded. */

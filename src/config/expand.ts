@@ -9,7 +9,7 @@ export type Expansion = { readonly text: string } | { readonly problem: string }
 
 /**
  * Replaces variables by their values, once: a value from the environment is never expanded in turn. As in a shell, a
- * default also replaces an empty value. `secret` returns what replaces a secret; null where secrets are not allowed.
+ * default also replaces an empty value. `secret` returns what replaces a secret; null if secrets are not allowed.
  */
 export function expand(text: string, env: EnvVars, secret: ((name: string) => string) | null = null): Expansion {
   let result = '';

@@ -7,7 +7,7 @@ import { quotedList } from '../base/text.ts';
 import { categoryProblem } from '../catalog/category.ts';
 import { DURATION, MAX_DURATION, SIZE, toBytes, toMilliseconds } from './units.ts';
 
-/** A string; `expected` is its message where something else stands there. */
+/** A string; `expected` is the message if the value is something else. */
 export function text(expected = 'expected a string') {
   // No program can be given a NUL: the kernel ends arguments and variables there.
   return z

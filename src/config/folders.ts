@@ -3,7 +3,7 @@
 import type { ResolveContext } from './context.ts';
 import { choice, count, duration, flag, type Section, section, size } from './fields.ts';
 
-/** Whether the processes of folders run in bubblewrap: where that works, always or not at all, or never. */
+/** Whether the workers of tool folders run in bubblewrap: if it works, always or not at all, or never. */
 export type Isolation = 'auto' | 'required' | 'off';
 
 /** What holds for folders of tools that do not say otherwise. */

@@ -101,7 +101,7 @@ interface ForeignServer {
   readonly written: Readonly<Record<string, unknown>>;
 }
 
-/** The server in `entry`; null where it makes none, with a notice that says why. */
+/** The server in `entry`; null if it makes none, with a notice that says why. */
 function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | null {
   const leaveOut = (reason: string) => {
     notice(`left out: ${reason}`);

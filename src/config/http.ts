@@ -15,7 +15,7 @@ export interface HttpConfig {
   readonly allowedOrigins: readonly string[];
   /** Host names in `Host` that are accepted in addition to the gateway's own. */
   readonly allowedHosts: readonly string[];
-  /** Milliseconds that calls under way have to finish at the end. */
+  /** Milliseconds that running calls have to finish when the gateway stops. */
   readonly drain: number;
   /** Milliseconds after which an unused session is forgotten. */
   readonly sessionTtl: number;
@@ -32,7 +32,7 @@ export interface HttpConfig {
   readonly admins: readonly string[];
   /** Whether the header `X-Agent-Id` names the agent. */
   readonly trustAgentHeader: boolean;
-  /** Who may use `/reload`: holders of the token (null: nobody), from these networks. */
+  /** Who may use `/reload`: holders of the token, from these networks. A null token turns it off for everyone. */
   readonly manager: { readonly token: () => string | null; readonly networks: readonly string[] };
   readonly jwt: JwtConfig | null;
 }
@@ -46,7 +46,7 @@ export interface JwtConfig {
   readonly jwksUri: string | null;
   readonly algorithms: readonly string[];
   readonly agentClaim: string;
-  /** Patterns over the claim, and the agents they stand for; null where the claim is the agent's name. */
+  /** Patterns over the claim, and the agents they stand for; null if the claim is the agent's name. */
   readonly agents: readonly { readonly claim: string; readonly agent: string }[] | null;
   readonly requiredScopes: readonly string[];
   /** Milliseconds. */

@@ -57,7 +57,7 @@ export function pathText(path: Path): string {
   return text;
 }
 
-/** The value at a path; undefined where the path leads nowhere. */
+/** The value at a path; undefined if the path leads nowhere. */
 export function valueAt(root: unknown, path: Path): unknown {
   let value = root;
   for (const part of path) value = (value as Record<string | number, unknown> | undefined)?.[part];
@@ -93,7 +93,7 @@ function suggestion(key: string, known: readonly string[]): string {
   return didYouMean(key, known) || ` Known keys: ${known.join(', ')}.`;
 }
 
-/** The keys that `schema` allows in the map at `path`; none where there is no such map. */
+/** The keys that `schema` allows in the map at `path`; none if there is no such map. */
 export function knownKeys(schema: z.core.$ZodType, path: Path): string[] {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   const [part, ...rest] = path;

@@ -76,7 +76,7 @@ function serverSecrets({ env: variables, headers, url }: ServerSection, env: Env
     Object.fromEntries(Object.entries(map ?? {}).map(([name, written]) => [name, text(written)]));
   const fromEnvironment = Object.entries(variables ?? {}).flatMap(([name, written]) => {
     const taken = variablesIn(written).filter((one) => env[one] && !ORDINARY.test(one));
-    // A default that replaces a variable is not secret: everybody can read it in the file.
+    // A default that replaces a variable is not secret: it is readable in the file.
     if (taken.length === 0) return looksSecret(name) ? [text(written)] : [];
     return [text(written), ...taken.map((one) => env[one] ?? '')];
   });

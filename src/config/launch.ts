@@ -18,14 +18,14 @@ export type Launch =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd: string;
-      /** Variables of ours that it does not inherit, because they are credentials; absent where there are none. */
+      /** Variables of ours that it does not inherit, because they are credentials; absent if there are none. */
       readonly withheld?: readonly string[];
     }
   | {
       readonly kind: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
-      /** Streamable HTTP, or HTTP+SSE of the first revision; absent where that is to be found out. */
+      /** Streamable HTTP, or HTTP+SSE of the first revision; absent if that is to be found out. */
       readonly transport?: 'http' | 'sse';
     }
   | {
@@ -87,7 +87,7 @@ export const launchShape = {
 type LaunchSection = Section<typeof launchShape>;
 
 /**
- * The launch of a server with `command` or `url`; null where there is nothing to start, with an issue that says why.
+ * The launch of a server with `command` or `url`; null if there is nothing to start, with an issue that says why.
  * With `isShellLine`, `command` without `args` is a line as typed in a terminal.
  */
 export function resolveLaunch(server: LaunchSection, isShellLine: boolean, context: ResolveContext): Launch | null {
@@ -103,7 +103,7 @@ function resolveProgram(server: LaunchSection, isShellLine: boolean, context: Re
   const cwd = server.cwd === null ? context.folder : context.path(['cwd'], server.cwd);
   if (isShellLine && server.args === null) {
     try {
-      // The shell expands the variables: a value put in here would become code where it has a `;` in it.
+      // The shell expands the variables: a value inserted here would become code if it contained a `;`.
       const { line, variables } = secretsAsVariables(command);
       return { kind: 'stdio', ...parseCommandLine(line), env: { ...env, ...variables }, cwd };
     } catch (error) {

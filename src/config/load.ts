@@ -158,7 +158,8 @@ async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env
 }
 
 /**
- * The configuration in a value of the program's own, in the words of a file; paths are relative to `cwd`. Every mistake is in the one error that is thrown.
+ * The configuration from a value of the embedding program, in the format of a file. Paths are relative to `cwd`. All
+ * mistakes are reported in one error.
  *
  * @example
  * const config = configFromValue(

@@ -79,7 +79,7 @@ export async function parseConfig(text: string, name: string): Promise<ParsedTex
   }
 }
 
-/** Runs `work`; where that finds issues in `document`, the error gets their lines. */
+/** Runs `work`. If that finds issues in `document`, the error gets their line numbers. */
 export async function withLines<Result>(document: ParsedText, work: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -202,7 +202,7 @@ type DefaultPolicySection = z.output<typeof defaultPolicySchema>;
 
 const POLICY_KEYS = camelKeys(policyShape);
 
-/** Null where the file has none: then everything is allowed. */
+/** Null if the file has none: then everything is allowed. */
 export function resolvePolicy(file: Section<typeof policyShape>, context: ResolveContext): PolicyConfig | null {
   if (POLICY_KEYS.every((key) => file[key] === null)) return null;
   const policies = file.agentPolicies ?? {};

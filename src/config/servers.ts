@@ -21,7 +21,7 @@ import { startsToolgate } from './self-reference.ts';
 
 /** One server of a configuration. */
 export interface ServerConfig {
-  /** Unique in the configuration: the namespace, or `server-N` where that is empty or taken. Names the server in logs. */
+  /** Unique in the configuration: the namespace, or `server-N` if that is empty or taken. Names the server in logs. */
   readonly key: string;
   readonly namespace: string;
   readonly launch: Launch;
@@ -211,12 +211,12 @@ export const serversShape = {
 /** One server of a file, with its path in it. */
 export interface ServerEntry {
   readonly path: Path;
-  /** The entry's name where servers are a map. */
+  /** The entry's name if servers are a map. */
   readonly name: string | null;
   readonly server: ServerSection;
   /** Whether `command` without `args` is a shell line; else it is an executable. */
   readonly isShellLine: boolean;
-  /** As it is written; absent where nothing needs that. */
+  /** As it is written; absent if nothing needs that. */
   readonly written?: unknown;
 }
 
@@ -358,7 +358,7 @@ function resolveCommon(
   };
 }
 
-/** The first candidate that is not empty and not taken; the last one, numbered, where all are. */
+/** The first candidate that is neither empty nor taken; if all are, the last one with a number. */
 function freeKey(candidates: readonly (string | null)[], taken: Set<string>): string {
   let key = candidates.find((candidate) => candidate && !taken.has(candidate));
   for (let i = 2; !key; i++) {

@@ -29,7 +29,7 @@ export function parseCommandLine(line: string, platform: NodeJS.Platform = proce
 }
 
 interface CommandScan {
-  /** The words of each simple command, as far as they are known; exact where `need` is `nothing`. */
+  /** The words of each simple command, as far as they are known; exact if `need` is `nothing`. */
   readonly commands: readonly (readonly string[])[];
   /**
    * What it takes to run the line: nothing; a shell that expands the words of one simple command and then `exec`s it;

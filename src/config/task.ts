@@ -14,7 +14,7 @@ export interface Task {
   /** What kind of service or work: `api`, `frontend`, `research`. */
   readonly type: string;
   readonly description: string;
-  /** The profile that it begins with; empty where its type decides. */
+  /** The profile that it begins with; empty if its type decides. */
   readonly profile: string;
 }
 

@@ -108,7 +108,7 @@ const ruleFileSchema = section(ruleShape);
 type TasksSection = Section<typeof taskShape>;
 type RulesSection = Section<typeof ruleShape>;
 
-/** The tasks of the configuration in `file`. Throws where that, or a file of rules, has a mistake. */
+/** The tasks of the configuration in `file`. Throws if that, or a file of rules, has a mistake. */
 export async function loadTasks(written: TasksSection, document: ConfigDocument, file: string): Promise<TasksConfig> {
   const files: string[] = [];
   const parts: RulePart[] = [];

@@ -6,7 +6,7 @@
 import { type AST, parseTOML } from 'toml-eslint-parser';
 import type { Path } from './issues.ts';
 
-/** The 1-based line of every key and list item, by the JSON of its path; empty where the larger parser refuses the document. */
+/** The 1-based line of every key and list item, by the JSON of its path; empty if the larger parser refuses the document. */
 export function tomlLines(text: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>();
   const record = (path: Path, { loc }: AST.TOMLNode) => {

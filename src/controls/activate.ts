@@ -1,4 +1,6 @@
-/** `toolman_activate`: a model switches tools and resources on and off with it. Its description lists the current catalog. */
+/**
+ * `toolman_activate`: lets a model switch tools and resources on and off. Its description lists the current catalog.
+ */
 import {
   changeSelection,
   isActive,
@@ -17,7 +19,7 @@ import type { ControlOutcome } from './control.ts';
 
 export const ACTIVATE = 'toolman_activate';
 
-/** Only this many unknown names get suggestions: each is compared with the whole catalog. */
+/** Only this many unknown names get suggestions, because each is compared with the whole catalog. */
 const MAX_SUGGESTED = 20;
 
 /** How many characters of a description a catalog line shows. */
@@ -68,16 +70,16 @@ function catalogLines(entries: Iterable<Entry>, selection: Selection): string[] 
   return lines.length > 0 ? lines : ['(none)'];
 }
 
-/** The same for every view, so it is built once for each entry. */
+/** Cached per entry, because the line is the same in every view. */
 const catalogLine = memo((entry: Entry): string => {
   const folded = entry.item.description.replace(/\s+/g, ' ').trim();
   const short = [...folded.slice(0, DESCRIPTION_LENGTH * 2)].slice(0, DESCRIPTION_LENGTH).join('');
-  // Neither a description nor a name may look like another line.
+  // Line breaks are replaced, so that neither a description nor a name can imitate another line.
   const name = entry.name.replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
   return short === '' ? name : `${name} - ${short}`;
 });
 
-/** Checks everything first: a mistake throws, and nothing is applied. */
+/** Validates everything first: a mistake throws, and nothing is applied. */
 export function activate(catalog: Catalog, selection: Selection, args: unknown): ControlOutcome {
   const lists = readLists(args);
   if (LISTS.every((list) => lists[list].length === 0)) {

@@ -1,4 +1,4 @@
-/** Tools by which a model, or the client around it, asks a person: for access to a tool, or whether to use one. */
+/** Tools with which a model, or its client, asks a person for access to a tool or for confirmation before using one. */
 
 import { concerns } from '../access/confirm.ts';
 import { isMeant } from '../access/toolset.ts';
@@ -67,13 +67,16 @@ export interface ApprovalToolContext {
   readonly grants: Grants;
   readonly events: EventSink;
   security(): SecurityConfig;
-  /** What all servers offer, before policies. */
+  /** Everything that all servers offer, before policies apply. */
   catalog(): Catalog;
   /** Whether a grant would change anything for the agent. */
   isGrantable(agent: string, entry: Entry): boolean;
 }
 
-/** Returns false if the call is of another tool. These do not wait for each other: a person may take minutes. */
+/**
+ * Returns false if the call is for another tool. These calls do not queue behind each other, because a person may take
+ * minutes to decide.
+ */
 export function runApprovalTool(context: ApprovalToolContext, caller: Caller, call: Call): boolean {
   const { name } = call.entry;
   const run = name === ENTRIES.request.name ? requestAccess : name === ENTRIES.prompt.name ? answerPrompt : null;
@@ -106,7 +109,7 @@ function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call,
     );
   if (rule === undefined) throw new GatewayError('not_approved', `Access to "${tool}" cannot be asked for.`);
   const grant = (by: string, duration: number) => {
-    // The same answer as for a refusal, so that nobody can find out by asking which tools exist.
+    // The same answer as for a refusal, so that an agent cannot find out which tools exist.
     if (entry === null || !context.isGrantable(agent, entry)) {
       call.fail(new GatewayError('not_approved', `Access to "${tool}" was not granted.`));
       return;
@@ -166,7 +169,7 @@ function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Cal
   if (!isOver) call.waiting = { quit: () => asking.withdraw('the client no longer waits') };
 }
 
-/** By exposed name, or as `server.tool`. */
+/** Finds a tool by its exposed name or as `server.tool`. */
 function find({ entries }: Catalog, tool: string): Entry | null {
   const named = entries.tool.get(tool);
   if (named !== undefined) return named;

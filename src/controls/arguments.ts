@@ -1,4 +1,4 @@
-/** Arguments of control tools, checked one by one, so that the model reads what to correct. */
+/** Reads the arguments of control tools one by one, so that each error tells the model what to correct. */
 import type { ToolReference } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import { TOOLSET_NAME } from '../store/toolsets.ts';
@@ -10,7 +10,7 @@ export function invalid(text: string): GatewayError {
   return new GatewayError('arguments_invalid', text);
 }
 
-/** The arguments as an object with no other keys than these. */
+/** The arguments as an object. Throws if it has any other keys. */
 export function readArguments(args: unknown, known: readonly string[]): Arguments {
   if (args === undefined) return {};
   if (typeof args !== 'object' || args === null || Array.isArray(args))
@@ -50,7 +50,7 @@ export function readList(args: Arguments, key: string, most: number): readonly u
   return list;
 }
 
-/** A tool, named in one of two ways. */
+/** A tool reference: by name or by `refId`. */
 export function readReference(value: unknown, where: string): Partial<ToolReference> {
   const given = readArguments(value ?? {}, ['namespacedName', 'refId']);
   const { namespacedName, refId } = given;
@@ -60,7 +60,7 @@ export function readReference(value: unknown, where: string): Partial<ToolRefere
   return { refId: readText(given, 'refId', 1_000) };
 }
 
-/** Call it before anything is changed or saved. */
+/** Throws if the connection's toolset is fixed. Call it before anything is changed or saved. */
 export function requireChoice({ isFixed }: ControlContext): void {
   if (isFixed) throw invalid('The address of this connection decides its toolset. Use /mcp without one.');
 }

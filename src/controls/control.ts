@@ -1,4 +1,4 @@
-/** What a control tool gets and returns. */
+/** The input and the outcome of a control tool. */
 import type { Selection } from '../access/selection.ts';
 import type { Toolset } from '../access/toolset.ts';
 import type { Caller } from '../calls/caller.ts';
@@ -15,9 +15,9 @@ export interface ServerState {
 
 export interface ControlContext {
   readonly catalog: Catalog;
-  /** The caller's own, or the one that it shares. */
+  /** The caller's own selection, or the shared default. */
   readonly selection: Selection;
-  /** Whether the address of the connection decides the toolset. */
+  /** Whether the URL of the connection fixes the toolset. */
   readonly isFixed: boolean;
   readonly servers: readonly ServerState[];
   readonly toolsetLibrary: ToolsetLibrary;
@@ -26,18 +26,18 @@ export interface ControlContext {
 }
 
 export interface ControlOutcome {
-  /** What the caller has switched on from now on. */
+  /** The caller's selection from now on. */
   readonly selection: Selection;
-  /** The result of the tool, as bytes. */
+  /** The tool's result, as bytes. */
   readonly result: Buffer;
 }
 
-/** Control tools of the program around the gateway. Only the program knows what they do. */
+/** Control tools of the program that embeds the gateway. The program runs them itself. */
 export interface ProgramControl {
-  /** They come first in every list. */
+  /** The entries come first in every list. */
   readonly entries: readonly Entry[];
-  /** How to get a tool of this name, which is not listed; empty if there is no way. */
+  /** How to make an unlisted tool of this name available; empty if that is not possible. */
   hint?(name: string): string;
-  /** The result as bytes. An error that it throws, or rejects with, is the caller's answer. */
+  /** Returns the result as bytes. If it throws or rejects, the error becomes the caller's answer. */
   run(caller: Caller, name: string, args: unknown): Buffer | Promise<Buffer>;
 }

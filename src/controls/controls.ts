@@ -1,4 +1,4 @@
-/** The control tools that a configuration asks for. */
+/** The control tools that a configuration enables. */
 import type { ViewControls } from '../access/view.ts';
 import type { Control } from '../config/toolsets.ts';
 import { ACTIVATE, activate, activateEntry } from './activate.ts';
@@ -9,13 +9,13 @@ import { RUN_EQUIP_TOOL } from './equip.ts';
 import { EQUIP_ALIASES, EQUIP_ENTRIES, EQUIP_NAMES, type EquipTool } from './equip-tools.ts';
 
 export interface Controls extends ViewControls {
-  /** Names that no server can have. */
+  /** Reserved names, which no server's tool can have. */
   readonly names: readonly string[];
-  /** Runs a control tool. Throws if the arguments are wrong; then nothing changes. */
+  /** Runs a control tool. Throws if the arguments are invalid; then nothing changes. */
   run(name: string, context: ControlContext, args: unknown): ControlOutcome | Promise<ControlOutcome>;
 }
 
-/** `program` has the control tools of the program around the gateway, which runs them itself. */
+/** `program` adds the control tools of the embedding program, which runs them itself. */
 export function createControls(controls: readonly Control[], program: ProgramControl | null = null): Controls {
   const ofProgram = program?.entries ?? [];
   const activates = controls.includes('activate');

@@ -1,4 +1,4 @@
-/** What all callers without a selection of their own have switched on. The equipped toolset is remembered across restarts. */
+/** The default selection, which all callers without their own share. The equipped toolset is kept across restarts. */
 import { basePatterns, equip, rebase, type Selection, startSelection } from '../access/selection.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -8,15 +8,18 @@ import { openToolsetStore, userFolder } from '../store/toolsets.ts';
 
 export interface DefaultSelection {
   readonly selection: Selection;
-  /** All toolsets. An event says that this agent changed one; an empty name stands for the operator. */
+  /**
+   * All toolsets. Changes through this library are reported in an event as made by this agent; an empty name stands for
+   * the operator.
+   */
   libraryOf(agent: string): ToolsetLibrary;
-  /** Replaces the selection. An event says so if that equips another toolset. */
+  /** Replaces the selection. Emits an event if a different toolset is equipped as a result. */
   choose(selection: Selection, agent: string): void;
-  /** Equips a toolset, or none for null. Rejects if there is no toolset of that name. */
+  /** Equips a toolset; null equips none. Rejects if no toolset has that name. */
   equip(name: string | null): Promise<void>;
-  /** Equips the toolset that was equipped when the last gateway here ended. Never rejects. */
+  /** Equips the toolset that was equipped when the previous gateway in this data folder stopped. Never rejects. */
   restore(): Promise<void>;
-  /** A new configuration is in force. */
+  /** Adapts the selection to a new configuration. */
   rebase(): void;
 }
 
@@ -40,7 +43,7 @@ export function createDefaultSelection({ events, config, changed }: DefaultSelec
     changed();
   }
 
-  /** If this fails the toolset is equipped all the same, until the next start. */
+  /** If saving fails, the toolset still stays equipped until the next start. */
   async function remember(name: string | null): Promise<void> {
     await store.setLastEquipped(name).catch(note('which toolset is equipped could not be saved for the next start'));
   }

@@ -1,4 +1,4 @@
-/** Names and definitions of the tools by which a model builds toolsets and equips them. */
+/** Names and definitions of the tools with which a model builds and equips toolsets. */
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 
 const NAME = {
@@ -132,5 +132,5 @@ export const EQUIP_ENTRIES: readonly Entry[] = definitions.map(builtInEntry);
 
 export const EQUIP_NAMES: readonly string[] = EQUIP_ENTRIES.map(({ name }) => name);
 
-/** Other programs' names for them: calls are answered, but the names are not listed. */
+/** Alternative names that other programs use. Calls to them are answered, but they are not listed. */
 export const EQUIP_ALIASES: Readonly<Record<string, EquipTool>> = { 'list-available-tools': 'discover-all-tools' };

@@ -1,4 +1,4 @@
-/** What the tools for toolsets do. Each checks everything first: a mistake throws, and nothing changes. */
+/** Implements the toolset tools. Each validates everything first: a mistake throws, and nothing changes. */
 
 import { createHash } from 'node:crypto';
 import { equip } from '../access/selection.ts';
@@ -41,8 +41,8 @@ function outcomeOf({ selection }: Pick<ControlContext, 'selection'>, value: obje
 }
 
 /**
- * Changes with anything in the definition, including its description: that is where a changed server would address the model.
- * Kept, because hashing 10,000 definitions takes measurable time.
+ * An id that changes with any part of the definition. The description counts too, because a compromised server would
+ * use it to address the model. Cached, because hashing 10,000 definitions takes measurable time.
  */
 export const refIdOf = memo((entry: Entry): string => {
   const hash = createHash('sha256')
@@ -90,7 +90,7 @@ async function build(context: ControlContext, args: unknown): Promise<ControlOut
   return outcomeOf({ selection }, { meta: { success: true, toolsetName: name, autoEquipped: autoEquip }, toolset });
 }
 
-/** The references in full. Throws if one of them names no tool: then nothing is saved. */
+/** Completes the references. Throws if one of them matches no tool, so that nothing is saved. */
 function resolve(wanted: readonly Partial<ToolReference>[], entries: readonly Entry[]): ToolReference[] {
   const bad: string[] = [];
   const found = wanted.flatMap(({ namespacedName, refId }) => {
@@ -208,7 +208,7 @@ async function annotate(context: ControlContext, args: unknown): Promise<Control
 
 type Notes = Toolset['toolNotes'][number]['notes'];
 
-/** A note of the same name is replaced. */
+/** Adds notes on a tool. A note with the same name is replaced. */
 function withNotes(toolset: Toolset, toolRef: ToolReference, notes: Notes): Toolset {
   const isSame = (one: ToolReference) => one.namespacedName === toolRef.namespacedName;
   const before = toolset.toolNotes.find((one) => isSame(one.toolRef))?.notes ?? [];

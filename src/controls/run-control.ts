@@ -1,4 +1,4 @@
-/** Runs a call of one of Toolgate's own tools and applies what it changes in the caller's selection. */
+/** Runs a call to one of Toolgate's own tools and applies its change to the caller's selection. */
 import type { Selection } from '../access/selection.ts';
 import { type Toolset, withinCatalog } from '../access/toolset.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
@@ -11,12 +11,12 @@ import type { Controls } from './controls.ts';
 import type { DefaultSelection } from './default-selection.ts';
 
 export interface ControlCallsOptions {
-  /** Those in force: a new configuration replaces them. */
+  /** The current controls; a new configuration replaces them. */
   controls(): Controls;
   readonly defaults: DefaultSelection;
-  /** Those of the program around the gateway; null for none. */
+  /** The embedding program's controls; null for none. */
   readonly program: ProgramControl | null;
-  /** For the tools that ask a person. */
+  /** Used by the tools that ask a person. */
   readonly approving: ApprovalToolContext;
   /** The servers that the caller may know about. */
   servers(caller: Caller): readonly ServerState[];
@@ -44,7 +44,7 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
 
   async function runProgramControl(control: ProgramControl, caller: Caller, name: string, args: unknown) {
     const result = await control.run(caller, name, args);
-    // Read afterwards: what the caller has switched on meanwhile stays.
+    // Read after the run, so that a selection the caller changed meanwhile is kept.
     return { selection: caller.chosen, result };
   }
 
@@ -86,8 +86,8 @@ interface ControlAnswer {
 }
 
 /**
- * Runs control tools of one owner one after the other, at once if none is running. A tool that would replace what another is
- * just setting up is refused instead.
+ * Runs the control tools of one owner one after another, and immediately if none is running. A tool that would replace
+ * what another one is still setting up is refused instead.
  */
 function createControlQueue() {
   const running = new WeakMap<object, Promise<void>>();
@@ -104,7 +104,7 @@ function createControlQueue() {
       done(result);
       return;
     }
-    // Over before the answer is sent: the next call may come right after it.
+    // Cleared before the answer is sent, because the next call may follow immediately.
     const over = () => {
       if (running.get(owner) === finished) running.delete(owner);
     };

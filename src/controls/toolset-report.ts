@@ -1,4 +1,4 @@
-/** Which tools of a toolset are available now, which are not, and why. */
+/** Reports which tools of a toolset are available, which are not, and why. */
 
 import { isMeant, type Toolset } from '../access/toolset.ts';
 import { similarNames } from '../base/similar.ts';
@@ -7,9 +7,9 @@ import type { ControlContext } from './control.ts';
 
 export interface ToolsetReport {
   readonly entries: readonly Entry[];
-  /** Servers that have tools in it and are not available. */
+  /** Servers with tools in the toolset that are not available. */
   readonly unavailableServers: readonly string[];
-  /** A sentence for each thing that is missing. */
+  /** One sentence for each missing server or tool. */
   readonly warnings: readonly string[];
 }
 
@@ -39,12 +39,12 @@ export function reportOn(toolset: Toolset, { catalog, servers }: ControlContext)
   return { entries: [...found], unavailableServers: [...skipped.keys()], warnings };
 }
 
-/** About how many tokens the definition costs a model. */
+/** Roughly how many tokens the definition costs a model. */
 export function tokensOf(entry: Entry): number {
   return Math.ceil(definitionOf(entry, 'legacy').length / 4);
 }
 
-/** The tool with this canonical or exposed name; otherwise the name, quoted, with what may have been meant. */
+/** The tool with this canonical or exposed name. If none has it, the quoted name with suggestions. */
 export function findNamed(name: string, entries: readonly Entry[]): Entry | string {
   const found = entries.find((entry) => canonicalName(entry) === name) ?? entries.find((entry) => entry.name === name);
   if (found !== undefined) return found;

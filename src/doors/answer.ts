@@ -1,4 +1,4 @@
-/** One request of a client under way: where its answer goes, in which form, and how to stop it. */
+/** One client request in progress: where its answer goes, in which form, and how to cancel it. */
 
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import type { Call } from '../calls/call.ts';
@@ -19,29 +19,32 @@ import { inputRequired, type Question, unanswerable } from '../protocol/question
 import type { Era } from '../protocol/revisions.ts';
 import { errorObject, errorReply, errorResult, type Reply, resultReply } from '../protocol/rpc.ts';
 
-/** A client with more than this to read is given nothing more, where whoever says it can be made to wait. */
+/** Above this many unread bytes a client counts as slow. Senders that can pause wait until it has caught up. */
 export const SLOW = 1024 * 1024;
 
-/** The way back for one request. */
+/** The way back to the client for one request. */
 export interface Exchange {
-  /** A message that belongs to the request and comes before its answer. */
+  /** Sends a message that belongs to the request, before its answer. */
   send(message: Buffer): void;
-  /** The answer; nothing follows. `status` is for HTTP, where the answer is all there is. */
+  /** Sends the answer; nothing follows it. `status` is for HTTP, if the answer is the whole response. */
   finish(answer: Reply, status?: number): void;
-  /** The request was cancelled: there is no answer. */
+  /** The request was cancelled: no answer is sent. */
   abandon(): void;
-  /** Called now and then while the answer is not there. */
+  /** Called from time to time while the answer is pending. */
   keepAlive(): void;
-  /** Whether the client has not read what it was sent; then whoever can wait does. */
+  /** Whether the client is behind in reading what it was sent. Senders that can pause then wait for `whenDrained`. */
   readonly isFull: boolean;
   whenDrained(goOn: () => void): void;
-  /** What its request was let in by, where that may end before it; null or absent where it does not, or is seen to elsewhere. */
+  /**
+   * The credential that admitted the request, if it can expire or be revoked before the request ends. Null or absent if
+   * it cannot, or if another part of the door checks it.
+   */
   readonly pass?: Credential | null;
-  /** Whether nobody is there at present who would read the answer. Absent: somebody always is. */
+  /** Whether no client is currently connected to read the answer. Absent: one always is. */
   readonly isGone?: boolean;
 }
 
-/** Errors about the request itself: to a modern client they are protocol errors, with a status of their own over HTTP. */
+/** Errors about the request itself. A modern client gets them as protocol errors, over HTTP with their own status. */
 const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
   'parse',
   'request_invalid',
@@ -54,21 +57,21 @@ const ABOUT_REQUEST: ReadonlySet<ErrorCode> = new Set([
 
 /** The client that an answer is for. */
 export interface Client {
-  /** Who we are to it. */
+  /** The name and version that we report to it. */
   readonly identity: object;
-  /** The server asks the client something back. */
+  /** Passes a server's question on to the client. */
   ask(answer: Answer, question: Question): void;
-  /** The server's result is none yet: it wants answers to what it asks first, in the same request sent again. */
+  /** The server returned questions in place of a result. It expects the same request again, with the answers in it. */
   askAll(answer: Answer, result: Buffer): void;
-  /** The server cannot answer before the user has been at some addresses; true where the client has been told. */
+  /** The server requires the user to visit some URLs first. Returns true if the client has been informed. */
   sendTo(answer: Answer, urls: readonly Buffer[]): boolean;
-  /** The request is over before its answer, or before the client has answered what it was asked. */
+  /** The request ended before it was answered, or while the client still had open questions from it. */
   left(answer: Answer): void;
 }
 
 export class Answer implements Holder {
   readonly message: Message;
-  /** As the client wrote it. */
+  /** The id as the client wrote it. */
   readonly id: string;
   readonly exchange: Exchange;
   readonly client: Client;
@@ -77,22 +80,22 @@ export class Answer implements Holder {
   readonly asks: ReadonlySet<string>;
   readonly logLevel: LogLevel | null;
   readonly tasks: boolean;
-  /** The era of the client; a modern one over HTTP has headers to check. */
+  /** The client's era. A modern client over HTTP has headers to check. */
   readonly era: Era;
   readonly headers: Headers | null;
-  /** The requests of the same client, in an array for the reason that slots.ts gives. */
+  /** The running requests of the same client; slots.ts explains why this is an array. */
   readonly running: Answer[];
-  /** Where it stands among them; -1 when it is over. */
+  /** Its index in `running`; -1 once it is over. */
   place: number;
-  /** The call that it makes; null for other requests. */
+  /** The call made for this request; null for requests that make none. */
   call: Call | null = null;
-  /** What cancels it. */
+  /** Cancels the work behind the request. */
   ticket: Ticket | null = null;
-  /** Whether the client has been asked something in its course. */
+  /** Whether the client has been asked a question during this request. */
   wasAsked = false;
-  /** How often the server has asked for answers and the request again. */
+  /** How often the server has returned questions and asked for the request again. */
   rounds = 0;
-  /** The call that goes on after this request has ended with a question. */
+  /** The call that continues after this request has ended with a question. */
   parked: ParkedCall | null = null;
   isParked = false;
 
@@ -109,7 +112,7 @@ export class Answer implements Holder {
     this.id = idText(message);
     this.exchange = exchange;
     this.client = client;
-    // Over HTTP nothing says that two requests without a session are of the same client; those on one channel are.
+    // Over HTTP, two requests without a session cannot be attributed to the same client. On one channel they can.
     this.owner = era === 'modern' ? exchange : client;
     this.capabilities = audience.capabilities;
     this.asks = audience.asks;
@@ -125,12 +128,12 @@ export class Answer implements Holder {
     return this.isParked ? (this.parked?.awaySince ?? null) : null;
   }
 
-  /** Whether the client wants the call to be run as a task. */
+  /** Whether the client wants the call to run as an MCP task. */
   get wantsTask(): boolean {
     return this.message.taskStart >= 0 && this.message.method === 'tools/call';
   }
 
-  /** False when it was over already. */
+  /** Returns false if it was already over. */
   end(): boolean {
     if (this.place < 0) return false;
     const last = this.running.pop()!;
@@ -150,7 +153,7 @@ export class Answer implements Holder {
     this.exchange.abandon();
   }
 
-  /** Ends it because its client is no longer let in. The server hears that nobody waits for it. */
+  /** Ends it because the client's credential was revoked. The call is cancelled at the server too. */
   turnOut(): void {
     if (this.place < 0) return;
     this.ticket?.cancel(REVOKED.message);
@@ -158,14 +161,14 @@ export class Answer implements Holder {
     this.refuse(REVOKED);
   }
 
-  /** Sends the request through the pipeline. `message` is its own, or one made from it. */
+  /** Sends the request through the pipeline. `message` is the original, or one derived from it. */
   start(pipeline: Pipeline, caller: Caller, message: Message): void {
     this.call = pipeline.create(caller, message, this, this.headers);
     this.ticket = this.call;
     this.call.start();
   }
 
-  /** Whether the client was listed the output of the tool in another form. */
+  /** Whether the tool's output was listed to this client in a different form, so that its result must be converted. */
   get wraps(): boolean {
     return this.era === 'legacy' && this.call !== null && this.call.entry.item.traits.wrapsOutput;
   }
@@ -177,7 +180,7 @@ export class Answer implements Holder {
     else this.translate(result, legacyResult(result, this.wraps));
   }
 
-  /** A result of Toolgate's own. */
+  /** Answers with a result that Toolgate produced itself. */
   own(result: Buffer): void {
     if (this.era === 'legacy') this.finish(resultReply(this.id, result));
     else this.finish(modernReply(this.id, this.message.method, result, this.client.identity));
@@ -206,7 +209,8 @@ export class Answer implements Holder {
       return;
     }
     const isOurs = this.era === 'modern' && (ABOUT_REQUEST.has(error.code) || error.code === 'params_invalid');
-    // Errors of Toolgate's own about a tool are for the model, and models read results. One that waits for a task does not.
+    // Our errors about a tool are meant for the model, and models read results, not protocol errors. A client that
+    // asked for an MCP task expects a task, so it gets the protocol error.
     if (this.message.method === 'tools/call' && !isOurs && !this.wantsTask) this.result(errorResult(error), 'legacy');
     else this.refuse(error);
   }
@@ -256,7 +260,7 @@ export function findRunning(running: readonly Answer[], id: string): Answer | un
   return running.find((answer) => answer.id === id);
 }
 
-/** What `notifications/cancelled` asks for. */
+/** Handles `notifications/cancelled`. */
 export function cancelByMessage(running: readonly Answer[], message: Message): void {
   const { bytes, paramsStart, paramsEnd } = message;
   const id = paramsStart < 0 ? null : findMember(bytes, 'requestId', paramsStart, paramsEnd);
@@ -266,12 +270,12 @@ export function cancelByMessage(running: readonly Answer[], message: Message): v
   answer.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
 }
 
-/** The client is gone. */
+/** Cancels everything because the client has disconnected. */
 export function cancelAll(running: readonly Answer[]): void {
   for (const answer of [...running]) answer.cancel('the client is gone');
 }
 
-/** How many of them somebody waits for. */
+/** How many of them still have a client waiting for the answer. */
 export function countAwaited(running: readonly Answer[]): number {
   return running.filter(({ exchange }) => exchange.isGone !== true).length;
 }

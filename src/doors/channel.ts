@@ -1,4 +1,6 @@
-/** One client on a channel of its own, of which everything that comes and goes is part: a pipe, or two programs in one process. */
+/**
+ * One client on a channel that carries all of its messages in both directions: a pipe, or a link within one process.
+ */
 import { toGatewayError } from '../base/errors.ts';
 import type { ClientOptions } from '../calls/caller.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -13,9 +15,9 @@ import { ModernPeer } from './modern.ts';
 import { deliver, Peer } from './peer.ts';
 
 export interface Channel {
-  /** Takes one message, or a batch where the revision has them. */
+  /** Takes one message, or a batch if the revision allows batches. */
   receive(bytes: Buffer): void;
-  /** Answers what was no message. */
+  /** Answers input that is not a valid message. */
   refuse(error: unknown): void;
   readonly inFlight: number;
   close(): void;
@@ -23,13 +25,13 @@ export interface Channel {
 
 /** The way back to the client. */
 export interface Outlet {
-  /** Whatever it asked for. */
+  /** Carries the answers to its requests. */
   readonly exchange: Exchange;
-  /** The same for one request, where it matters which. */
+  /** The exchange for one particular request, if they differ. */
   exchangeFor?(message: Message): Exchange;
-  /** What belongs to no request. */
+  /** Sends a message that belongs to no request. */
   notify(message: Buffer): void;
-  /** Nothing more is said from here on. */
+  /** Nothing is sent after this. */
   end(): void;
 }
 
@@ -50,7 +52,7 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
     let message: Message | null = null;
     try {
       message = readMessage(bytes, gateway.config.limits.depth);
-      // How the client opens decides. One that has opened a session stays with it.
+      // The client's first message decides the era. A client that has opened a session keeps it.
       if (peer.revision === null && (modern !== null || claimsRevision(message))) receiveModern(message);
       else deliver(peer, message, exchangeFor);
     } catch (error) {
@@ -91,7 +93,8 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
       return peer.inFlight + (modern?.inFlight ?? 0);
     },
     close() {
-      // It tells its client that what was listened to has ended, while the other would ask it things no more.
+      // The modern peer goes first, because it still has to tell its client that its subscriptions have ended. The
+      // session peer closes after the output: it would otherwise send cancellations of its open questions.
       modern?.close();
       end();
       peer.close();

@@ -1,6 +1,6 @@
 /**
- * A modern server that asks something, and a client with a session: each question goes to the client as a request of ours,
- * and when all are answered the call is made again with the answers in it.
+ * Lets a modern server ask questions of a client that has a session. Each question goes to the client as a request of
+ * ours; once all are answered, the call is repeated with the answers in it.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -39,7 +39,7 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
     clearTimeout(late);
     answer.fail(new GatewayError('question_unanswered', why));
   };
-  // No call is under way at the server now, and so no clock but this one.
+  // Between rounds the server has no call in progress, so no other timeout applies.
   const limit = answer.call?.totalTimeout ?? 0;
   const late = setTimeout(fail, limit, `The client did not answer what the server needs to know in ${limit / 1000} s.`);
   late.unref();
@@ -64,7 +64,7 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
       withdrawn() {},
     });
   }
-  // A server may just want to be called again.
+  // A server may ask for a repeat without any questions.
   if (questions.size === 0) goOn();
 }
 
@@ -92,7 +92,7 @@ function readQuestions(result: Buffer): Map<string, Asked> {
   );
 }
 
-/** The same request with the answers and the state that the server wants back. */
+/** The same request, with the answers and the state that the server wants back. */
 function withAnswers(message: Message, answers: ReadonlyMap<string, Buffer>, result: Buffer): Message {
   const { bytes, method, paramsStart, paramsEnd } = message;
   const state = findMember(result, 'requestState');

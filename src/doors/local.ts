@@ -1,10 +1,10 @@
-/** The way in for the program around a gateway. */
+/** The door for the program that embeds a gateway. */
 import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 
 /**
- * Uses a gateway in this process, as one caller with a selection: its own, the one that all share, or everything. With an
- * agent's name, what its policy allows; without one, as the operator, whom policies do not hold.
+ * Uses a gateway in this process, as one caller with a selection: its own, the shared default, or everything. With an
+ * agent's name, that agent's policy applies. Without one the caller is the operator, to whom no policy applies.
  *
  * @example
  * const door = openLocalDoor(gateway, 'all');

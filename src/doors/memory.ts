@@ -1,4 +1,4 @@
-/** MCP between two parts of one process: a client of the official SDKs, of either generation, without a socket or a pipe. */
+/** MCP within one process: a client of the official SDKs, v1 or v2, without a socket or a pipe. */
 import { GatewayError } from '../base/errors.ts';
 import { FULL_SCOPE } from '../calls/caller.ts';
 import { programIdentity } from '../calls/identity.ts';
@@ -9,7 +9,7 @@ import type { Reply } from '../protocol/rpc.ts';
 import type { Exchange } from './answer.ts';
 import { type Channel, openChannel } from './channel.ts';
 
-/** What `connect` of a client takes: a transport of the SDK v1 and of the SDK v2 alike. */
+/** What a client's `connect` takes: a transport for both SDK v1 and SDK v2. */
 export interface MemoryTransport {
   start(): Promise<void>;
   send(message: unknown): Promise<void>;
@@ -20,21 +20,24 @@ export interface MemoryTransport {
   readonly sessionId?: undefined;
 }
 
-/** As whom a client in this process comes. */
+/** The identity and scope of a client in this process. */
 export interface MemoryOptions {
-  /** By whose name policies and limits are looked up. Default: `default`. */
+  /** The agent whose policy and limits apply. Default: `default`. */
   readonly agent?: string;
-  /** Whom tasks and parked calls belong to, where several people come as one agent. Default: the agent. */
+  /** The owner of MCP tasks and parked calls, if several people use one agent. Default: the agent. */
   readonly principal?: string;
-  /** The only namespace that it sees. Default: all of them. */
+  /** The only namespace that the client sees. Default: all of them. */
   readonly namespace?: string;
-  /** Whether what it switches on is its own, or the default that all without a choice of their own share. Default: its own. */
+  /**
+   * Whether the client changes a selection of its own, or the default that all callers without their own selection
+   * share. Default: its own.
+   */
   readonly selection?: 'own' | 'default';
 }
 
 /**
- * A client's way to a gateway in the same process, for tests and for programs that are both. It is the real thing from the
- * first message on; only the bytes do not leave the process.
+ * Connects a client to a gateway in the same process, for tests and for programs that contain both. It speaks the full
+ * protocol, handshake included; only the bytes stay in the process.
  *
  * @example
  * const client = new Client({ name: 'test', version: '1.0.0' });
@@ -50,7 +53,7 @@ export function connectInMemory(
   let channel: Channel | null = null;
   let isOpen = false;
 
-  /** Later, as from a socket: a client does not expect the answer before it has finished asking. */
+  /** Delivers asynchronously, as a socket would: a client does not expect an answer before its send has returned. */
   const say = (bytes: Buffer | string) => {
     const message: unknown = JSON.parse(bytes.toString());
     setImmediate(() => {

@@ -1,4 +1,4 @@
-/** What the methods of both eras have in common. */
+/** What the methods of both eras share. */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { INSTANCE, INSTANCE_KEY } from '../base/version.ts';
@@ -14,7 +14,7 @@ export const listMethods = new Map<string, Kind>(
   Object.entries(kindWords).map(([kind, words]) => [words.method, kind as Kind]),
 );
 
-/** What we say we can do, in any revision. */
+/** The capabilities that we declare in every revision. */
 export const CAPABILITIES = {
   tools: { listChanged: true },
   resources: { listChanged: true, subscribe: true },
@@ -29,12 +29,12 @@ export const LEGACY_CAPABILITIES = {
 };
 
 /**
- * The extension is declared whether or not a server has it at present: it promises to know what is asked about tasks, not
- * to start any, and clients keep what they were told while servers come and go.
+ * We declare the tasks extension even if no server supports it at the moment. It promises that we understand requests
+ * about MCP tasks, not that we start any. Clients keep the capabilities of the handshake while servers come and go.
  */
 export const MODERN_CAPABILITIES = { ...CAPABILITIES, ...TASKS_CAPABILITY };
 
-/** Throws unless the client declares that it takes tasks. */
+/** Throws unless the client declares support for MCP tasks. */
 export function requireTasks({ tasks, message }: Answer): void {
   if (tasks) return;
   throw new GatewayError(
@@ -46,7 +46,7 @@ export function requireTasks({ tasks, message }: Answer): void {
   );
 }
 
-/** Where a list is to go on; null for its start. */
+/** The cursor from which to continue a list; null for the first page. */
 export function readCursor(message: Message): string | null {
   if (message.paramsStart < 0) return null;
   const { cursor } = parseParams(message);
@@ -55,7 +55,7 @@ export function readCursor(message: Message): string | null {
   return cursor ?? null;
 }
 
-/** A gateway among its own servers would list itself for ever. */
+/** Refuses a request that this gateway sent to itself: as its own server it would list itself endlessly. */
 export function refuseOurselves(message: Message): void {
   const { _meta } = parseParams(message);
   if ((_meta as Record<string, unknown> | undefined)?.[INSTANCE_KEY] !== INSTANCE) return;
@@ -70,26 +70,26 @@ export function methodUnknown(method: string): GatewayError {
   return new GatewayError('method_unknown', `Toolgate does not know the method "${method}".`);
 }
 
-/** What the client says in `initialize` that it can be asked. */
+/** What the client declares in `initialize` that it can be asked. */
 export function readClient({ bytes, paramsStart, paramsEnd }: Message): ClientAbilities {
   const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
   return capabilities === null ? NO_ABILITIES : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
 }
 
-/** The `uri` that `resources/subscribe` and its opposite are about. */
+/** The `uri` of `resources/subscribe` and `resources/unsubscribe`. */
 export function readUri({ bytes, uriStart, uriEnd, method }: Message): string {
   if (uriStart < 0 || bytes[uriStart] !== 0x22)
     throw new GatewayError('params_invalid', `${method} needs a string "uri" in its parameters.`);
   return decodeString(bytes, uriStart, uriEnd);
 }
 
-/** An error of a server, or of ours, for whoever asked. */
+/** Answers with an error, from a server or our own. */
 export function refuseWith(answer: Answer, error: unknown): void {
   if (error instanceof UpstreamError) answer.error(error.error, 'legacy');
   else answer.refuse(toGatewayError(error));
 }
 
-/** Answers now, or after what is waited for; what goes wrong is the answer then. */
+/** Runs `go` now, or once `waited` has resolved. An error in the second case becomes the answer. */
 export function after(waited: Promise<void> | null, answer: Answer, go: () => void): void {
   if (waited === null) {
     go();

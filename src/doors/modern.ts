@@ -1,6 +1,6 @@
 /**
- * A client in the revision without sessions: each request says by itself what it needs to be understood. What is kept is
- * the agent's selection, what is under way, and who listens for changes.
+ * A client in the revision without sessions: each request carries everything needed to understand it. We keep only the
+ * agent's selection, the running requests and the subscriptions.
  */
 
 import type { ListKind } from '../access/view.ts';
@@ -33,13 +33,13 @@ import {
 } from './methods.ts';
 
 export interface ModernOptions extends ClientOptions {
-  /** Whether all requests come from one client, whose ids are then unique. */
+  /** Whether all requests come from one client. Then their ids must be unique. */
   readonly alone: boolean;
 }
 
 const MOST_LISTENING = 1_024;
 
-/** What one `subscriptions/listen` wants to hear of. */
+/** What one `subscriptions/listen` subscribes to. */
 interface Wishes {
   readonly kinds: ReadonlySet<ListKind>;
   readonly uris: ReadonlySet<string>;
@@ -63,15 +63,17 @@ function discovery(instructions: string, spoken: readonly string[]): Buffer {
 }
 
 export class ModernPeer implements Client {
-  /** Whose calls it parks, and whose tasks it knows. */
+  /** Owns the parked calls and the MCP tasks. */
   readonly principal: string;
   readonly #gateway: Gateway;
   readonly #alone: boolean;
   readonly #caller: Caller;
   readonly #running: Answer[] = [];
-  /** Each `subscriptions/listen`, apart from the others: they have no end to be waited for. */
+  /**
+   * The `subscriptions/listen` requests. They are kept apart because they never finish, so nothing may wait for them.
+   */
   readonly #listening: Answer[] = [];
-  /** What each of them wants to hear of. */
+  /** What each of them subscribes to. */
   readonly #interests = new WeakMap<Answer, Wishes>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
@@ -98,14 +100,15 @@ export class ModernPeer implements Client {
     return this.#running.length;
   }
 
-  /** Those of them that a client is there for. */
+  /** The running requests that still have a client connected. */
   get awaited(): number {
     return countAwaited(this.#running);
   }
 
-  /** Takes a request whose envelope has been checked; its answer goes through the exchange. */
+  /** Takes a request whose envelope has been checked. The answer goes through the exchange. */
   request(received: Message, audience: ClientAbilities, exchange: Exchange, headers: Headers | null): Answer {
-    // Whether a call becomes a task is the server's to decide since this revision.
+    // In this revision the server decides whether a call becomes an MCP task, so the client's request for one is
+    // removed.
     const message = withoutTasks(received, false);
     const isListening = message.method === 'subscriptions/listen';
     const taken = this.#alone && this.#find(idText(message)) !== undefined;
@@ -122,7 +125,6 @@ export class ModernPeer implements Client {
     return answer;
   }
 
-  /** Takes a notification. */
   accept(message: Message): void {
     if (message.method !== 'notifications/cancelled') return;
     cancelByMessage(this.#running, message);
@@ -156,7 +158,7 @@ export class ModernPeer implements Client {
     return true;
   }
 
-  /** Modern servers ask modern clients without us. */
+  /** Does nothing: a modern server's questions reach a modern client as the result itself. */
   askAll(): void {}
 
   left(answer: Answer): void {
@@ -166,12 +168,15 @@ export class ModernPeer implements Client {
     this.#interests.delete(answer);
   }
 
-  /** Whether nothing would be lost but what it has switched on. */
+  /** Whether closing it would lose nothing but the selection. */
   get isIdle(): boolean {
     return this.#running.length === 0 && this.#listening.length === 0;
   }
 
-  /** A call that was let in gets its answer; who listens needs a credential all the time. */
+  /**
+   * Keeps streams open. A call that was admitted gets its answer even if the credential has expired since; a
+   * subscription needs a valid credential throughout.
+   */
   keepAlive(now: number): void {
     for (const answer of this.#running) answer.exchange.keepAlive();
     for (const answer of [...this.#listening]) {
@@ -181,7 +186,7 @@ export class ModernPeer implements Client {
     }
   }
 
-  /** Ends what is under way by a credential that was taken back. */
+  /** Ends the requests whose credential was revoked. */
   turnOut(): void {
     for (const answer of [...this.#running, ...this.#listening])
       if (answer.exchange.pass?.revocation.isRevoked === true) answer.turnOut();
@@ -190,7 +195,7 @@ export class ModernPeer implements Client {
   close(): void {
     cancelAll(this.#running);
     this.#caller.leave();
-    // An answer says that the end was meant; a stream that just breaks off would be opened again at once.
+    // An answer tells the client that the end is intentional. If the stream just broke off, it would reconnect at once.
     for (const answer of [...this.#listening]) answer.result(latin1(`{"_meta":${subscription(answer)}}`), 'legacy');
   }
 
@@ -231,7 +236,7 @@ export class ModernPeer implements Client {
     }
   }
 
-  /** Goes on with a call that had to ask something. */
+  /** Continues a parked call with the client's answers. False if the message does not continue one. */
   #resume(message: Message, answer: Answer): boolean {
     const cancel = this.#gateway.parked.resume(this.principal, message, answer);
     if (cancel === null) return false;
@@ -258,7 +263,7 @@ export class ModernPeer implements Client {
     const uris = textsIn(asked.resourceSubscriptions);
     const taskIds = textsIn(asked.taskIds);
     if (asked.taskIds !== undefined) requireTasks(answer);
-    // What is heard before the first word of ours waits for it.
+    // Task notifications that arrive before our acknowledgement are held back until it has been sent.
     let early: Buffer[] | null = [];
     const tell = (task: Buffer) => answer.notify(taskNotification(answer, task));
     const hear = (task: Buffer) => (early === null ? tell(task) : void early.push(task));
@@ -280,7 +285,10 @@ export class ModernPeer implements Client {
     });
   }
 
-  /** Those that can be listened for: what is unknown, or of a server that does not tell, is left out. */
+  /**
+   * Subscribes, and returns the URIs that succeeded. Unknown ones are left out, and those of servers that send no
+   * updates.
+   */
   async #subscribe(uris: readonly string[]): Promise<string[]> {
     const outcomes = await Promise.allSettled(uris.map((uri) => this.#caller.subscribe(uri)));
     return uris.filter((_, index) => outcomes[index]!.status === 'fulfilled');
@@ -303,7 +311,7 @@ function textsIn(list: unknown): string[] {
   return Array.isArray(list) ? [...new Set(list.filter((text) => typeof text === 'string'))] : [];
 }
 
-/** What says which request a message on a shared channel belongs to. */
+/** Tells the client which request a message on a shared channel belongs to. */
 function subscription({ id }: Answer): string {
   return `{"${SUBSCRIPTION_ID}":${id}}`;
 }
@@ -314,12 +322,12 @@ function notification(method: string, answer: Answer, params: object = {}): Buff
   return latin1(`{"jsonrpc":"2.0","method":"${method}","params":{"_meta":${subscription(answer)}${more}}}`);
 }
 
-/** What a server says of a task, under the subscription that its listener has here. */
+/** A server's notification about an MCP task, under the id of the client's own subscription. */
 function taskNotification({ id }: Answer, params: Buffer): Buffer {
   return notificationMessage('notifications/tasks', underSubscription(params, latin1(id)));
 }
 
-/** Ids go back as the bytes they came in. */
+/** Encodes text that contains an id: ids are returned byte for byte as the client sent them. */
 function latin1(text: string): Buffer {
   return Buffer.from(text, 'latin1');
 }

@@ -1,6 +1,6 @@
 /**
- * One connected client in the revisions with sessions: what each method means, whatever the messages travel over.
- * The door hands in messages and an exchange for each; the peer answers through it.
+ * One connected client in the revisions with sessions: what each method does, independent of the transport. The door
+ * passes in each message with an exchange, and the peer answers through the exchange.
  */
 
 import type { ListKind } from '../access/view.ts';
@@ -34,9 +34,9 @@ import {
 } from './methods.ts';
 
 export interface PeerOptions extends ClientOptions {
-  /** A notification that belongs to no request. */
+  /** Sends a notification that belongs to no request. */
   notify(message: Buffer): void;
-  /** The client says that it is initialized. */
+  /** The client has sent `notifications/initialized`. */
   initialized?(): void;
 }
 
@@ -48,28 +48,28 @@ const changedMessages: Readonly<Record<ListKind, Buffer>> = {
 
 const ROOTS_CHANGED = notificationMessage('notifications/roots/list_changed');
 
-/** A question of a server that the client has not answered yet. */
+/** A server's question that the client has not answered yet. */
 interface OpenQuestion {
   readonly question: Question;
-  /** The request in whose course it was asked, if it was in one. */
+  /** The request during which it was asked; null if there was none. */
   readonly answer: Answer | null;
-  /** Tells the client that it need not answer. */
+  /** Tells the client that an answer is no longer needed. */
   cancel(reason: string): void;
 }
 
 export class Peer implements Client {
-  /** Whose session it is. */
+  /** Owns the session. */
   readonly principal: string;
   readonly #gateway: Gateway;
   readonly #options: PeerOptions;
   #revision: Revision | null = null;
   #caller: Caller | null = null;
   #closed = false;
-  /** While the answer to `initialize` is not out: what comes in meanwhile is taken after it. */
+  /** Pending until `initialize` has been answered. Requests that arrive meanwhile are handled after it. */
   #handshake: Promise<void> | null = null;
   #isInitialized = false;
   #audience: ClientAbilities = UNTOLD;
-  /** What waits for an answer. */
+  /** The requests that have no answer yet. */
   readonly #running: Answer[] = [];
   readonly #questions = new Map<string, OpenQuestion>();
   #lastQuestion = 0;
@@ -89,7 +89,7 @@ export class Peer implements Client {
     return this.#revision;
   }
 
-  /** Whether the client has said that it is. */
+  /** Whether the client has sent `notifications/initialized`. */
   get isInitialized(): boolean {
     return this.#isInitialized;
   }
@@ -98,24 +98,24 @@ export class Peer implements Client {
     return this.#running.length;
   }
 
-  /** Those of them that a client is there for. */
+  /** The running requests that still have a client connected. */
   get awaited(): number {
     return countAwaited(this.#running);
   }
 
-  /** Tasks came with the last revision that has sessions. */
+  /** MCP tasks exist only in the last revision that has sessions. */
   get #hasTasks(): boolean {
     return this.#revision === LATEST_REVISION;
   }
 
-  /** Takes a request; its answer goes through the exchange. */
+  /** Takes a request. The answer goes through the exchange. */
   request(message: Message, exchange: Exchange): void {
     const id = idText(message);
     if (findRunning(this.#running, id) !== undefined) {
       exchange.finish(errorReply(id, errorObject(idInUse(id))));
       return;
     }
-    // Earlier revisions give the wish to run a call as a task no meaning.
+    // Earlier revisions define no MCP tasks, so a request for one is removed.
     const asked = withoutTasks(message, this.#hasTasks);
     const answer = new Answer(asked, exchange, this.#running, this, this.#audience, 'legacy', null);
     if (this.#handshake === null) this.#take(asked, answer);
@@ -132,7 +132,6 @@ export class Peer implements Client {
     }
   }
 
-  /** Takes a notification or a response. */
   accept(message: Message): void {
     if (isResponse(message)) this.#settle(message);
     else if (message.method === 'notifications/cancelled') cancelByMessage(this.#running, message);
@@ -146,7 +145,7 @@ export class Peer implements Client {
   ask(answer: Answer, question: Question): void {
     const { exchange } = answer;
     const { notify } = this.#options;
-    // One that lasts ends with a call that is cancelled, but not with its answer.
+    // A lasting question ends if its call is cancelled, but outlives the call's answer.
     answer.wasAsked ||= !question.lasting;
     const isOver = () => question.lasting && answer.place < 0;
     this.#pose(question, answer, (message) => (isOver() ? notify(message) : exchange.send(message)));
@@ -168,12 +167,12 @@ export class Peer implements Client {
     askAll(answer, result, (message) => answer.start(this.#gateway.pipeline, this.#caller!, message));
   }
 
-  /** Clients with a session know the error itself. */
+  /** Returns false: clients with a session understand the server's error itself. */
   sendTo(): boolean {
     return false;
   }
 
-  /** Nobody waits for its questions any more, neither the server nor, soon, the client. */
+  /** Closes the questions of a request that is over: the server no longer needs the answers, and the client is told. */
   left(answer: Answer): void {
     this.#closeQuestions((open) => open.answer === answer, 'the call is over');
   }
@@ -203,7 +202,7 @@ export class Peer implements Client {
     for (const answer of this.#running) answer.exchange.keepAlive();
   }
 
-  /** Ends the peer and cancels what it was waiting for; a client that is turned out is told why. */
+  /** Ends the peer and cancels its requests. A client whose credential was revoked is told so. */
   close(isTurnedOut = false): void {
     if (isTurnedOut) for (const answer of [...this.#running]) answer.turnOut();
     this.#closed = true;
@@ -333,16 +332,18 @@ export class Peer implements Client {
 
 const EMPTY = toBytes({});
 
-/** Who has not said how much to hear of servers' log messages. */
+/**
+ * The abilities before `initialize`: log messages of servers are sent from level `info` on until the client sets one.
+ */
 const UNTOLD: ClientAbilities = { ...NO_ABILITIES, logLevel: 'info' };
 
-/** Hands a message to the peer, whichever kind it is. */
+/** Passes a message of any kind to the peer. */
 export function deliver(peer: Peer, message: Message, exchangeFor: (message: Message) => Exchange): void {
   if (isRequest(message)) peer.request(message, exchangeFor(message));
   else peer.accept(message);
 }
 
-/** For a client that wants a session where no revision that has them may be spoken. */
+/** The error for a client that wants a session when the configured revisions have none. */
 function sessionless(spoken: readonly string[]): GatewayError {
   return new GatewayError('version_unsupported', `This gateway has no sessions: it speaks ${spoken.join(', ')} only.`);
 }

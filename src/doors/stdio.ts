@@ -1,4 +1,4 @@
-/** MCP on standard input and output: one client, for as long as the input is open. */
+/** MCP on standard input and output: one client, served until the input closes. */
 import type { Writable } from 'node:stream';
 import { GatewayError } from '../base/errors.ts';
 import { FULL_SCOPE } from '../calls/caller.ts';
@@ -18,12 +18,12 @@ export interface StdioDoor {
   close(): void;
 }
 
-/** How long answers may take after the input has ended. */
+/** Milliseconds that pending answers may take after the input has ended. */
 const LAST_ANSWERS = 5_000;
 const NEWLINE = Buffer.from('\n');
 
 /**
- * Serves a client on a pair of streams, as `toolgate` does. Whoever starts the program says which agent it is for.
+ * Serves a client on a pair of streams, as `toolgate` does. The program that starts it decides which agent it serves.
  *
  * @example
  * const door = openStdioDoor(gateway, process.stdin, process.stdout);
@@ -45,7 +45,9 @@ export function openStdioDoor(
     if (open) writeReply(output, { head: reply.head, body: partsOnOneLine(reply.body), tail: `${reply.tail}\n` });
     slowDown();
   };
-  /** A client that does not read its answers gets to ask no more; one that leaves too much unread is given up. */
+  /**
+   * Stops reading requests while the client does not read its answers. If too much is unread, the output is destroyed.
+   */
   const slowDown = () => {
     if (output.writableLength <= SLOW) return;
     if (output.writableLength > gateway.config.limits.unreadTotal) output.destroy(new Error('not read'));
@@ -90,14 +92,14 @@ export function openStdioDoor(
       channel.close();
       resolve();
     };
-    // Requests piped in from a script end at once; what they asked for is still printed.
+    // Input piped in from a script ends immediately, and its requests must still be answered.
     const finish = (deadline: number) => {
       if (channel.inFlight === 0 || Date.now() > deadline) end();
       else setTimeout(finish, 10, deadline);
     };
     input.on('data', (chunk: Buffer) => reader.push(chunk));
     input.on('end', () => {
-      // The last line may come without its end.
+      // The last line may lack its newline.
       reader.push(NEWLINE);
       finish(Date.now() + LAST_ANSWERS);
     });

@@ -1,8 +1,8 @@
 /**
- * The one way in which a gateway changes. Every writer asks for a change: an edited file, a signal, `POST /reload`, folders of
- * tools, secrets, agents' tokens, the library. Changes run one at a time and in order, so the last edit wins. Each one reads
- * what it is about, stops if nothing differs from what is in force, and otherwise applies everything in one go: nothing waits
- * in between, so no call and no list ever sees half of a change.
+ * Every change to a gateway goes through this file: an edited file, a signal, `POST /reload`, tool folders, secrets,
+ * agents' tokens, the library. Changes run one at a time and in order, so the last edit wins. A change reads its
+ * inputs, stops if nothing differs from what is in force, and otherwise applies everything synchronously. No call and
+ * no list can therefore see half of a change.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isSameValue } from '../base/same-value.ts';
@@ -12,31 +12,33 @@ import type { ServerConfig } from '../config/servers.ts';
 import { type FleetChange, type FleetReport, reportText } from '../sources/fleet.ts';
 import type { Root } from './root.ts';
 
-/** What a change is about. Parts that are left out stay as they are. */
+/** What to change. Omitted parts stay as they are. */
 export interface ChangeRequest {
-  /** A new configuration, or `file`: read the configuration file again. The folders of tools are scanned with it. */
+  /**
+   * A new configuration, or `file` to read the configuration file again. Either way the tool folders are scanned too.
+   */
   readonly config?: Config | 'file';
-  /** Scan the folders of tools again. */
+  /** Scan the tool folders again. */
   readonly folders?: boolean;
-  /** Read the store of secrets again. */
+  /** Read the secret store again. */
   readonly secrets?: boolean;
-  /** Read the tokens of agents again. */
+  /** Read the agents' tokens again. */
   readonly tokens?: boolean;
 }
 
-/** Something outside of the gateway that changes have to reach: the credentials of a door, the watcher of a file. */
+/** A part outside of the gateway that changes must reach: a door's credentials, a file watcher. */
 export interface Applier {
-  /** Names it in problems and failures. */
+  /** Its name in problems and failures. */
   readonly name: string;
   /** Reads the configuration file. */
   load?(): Promise<Config>;
-  /** Reads the tokens of agents. Resolves to whether they differ from those it had. */
+  /** Reads the agents' tokens. Resolves to true if they have changed. */
   readTokens?(): Promise<boolean>;
-  /** Takes up the configuration in force and what was read. */
+  /** Applies the configuration in force and what was read. */
   apply?(config: Config): void;
 }
 
-/** A part that could not take up a change. All others did. */
+/** A part that failed to apply a change. All other parts did apply it. */
 export interface ApplierFailure {
   readonly name: string;
   readonly error: unknown;
@@ -44,30 +46,32 @@ export interface ApplierFailure {
 
 /** What a change did. */
 export interface ChangeReport extends FleetReport {
-  /** False if everything that was read is in force already: then nothing was touched. */
+  /** False if everything that was read is already in force: then nothing was touched. */
   readonly isChanged: boolean;
-  /** Why a new configuration was refused; null if it was not. */
+  /** Why the new configuration was refused; null if it was not. */
   readonly refused: string | null;
-  /** What is wrong with folders of tools, secrets and tokens. What was in force before stays. */
+  /** What is wrong with tool folders, secrets and tokens. The previous state of those stays in force. */
   readonly problems: readonly Problem[];
   readonly failures: readonly ApplierFailure[];
   /** Resolves when every server has been tried once and its items are in the catalog. */
   readonly settled: Promise<SettledServers>;
 }
 
-/** What became of the servers of a change, by their keys. */
+/** What happened to the servers of a change, by key. */
 export interface SettledServers {
-  /** Those that run in another process than before the change. */
+  /** Servers that run in a different process than before the change. */
   readonly restarted: readonly string[];
-  /** Folders of tools for which dependencies were installed. */
+  /** Tool folders whose dependencies were installed. */
   readonly synced: readonly string[];
 }
 
 /** What was read for a change. */
 interface Readings {
-  /** Null: the one in force stays. */
+  /** Null: the configuration in force stays. */
   readonly config: Config | null;
-  /** Whether it comes from a file: whoever edited that wants to know what came of it. */
+  /**
+   * Whether it comes from a file. Then an event reports the outcome, because the person who edited the file needs it.
+   */
   readonly isFile: boolean;
   readonly refused: string | null;
   readonly hasSecrets: boolean;
@@ -87,7 +91,7 @@ const NO_READINGS: Readings = {
 
 type ChangeStep = readonly [name: string, take: (root: Root) => void];
 
-/** Secrets are learned before anything else: a server must not be able to print one that is not known yet. */
+/** The redactor learns secrets first: a server must not be able to print a secret that is not redacted yet. */
 const BEFORE_SERVERS: readonly ChangeStep[] = [
   ['redactor', ({ redactor, config }) => redactor.learn(config.secrets())],
   ['audit', ({ audit, config }) => audit.apply(config.audit)],
@@ -107,7 +111,7 @@ const AFTER_CATALOG: readonly ChangeStep[] = [
   ['source sets', ({ sets }) => sets?.renew()],
 ];
 
-/** When everything else is in force: callers compare their lists, and are told about those that differ. */
+/** Runs once everything else is in force: callers compare their lists and are notified of those that changed. */
 const LAST: readonly ChangeStep[] = [
   ['callers', ({ callers }) => callers.look()],
   ['early calls', ({ pipeline }) => pipeline.retry()],
@@ -116,23 +120,23 @@ const LAST: readonly ChangeStep[] = [
 export class ChangeQueue {
   readonly #root: Root;
   readonly #appliers = new Set<Applier>();
-  /** What is wrong with the tokens that appliers read last. */
+  /** Problems with the tokens that each applier read last. */
   readonly #unreadable = new Map<Applier, Problem>();
   #knownProblems = new Set<string>();
-  /** Whether a part failed the last time: then an equal configuration is applied too, as another try. */
+  /** Whether a part failed in the last change. Then even an equal configuration is applied, as a retry. */
   #hasFailed = false;
   #last: Promise<unknown>;
-  /** Requests are numbered, so that an older one does not replace the configuration of a newer one. */
+  /** Requests are numbered, so that an older one cannot overwrite the configuration of a newer one. */
   #serial = 0;
   #configSerial = 0;
 
-  /** The first change is what the store of secrets holds: servers that need secrets wait for it. */
+  /** The first change reads the secret store; servers that need secrets wait for it. */
   constructor(root: Root) {
     this.#root = root;
     this.#last = root.vault.opened.then(() => this.#commit({ ...NO_READINGS, hasSecrets: true }));
   }
 
-  /** Queues a change. Never rejects: what goes wrong is in the report. An empty request takes up what a watcher has read. */
+  /** Queues a change. Never rejects: errors are in the report. An empty request applies what a watcher has read. */
   change(request: ChangeRequest): Promise<ChangeReport> {
     const serial = ++this.#serial;
     const report = this.#last.then(async () => this.#commit(await this.#read(request, serial)));
@@ -140,7 +144,7 @@ export class ChangeQueue {
     return report;
   }
 
-  /** Applies a configuration at once. What has to be read for it follows in the queue. */
+  /** Applies a configuration immediately. Anything that has to be read for it follows in the queue. */
   apply(config: Config): ChangeReport {
     const { folders, config: before } = this.#root;
     this.#configSerial = ++this.#serial;
@@ -150,7 +154,7 @@ export class ChangeQueue {
     return report;
   }
 
-  /** From here on changes reach this one too. Returns the function that ends that. */
+  /** Registers an applier for future changes. Returns the function that removes it. */
   add(applier: Applier): () => void {
     this.#appliers.add(applier);
     return () => {
@@ -165,7 +169,7 @@ export class ChangeQueue {
     const failures: ApplierFailure[] = [];
     const isFile = request.config === 'file';
     const { config: read, refused } = await this.#readConfig(request);
-    // A newer one may have been applied while this one was being read.
+    // A newer configuration may have been applied while this one was being read.
     const config = serial < this.#configSerial ? null : read;
     if (config !== null) this.#configSerial = serial;
     const { vault, folders } = root;
@@ -187,7 +191,7 @@ export class ChangeQueue {
     if (follower === undefined) return { config: null, refused: null };
     try {
       const loaded = await follower.load!();
-      // Its owner may have stopped following the file meanwhile.
+      // The owner may have stopped following the file in the meantime.
       return { config: this.#appliers.has(follower) ? loaded : null, refused: null };
     } catch (error) {
       if (!(error instanceof GatewayError)) this.#root.events.emit('failure', { where: 'configuration', error });
@@ -236,7 +240,7 @@ export class ChangeQueue {
     attempt('servers', () => {
       if (isNewServers) fleet = root.applyServers(servers);
       else if (hasSecrets) fleet = withRefilled(fleet, root.fleet.refill());
-      // Reading the configuration is also a request to try again, whether it has changed or not.
+      // Reading the configuration also counts as a request to retry failed servers, even if it has not changed.
       if (read !== null) root.fleet.revive();
     });
     if (isNewServers) attemptAll(AFTER_SERVERS);
@@ -259,7 +263,7 @@ export class ChangeQueue {
     return report;
   }
 
-  /** Tells observers. A problem is told when it appears, not with every later change. */
+  /** Emits the events. A problem is reported once, when it appears, and not again with every later change. */
   #announce(readings: Readings, report: ChangeReport, refilled: readonly string[]): void {
     const { config, isFile, hasSecrets } = readings;
     const { isChanged, refused, problems, failures } = report;

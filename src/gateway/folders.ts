@@ -1,4 +1,4 @@
-/** Folders of tools as servers: those in the data folder, and those that the configuration names. */
+/** Tool folders as servers: those in the data folder, and those that the configuration names. */
 import { sha256 } from '../base/sha256.ts';
 import type { Problem } from '../catalog/catalog.ts';
 import { UNLIMITED } from '../config/call-limits.ts';
@@ -14,18 +14,18 @@ import { watchNamespaces } from '../workers/watch-folders.ts';
 const TOTAL_TIMEOUT = 3_600_000;
 const HEALTH_INTERVAL = 30_000;
 
-/** The folders of tools of a gateway, as they were found by the last scan. */
+/** A gateway's tool folders, as the last scan found them. */
 export interface ToolFolders {
   /** Scans the folders that this configuration names, and those in the data folder. Never rejects. */
   scan(config: Config): Promise<void>;
-  /** Whether the last scan was about the folders that this configuration names. */
+  /** Whether the last scan covered exactly the folders that this configuration names. */
   isScanned(config: Config): boolean;
-  /** The workers that serve them under this configuration: one for each language in a folder. */
+  /** The workers that serve the folders under this configuration: one for each language in a folder. */
   serversOf(config: Config): ServerConfig[];
-  /** Their namespaces, also of those without a tool. */
+  /** Their namespaces, including those without a tool. */
   namespacesOf(config: Config): string[];
   problemsOf(config: Config): Problem[];
-  /** Calls `changed` after a scan that found something new. */
+  /** Calls `changed` after each scan that found a difference. */
   watch(changed: () => void): void;
   close(): void;
 }
@@ -60,31 +60,31 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
   };
 }
 
-/** A folder of tools under the key that it is served by. */
+/** A tool folder with the server key it is served under. */
 export interface FoundFolder extends Namespace {
   readonly key: string;
 }
 
 export interface FoundFolders {
   readonly folders: readonly FoundFolder[];
-  /** The workers that they would have. */
+  /** The workers that would serve them. */
   readonly servers: readonly ServerConfig[];
   readonly problems: NamespaceScan['problems'];
 }
 
-/** What is in all folders of tools that a gateway with this configuration would serve. Starts nothing. */
+/** Scans all tool folders that a gateway with this configuration would serve. Starts nothing. */
 export async function scanFolders(config: Config): Promise<FoundFolders> {
   const scan = await scanNamespaces(config.dataDir, placesOf(config));
   const folders = servedFolders(scan, config).map(({ namespace, folder }) => ({ ...namespace, key: folder.key }));
   return { folders, servers: serversOf(scan, config), problems: scan.problems };
 }
 
-/** The folders that a configuration names and wants served. */
+/** The enabled folders that a configuration names. */
 function placesOf({ folders }: Config): NamedFolder[] {
   return folders.named.filter(({ enabled }) => enabled).map((named) => ({ name: idOf(named), folder: named.folder }));
 }
 
-/** Names what is kept of a folder. No folder in the data folder can have such a name. */
+/** The id under which a folder's state is stored. It cannot collide with the name of a folder in the data folder. */
 function idOf({ namespace, folder }: FolderConfig): string {
   return `${nameProblem(namespace) === null ? namespace : 'folder'}.${sha256(folder).slice(0, 8)}`;
 }
@@ -113,7 +113,7 @@ function serversOf(scan: NamespaceScan, config: Config): ServerConfig[] {
   return served.flatMap(({ namespace, folder }) => toServers(namespace, folder, config.dataDir, taken));
 }
 
-/** How a folder is served that the configuration does not name. */
+/** The settings for a folder that the configuration does not name. */
 function withDefaults({ name, folder }: Namespace, { folders }: Config, taken: Set<string>): FolderConfig {
   return {
     key: freeKey(name, taken),
@@ -137,7 +137,7 @@ function withDefaults({ name, folder }: Namespace, { folders }: Config, taken: S
   };
 }
 
-/** One server for each language: each has its own worker. */
+/** One server for each language, because each language needs its own worker. */
 function toServers(
   { name, metadata, parts }: Namespace,
   { folder, env, memory, isolation, ...common }: FolderConfig,

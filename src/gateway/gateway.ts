@@ -1,4 +1,6 @@
-/** The gateway as doors, the command line and programs use it. What is behind it is in `root.ts`, how it changes in `change.ts`. */
+/**
+ * The gateway's interface for doors, the command line and programs. `root.ts` holds its state; `change.ts` changes it.
+ */
 import type { Events } from '../base/events.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ApprovalRequests } from '../calls/approvals/approvals.ts';
@@ -27,7 +29,8 @@ import { type GatewayOptions, Root, type ServerIdentity } from './root.ts';
 import type { SourceSets } from './source-sets.ts';
 
 /**
- * All servers of a configuration behind one set of names, and everybody who uses them. Doors lead to it; `close` ends it.
+ * All servers of a configuration in one catalog, and the callers that use them. Clients reach it through doors; `close`
+ * ends it.
  *
  * @example
  * const gateway = createGateway(config);
@@ -36,29 +39,32 @@ import type { SourceSets } from './source-sets.ts';
  * await gateway.close();
  */
 export interface Gateway extends ProgramCalls {
-  /** What happens: servers, catalogs, configurations, failures. */
+  /** Reports what happens to servers, catalogs and configurations, and failures. */
   readonly events: Events;
   /** The configuration in force. */
   readonly config: Config;
   /** What all servers offer now. */
   readonly catalog: Catalog;
   /**
-   * While servers are starting: resolves when all have been tried or `start_wait` is over. Null from then on.
+   * While servers are starting: resolves when all have been tried or `start_wait` has passed. Null afterwards.
    * @internal
    */
   readonly opening: Promise<void> | null;
   /**
-   * The same, but resolves within a second, and is null as soon as something is known about every server.
+   * Like `opening`, but resolves within a second, and is null as soon as something is known about every server.
    * @internal
    */
   readonly introducing: Promise<void> | null;
-  /** Equips the toolset for all callers without a selection of their own; null equips none. Rejects if there is no toolset of that name. */
+  /**
+   * Equips a toolset in the default selection, which all callers without their own share; null equips none. Rejects if
+   * no toolset has that name.
+   */
   equip(name: string | null): Promise<void>;
   /** All toolsets. */
   readonly toolsets: ToolsetLibrary;
   /** @deprecated Use `toolsets`. */
   readonly shelf: ToolsetLibrary;
-  /** Takes a new configuration into force. What did not change is not restarted. */
+  /** Puts a new configuration into force. Servers whose configuration did not change are not restarted. */
   apply(config: Config): FleetReport;
   /**
    * Queues a change; the report says what it did. Never rejects.
@@ -66,61 +72,63 @@ export interface Gateway extends ProgramCalls {
    */
   change(request: ChangeRequest): Promise<ChangeReport>;
   /**
-   * From here on changes reach this one too; returns the function that ends that.
+   * Registers an applier for future changes; returns the function that removes it.
    * @internal
    */
   addApplier(applier: Applier): () => void;
   /** @internal */
   join(options: CallerOptions): Caller;
   /**
-   * The name and version that clients are told.
+   * The name and version that clients are given.
    * @internal
    */
   readonly identity: ServerIdentity;
   /**
-   * Sets of sources that single callers have; null without a host.
+   * The source sets of individual callers; null without a host.
    * @internal
    */
   readonly sets: SourceSets | null;
   /**
-   * Whether the namespace exists and has something in it that the agent may use.
+   * Whether the namespace exists and contains something that the agent may use.
    * @internal
    */
   knows(agent: string, namespace: string): boolean;
   /**
-   * Calls that wait for an answer of a client without a session.
+   * Calls that wait for an answer from a client without a session.
    * @internal
    */
   readonly parked: ParkedCalls;
   /**
-   * What every call goes through.
+   * The pipeline that every call goes through.
    * @internal
    */
   readonly pipeline: Pipeline;
   /** @internal */
   readonly tasks: McpTasks;
-  /** All namespaces, whether anything is in them or not. */
+  /** All namespaces, including empty ones. */
   namespaces(): ReadonlySet<string>;
-  /** Calls that wait for a person. */
+  /** The approval requests: calls that wait for a person's decision. */
   readonly approvals: ApprovalRequests;
-  /** Puts a function around every call, inside of those that were added before; returns the function that removes it. */
+  /**
+   * Wraps every call in a middleware. It runs inside of those added before it. Returns the function that removes it.
+   */
   use(middleware: Middleware): () => void;
-  /** Traces every call from now on with this tracer, and no other; null traces none. */
+  /** Sets the tracer for all calls from now on, in place of the previous one; null turns tracing off. */
   trace(tracer: Tracer | null): void;
   /** Counts and durations of calls. */
   readonly metrics: CallMetrics;
   /** @deprecated Use `metrics`. */
   readonly figures: CallMetrics;
-  /** Whether the audit can be written, and how much was. */
+  /** Whether the audit can be written, and how much has been written. */
   readonly audit: AuditMetrics;
-  /** The secrets that servers are given. */
+  /** The secrets that are passed to servers. */
   readonly vault: Vault;
-  /** The text without the secrets of the configuration and the environment. */
+  /** Returns the text with the secrets of the configuration and the environment removed. */
   redact(text: string): string;
   /** All current metrics. */
   measure(): Family[];
   /**
-   * Somebody wants the log messages of servers from this level on.
+   * A caller wants the servers' log messages from this level on.
    * @internal
    */
   setLogLevel(level: LogLevel): void;
@@ -128,13 +136,13 @@ export interface Gateway extends ProgramCalls {
   statuses(): WatchedServer[];
   /** Resolves when every server has been tried once. */
   tried(): Promise<void>;
-  /** Whether every server has been tried once and every required one is there. */
+  /** Whether every server has been tried once and every required one is available. */
   isReady(): boolean;
-  /** Stops every server after the calls under way. */
+  /** Lets running calls finish, then stops every server. */
   close(): Promise<void>;
 }
 
-/** Starts the servers of a configuration and returns the gateway at once; `tried()` waits for them. */
+/** Starts the servers of a configuration and returns the gateway without waiting for them; `tried()` waits. */
 export function createGateway(config: Config, options: GatewayOptions = {}): Gateway {
   const root = new Root(config, options);
   root.start();
@@ -144,8 +152,8 @@ export function createGateway(config: Config, options: GatewayOptions = {}): Gat
 }
 
 /**
- * A gateway that also serves folders of tools: those in its data folder and those that the configuration names. Resolves when
- * the folders have been scanned, which is before their dependencies are installed.
+ * Creates a gateway that also serves tool folders: those in its data folder and those that the configuration names.
+ * Resolves once the folders have been scanned, before their dependencies are installed.
  */
 export async function openGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
   return createGateway(config, { ...options, folders: await openToolFolders(config) });

@@ -1,6 +1,6 @@
 /**
- * The one mutable root of a gateway: what is in force (configuration, controls, catalog, callers) and the parts that work with
- * it. A configuration is replaced by `change.ts` and nowhere else; what servers offer reaches the catalog through `refresh`.
+ * The single mutable root of a gateway: what is in force (configuration, controls, catalog, callers) and the parts that
+ * work with it. Only `change.ts` replaces the configuration. What servers offer reaches the catalog through `refresh`.
  */
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
@@ -40,14 +40,14 @@ import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, type StartupWindow } from './startup.ts';
 
-/** The name and version that clients are told. */
+/** The name and version that clients are given. */
 export interface ServerIdentity {
   readonly name: string;
   readonly version: string;
   readonly title?: string;
 }
 
-/** A program around the gateway that decides itself what each caller sees. */
+/** A program that embeds the gateway and decides itself what each caller sees. */
 export interface Host extends CallerHost {
   readonly identity: ServerIdentity;
   readonly control: ProgramControl | null;
@@ -58,17 +58,20 @@ export interface GatewayOptions {
   /** @internal */
   readonly host?: Host;
   /**
-   * The folders of tools that it serves. It closes them at its end.
+   * The tool folders to serve. The gateway closes them when it closes.
    * @internal
    */
   readonly folders?: ToolFolders;
-  /** Whether calls are audited where the configuration does not say; false: never, even if it says so. */
+  /**
+   * Whether calls are audited if the configuration does not say. False turns the audit off even if the configuration
+   * asks for it.
+   */
   readonly audit?: boolean;
-  /** What all callers except the operator work on: they see nothing else. */
+  /** The task that all callers except the operator work on: they see nothing outside of it. */
   readonly task?: Task | null;
 }
 
-/** A burst of news from servers makes one new catalog. */
+/** In milliseconds. Changes from servers within this time result in one new catalog. */
 const REFRESH_PAUSE = 5;
 
 export class Root {
@@ -95,11 +98,11 @@ export class Root {
   readonly callers: Callers;
 
   config: Config;
-  /** The configured servers and those of folders, as the fleet was last told. */
+  /** The configured servers and those of tool folders, as last passed to the fleet. */
   servers: readonly ServerConfig[] = [];
   controls: Controls;
   catalog: Catalog = EMPTY_CATALOG;
-  /** All namespaces, whether anything is in them or not. */
+  /** All namespaces, including empty ones. */
   namespaces: ReadonlySet<string> = new Set();
   startup: StartupWindow | null = null;
   isClosed = false;
@@ -186,7 +189,7 @@ export class Root {
     });
   }
 
-  /** What sources use of the gateway. */
+  /** The parts of the gateway that sources use. */
   #sourceContext(dataDir: string): SourceContext {
     return {
       vault: this.vault,
@@ -230,7 +233,7 @@ export class Root {
     });
   }
 
-  /** Starts the servers, and the time in which lists and early calls wait for them. */
+  /** Starts the servers, and the startup window in which lists and early calls wait for them. */
   start(): void {
     this.applyServers(this.serversOf(this.config));
     this.rebuildCatalog();
@@ -238,7 +241,7 @@ export class Root {
     this.#firstTried = this.fleet.tried().then(() => {
       this.callers.areListsComplete = true;
       this.refresh();
-      // From now on every caller is told of changes, whether it has listed anything or not.
+      // From now on every caller is notified of changes, even if it has not listed anything yet.
       this.callers.look();
     });
     this.startup = createStartupWindow(
@@ -279,7 +282,7 @@ export class Root {
     return this.statuses().map(this.limiters.watch);
   }
 
-  /** All servers that a configuration wants: its own, and those of the folders of tools. */
+  /** All servers of a configuration: its own, and those of the tool folders. */
   serversOf(config: Config): readonly ServerConfig[] {
     return [...config.servers, ...(this.folders?.serversOf(config) ?? [])];
   }
@@ -294,13 +297,19 @@ export class Root {
     this.controls = createControls(this.config.controls, this.host?.control);
   }
 
-  /** Calls it with the key of each server for which dependencies are installed; returns the function that ends that. */
+  /**
+   * Calls `installed` with the key of each server whose dependencies have been installed; returns the function that
+   * removes it.
+   */
   whenInstalled(installed: (key: string) => void): () => void {
     this.#installed.add(installed);
     return () => this.#installed.delete(installed);
   }
 
-  /** Servers have news: a new catalog, if it would differ, and another try for calls that came too early. */
+  /**
+   * Servers have changed: builds a new catalog if it would differ, and retries calls that came before their item was
+   * known.
+   */
   refresh(): void {
     clearTimeout(this.#refreshTimer);
     this.#refreshTimer = undefined;
@@ -312,7 +321,7 @@ export class Root {
     this.pipeline.retry();
   }
 
-  /** Replaces the catalog if the new one would differ; says whether it did. Callers are not told yet. */
+  /** Replaces the catalog if the new one would differ, and returns whether it did. Callers are not notified yet. */
   rebuildCatalog(): boolean {
     const { config } = this;
     const contributions = this.fleet.contributions();
@@ -327,7 +336,7 @@ export class Root {
     return true;
   }
 
-  /** Tells observers of the catalog in force, once. */
+  /** Emits the event for the catalog in force, once per catalog. */
   announceCatalog(): void {
     const { version, problems } = this.catalog;
     if (this.#announced === version) return;
@@ -335,7 +344,7 @@ export class Root {
     this.events.emit('catalog', { version, problems });
   }
 
-  /** Policies may depend on the time of day: then lists are compared every full minute. */
+  /** Policies may depend on the time of day. If any does, lists are compared at every full minute. */
   watchClock(): void {
     clearTimeout(this.#minuteTimer);
     const { policy } = this.config;
@@ -361,7 +370,7 @@ export class Root {
   }
 }
 
-/** All that a catalog is built from. */
+/** Everything a catalog is built from. */
 interface CatalogInputs {
   readonly contributions: readonly Contribution[];
   readonly builtIn: readonly string[];
@@ -391,7 +400,7 @@ function isSameContribution(a: Contribution, b: Contribution): boolean {
   );
 }
 
-/** Items that did not change are the same objects, so comparing a long list is cheap. */
+/** Cheap even for long lists, because unchanged items are the same objects. */
 function isSameOffer(a: Offer, b: Offer): boolean {
   if (a === b) return true;
   return (

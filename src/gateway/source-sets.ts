@@ -1,6 +1,6 @@
 /**
- * Sources that are not for everybody, and the sets of them that callers have for themselves. Equal sets are one, with one
- * catalog. What a thousand callers have in common exists once, and a change of a source concerns only those who have it.
+ * Sources that only some callers see, grouped into sets. Equal sets are shared, with one catalog each: a thousand
+ * callers with the same sources need one set, and a change in a source affects only the callers that have it.
  */
 import type { CallerSources, SourceSet, SourceSetUser } from '../calls/caller.ts';
 import { buildCatalog, type Catalog, type Contribution } from '../catalog/catalog.ts';
@@ -23,7 +23,7 @@ export interface ConfiguredSource {
 }
 
 interface MemberSource extends ConfiguredSource {
-  /** The sets that it is in. */
+  /** The sets that contain it. */
   readonly sets: Set<UsedSet>;
 }
 
@@ -33,12 +33,14 @@ interface UsedSet extends SourceSet {
   built: Catalog | null;
 }
 
-/** Below the ids of the fleet, and of what is no server at all. */
+/**
+ * Ids count down from here. They stay below the ids of the fleet, and below the reserved ids of what is not a server.
+ */
 const FIRST_ID = -2;
 
 export interface SourceSetOptions {
   readonly naming: Naming;
-  /** Names that no source can have. */
+  /** Reserved names, which no source's tool can have. */
   builtIn(): readonly string[];
 }
 
@@ -49,7 +51,7 @@ export class SourceSets implements CallerSources {
   readonly #members = new Map<number, MemberSource>();
   readonly #ids = new WeakMap<Source, number>();
   readonly #sets = new Map<string, UsedSet>();
-  /** Sources that finish their calls. */
+  /** Released sources that are finishing their calls. */
   readonly #leaving = new Set<Source>();
   #nextId = FIRST_ID;
   #version = 0;
@@ -60,7 +62,7 @@ export class SourceSets implements CallerSources {
     this.#options = options;
   }
 
-  /** Starts a server, or takes functions, that nobody sees yet. Returns its id. */
+  /** Opens a source, a server or functions, that no caller sees yet. Returns its id. */
   open(config: ServerConfig, tools?: readonly RunnableTool[]): number {
     const id = this.#nextId--;
     const source = tools === undefined ? this.#openServer(id, config) : this.#openInline(config, tools);
@@ -82,7 +84,7 @@ export class SourceSets implements CallerSources {
     return createInlineSource(key, namespace || key, tools, { events, redact, maxResult: () => limits().message });
   }
 
-  /** Nobody has it any more: it finishes its calls and ends. */
+  /** Releases a source that no caller uses: it finishes its calls and closes. */
   release(id: number): void {
     const member = this.#members.get(id);
     if (member === undefined) return;
@@ -97,7 +99,7 @@ export class SourceSets implements CallerSources {
     return this.#members.get(id);
   }
 
-  /** The ids of all. */
+  /** The ids of all sources. */
   ids(): readonly number[] {
     return [...this.#members.keys()];
   }
@@ -106,7 +108,7 @@ export class SourceSets implements CallerSources {
     return this.#ids.get(source);
   }
 
-  /** The set of these, in this order. */
+  /** The set of these sources, in this order. */
   of(ids: readonly number[]): SourceSet {
     const key = ids.join(' ');
     return this.#sets.get(key) ?? this.#create(key, ids);
@@ -149,7 +151,7 @@ export class SourceSets implements CallerSources {
     if (set.users.size > 0) return;
     if (this.#sets.get(set.key) === set) this.#sets.delete(set.key);
     for (const id of set.ids) this.#members.get(id)?.sets.delete(set);
-    // Its sources may change while nobody has it.
+    // While no caller uses the set its sources may change, so its catalog is dropped.
     set.built = null;
   }
 
@@ -166,14 +168,14 @@ export class SourceSets implements CallerSources {
     for (const { source } of this.#members.values()) source.setLogLevel?.(level);
   }
 
-  /** Of all that are more than functions. */
+  /** The status of every source that is a server, not just functions. */
   statuses(): ServerStatus[] {
     return [...this.#members.values()]
       .filter(({ config }) => config.launch.kind !== 'inline')
       .map(({ config, source }) => serverStatus(config, source));
   }
 
-  /** The built-in names changed: every catalog is built again. */
+  /** The built-in names have changed: every catalog is rebuilt. */
   renew(): void {
     for (const set of this.#sets.values()) this.#renew(set);
   }

@@ -1,16 +1,25 @@
-/** The start of a gateway, while servers are tried for the first time: lists wait for its end, and so do calls of unknown items. */
+/**
+ * The startup window, in which servers are tried for the first time. Lists wait for its end, and so do calls to unknown
+ * items.
+ */
 
 export interface StartupWindow {
-  /** Resolves at its end; null from then on. */
+  /** Resolves when the window ends; null afterwards. */
   readonly current: Promise<void> | null;
-  /** The same, but resolves after a second at the latest. */
+  /** Like `current`, but resolves after a second at the latest. */
   readonly brief: Promise<void> | null;
 }
 
-/** What servers say about themselves is worth this wait, but only at the first start: later starts know it from before. */
+/**
+ * Milliseconds that a handshake waits for the servers' introductions. Only the very first start needs it: later starts
+ * have them stored.
+ */
 const BRIEF = 1_000;
 
-/** Ends when `needed` is done and either `tried` is or `most` milliseconds have passed. Then `ended` is called. */
+/**
+ * The window ends when `needed` is done and either `tried` is done or `most` milliseconds have passed. Then `ended` is
+ * called.
+ */
 export function createStartupWindow(
   tried: Promise<void>,
   most: number,

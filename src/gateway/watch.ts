@@ -1,19 +1,22 @@
-/** Keeps a gateway on the files it was made from: each edit asks it for a change. */
+/** Watches the files that a gateway was created from: each edit requests a change. */
 import { join } from 'node:path';
 import { watchFile } from '../base/watch-file.ts';
 import type { Config } from '../config/config.ts';
 import { type LoadOptions, loadConfig } from '../config/load.ts';
 import type { Gateway } from './gateway.ts';
 
-/** A gateway follows its configuration file until this is closed. */
+/** Follows the configuration file until it is closed. */
 export interface Following {
   close(): void;
 }
 
-/** Applies every edit of the configuration file, and reads it at every SIGHUP. One with mistakes changes nothing; an event says why. */
+/**
+ * Applies every edit of the configuration file, and reads it again at every SIGHUP. A file with mistakes changes
+ * nothing; an event says why.
+ */
 export function followConfig(gateway: Gateway, options: LoadOptions): Following {
   const reload = () => void gateway.change({ config: 'file' });
-  // The file, and those of rules that it names.
+  // The configuration file, and the rule files that it names.
   const files = createFileWatch(reload, false, ({ file, tasks }) => (file === null ? [] : [file, ...tasks.files]));
   const remove = gateway.addApplier({
     name: 'watch of the configuration file',
@@ -31,12 +34,12 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
   };
 }
 
-/** A gateway follows the store of secrets until this is closed. */
+/** Follows the secret store until it is closed. */
 export interface FollowingSecrets {
   close(): void;
 }
 
-/** Gives servers other secrets when those in the store change. */
+/** Passes changed secrets to servers when the secret store changes. */
 export function followSecrets(gateway: Gateway): FollowingSecrets {
   const reload = () => void gateway.change({ secrets: true });
   const files = createFileWatch(reload, true, ({ dataDir, vault }) => [
@@ -46,7 +49,7 @@ export function followSecrets(gateway: Gateway): FollowingSecrets {
   const remove = gateway.addApplier({
     name: 'watch of the secrets',
     apply(config) {
-      // What was changed before they were watched.
+      // The files may have changed before they were watched.
       if (files.follow(config)) reload();
     },
   });
@@ -61,7 +64,7 @@ export function followSecrets(gateway: Gateway): FollowingSecrets {
 }
 
 interface FileWatch {
-  /** Watches the files of this configuration, and no others. Returns whether there are new ones among them. */
+  /** Watches exactly the files of this configuration. Returns whether any of them is newly watched. */
   follow(config: Config): boolean;
   close(): void;
 }

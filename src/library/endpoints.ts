@@ -150,7 +150,7 @@ export interface EndpointReply {
   readonly body: unknown;
 }
 
-/** Never rejects. `failed` hears of errors in the program itself. */
+/** Never rejects. `failed` is called with errors of the program itself. */
 export async function runEndpoint(
   endpoint: CustomEndpointDefinition,
   received: EndpointInput,

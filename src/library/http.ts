@@ -31,7 +31,7 @@ export interface HttpListenerOptions {
   readonly isGuarded: boolean;
   /** How many clients without a session are remembered, and for how many milliseconds. */
   readonly clients: { readonly most: number; readonly ttl: number };
-  /** Whether endpoints are told which toolsets their client has. */
+  /** Whether endpoints receive the toolsets of their client. */
   readonly isPermissionAware: boolean;
 }
 
@@ -143,7 +143,7 @@ export async function openHttpListener(toolsets: ToolsetGateway, options: HttpLi
   };
 }
 
-/** A route that anybody may read. */
+/** A route that is open to everyone. */
 function reading(path: string, answer: (request: IncomingMessage) => unknown, type = JSON_TYPE): OpenRoute {
   const handle: OpenHandler = async (request, response, headers) =>
     sendText(response, 200, type, JSON.stringify(await answer(request)), headers);

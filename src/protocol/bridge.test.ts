@@ -8,7 +8,7 @@ import { join, type Parts } from './parts.ts';
 type Json = Record<string, unknown>;
 const FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
-/** Keys that look like what is cut out, or only stand deeper, beside any others. */
+/** Keys that resemble those that are removed, or have the same name at a deeper level, mixed with any others. */
 const keys = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('resulttype', 'ttlMs ', '_meta', 'content', 'isError'),
@@ -26,7 +26,7 @@ const results = fc
     return { object: bulk > 0 ? { ...members, content } : members, ...rest };
   });
 
-/** The text in several parts, cut at these fractions of it; in one where there are none. */
+/** The text in several parts, cut at these fractions of it; in one part if there are none. */
 function cutAt(text: string, cuts: readonly number[]): Parts {
   const bytes = Buffer.from(text);
   if (cuts.length === 0) return bytes;

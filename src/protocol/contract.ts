@@ -24,7 +24,7 @@ export interface ItemDefinition {
 export interface Sink extends ClientAbilities {
   /** Whom the answer is for. A message that may belong to several requests reaches an owner only if all of them are its own. */
   readonly owner: object;
-  /** When the client went away with a question; it may come back with the answer. Null while it is waiting here. */
+  /** When the client disconnected with an open question; it may return with the answer. Null while it is connected. */
   readonly awaySince: number | null;
   /** The result as the server sent it, in the form of the server's era. */
   result(result: Parts, era: Era): void;
@@ -72,9 +72,9 @@ export interface SourceRequest {
   readonly taskId?: string | null;
 }
 
-/** A request under way. */
+/** A request in progress. */
 export interface Ticket {
-  /** Nothing more reaches the sink. The server is told. */
+  /** Cancels the request: nothing more reaches the sink, and the server is notified. */
   cancel(reason: string): void;
 }
 

@@ -23,7 +23,7 @@ export interface Message {
   /** The state with which a request comes back with answers. */
   readonly stateStart: number;
   readonly stateEnd: number;
-  /** The wish to run a call as an MCP task, in the revision that has it. */
+  /** The request to run a call as an MCP task, in the revision that has it. */
   readonly taskStart: number;
   readonly taskEnd: number;
   /** The MCP task that a request is about. */

@@ -35,7 +35,9 @@ export function allowsBatch(revision: Revision): boolean {
   return revision <= '2025-03-26';
 }
 
-/** Since 2025-06-18 every client accepts an event stream where it could get plain JSON. Before, it has to say so. */
+/**
+ * Since 2025-06-18 every client must accept an event stream in place of plain JSON. Before that, it has to declare so.
+ */
 export function readsStreams(revision: Revision): boolean {
   return revision >= '2025-06-18';
 }

@@ -53,7 +53,7 @@ export function deliverLog(requests: PendingRequests, message: Message, id: numb
   const candidates = named === undefined ? requests.all().filter(isLogged) : [named];
   const sink = candidates[0]?.request.sink;
   if (sink === undefined) return;
-  // It may be about any of them. If one is another owner's, or wants no such messages, nobody gets it.
+  // It may concern any of them. If one belongs to another owner, or wants no such messages, it is not delivered at all.
   const isForOwner = ({ request: { sink: other } }: PendingRequest) =>
     other.owner === sink.owner && hears(other, level);
   if (!candidates.every(isForOwner)) return;
@@ -111,7 +111,7 @@ export function countAsking(requests: PendingRequests): number {
   return requests.all().filter(mayBeAsked).length + requests.abandoned.count(ASKING);
 }
 
-/** Those under way whose callers can be asked. */
+/** The pending requests whose callers can be asked. */
 export function countAskable(requests: PendingRequests): number {
   return requests.all().filter((pending) => mayBeAsked(pending) && isAskable(pending.request.sink)).length;
 }

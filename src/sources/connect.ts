@@ -74,7 +74,7 @@ export function hasEndedEarly(error: unknown): boolean {
   return error instanceof AttemptFailure && error.hasEnded && error.isEarly;
 }
 
-/** What happened to a connection whose server does not know the session any more. */
+/** What happened to a connection whose server no longer knows the session. */
 export const FORGOTTEN = 'has forgotten the session';
 
 type ConnectContext = Pick<ServerContext, 'limits' | 'eras' | 'redact' | 'vault' | 'guard' | 'dependenciesInstalled'>;

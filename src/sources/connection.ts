@@ -9,18 +9,18 @@ export interface Connection {
   request(request: SourceRequest): Ticket;
   /** Sends a message that has no answer. Absent for servers that know no such messages. */
   notify?(message: Wire): void;
-  /** Sets the era from here on; the revision is null until one is agreed on. Absent where nothing depends on it. */
+  /** Sets the era from here on; the revision is null until one is agreed on. Absent if nothing depends on it. */
   speak?(era: Era, revision: string | null): void;
   /**
-   * Opens the channel on which the server reports changes unasked; absent where there is nothing to open. `request` is how
+   * Opens the channel on which the server reports changes unasked; absent if there is nothing to open. `request` is how
    * a modern server is asked for it. It replaces an earlier one as soon as the server has taken it, and null ends that.
    */
   listen?(request: ListenRequest | null): void;
   /** Whether arguments that a tool marks are sent in headers, too. Then a tool with invalid marks cannot be offered. */
   readonly mirrors?: boolean;
-  /** Requests under way. */
+  /** Pending requests. */
   readonly inFlight: number;
-  /** Those that a question without an address may belong to. With more than one, nobody knows which. */
+  /** The requests that a question without a request id may belong to. With more than one, it is ambiguous. */
   readonly asking: number;
   /** Those of them whose callers can be asked. */
   readonly askable: number;

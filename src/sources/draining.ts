@@ -1,4 +1,4 @@
-/** Connections that take no more calls: each finishes those under way, and is then closed. */
+/** Connections that accept no more calls: each finishes its running ones and is then closed. */
 import type { Connection } from './connection.ts';
 
 const LOOK = 50;
@@ -6,7 +6,7 @@ const LOOK = 50;
 export class Draining {
   readonly #connections = new Set<Connection>();
 
-  /** Requests under way on all of them. */
+  /** Pending requests on all of them. */
   get inFlight(): number {
     let sum = 0;
     for (const connection of this.#connections) sum += connection.inFlight;

@@ -96,7 +96,7 @@ export class Fleet {
   #members: readonly FleetMember[] = [];
   #lastId = 0;
   #closed = false;
-  /** The lowest level that anybody asked for. */
+  /** The lowest log level that any caller asked for. */
   #logLevel: LogLevel | null = null;
 
   constructor(context: SourceContext) {
@@ -106,7 +106,7 @@ export class Fleet {
   /** Starts, replaces and stops servers so that these run. */
   apply(servers: readonly ServerConfig[]): FleetChange {
     const report = { started: [] as string[], replaced: [] as string[], stopped: [] as string[], kept: [] as string[] };
-    // A scan that was under way when everything was closed must start nothing.
+    // A scan that was still running when everything was closed must not start anything.
     if (this.#closed) return { ...report, refilled: [] };
     const enabled = servers.filter((server) => server.enabled);
     const unmatched = new Set(this.#members);
@@ -210,7 +210,7 @@ export class Fleet {
   #promote(member: FleetMember, successor: ServerSource, config: ServerConfig): void {
     const old = member.source;
     member.successor = null;
-    // A broken edit of a folder takes nothing away: the last good version stays.
+    // A broken edit of a folder removes nothing: the last good version stays.
     const isBroken = !successor.present && successor.status().state !== 'locked';
     if (config.launch.kind === 'folder' && isBroken && old.present) {
       void successor.close();

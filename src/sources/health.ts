@@ -20,9 +20,9 @@ export interface HealthOptions {
   /** The connection that takes calls; null while there is none. */
   live(): LiveConnection | null;
   config(): ServerConfig;
-  /** Calls under way. */
+  /** Running calls. */
   calls(): number;
-  /** Whether the server may be asking somebody something, while the clock of a call stands still. */
+  /** Whether the server may be waiting for a client's answer, during which a call's timeout is paused. */
   asks(): boolean;
   /** The server does not answer. */
   hung(connection: Connection): void;
@@ -30,7 +30,7 @@ export interface HealthOptions {
 
 /** The reason for the end of a hung server. */
 export const HUNG = 'does not answer';
-/** What its calls are told. */
+/** The error that its calls get. */
 export const RESTARTED = 'does not answer and is being restarted';
 
 /** How long an answer may take, unless calls may take less. */
@@ -46,14 +46,14 @@ export class Health {
   /** How much the server had sent at the last look. */
   #heard = 0;
   #misses = 0;
-  /** Since when it has had calls under way without sending anything. */
+  /** Since when it has had running calls without sending anything. */
   #busySince: number | null = null;
 
   constructor(options: HealthOptions) {
     this.#options = options;
   }
 
-  /** Whether a question of ours is under way, which does not count as use of the server. */
+  /** Whether a health check of ours is in progress. It does not count as use of the server. */
   get isAsking(): boolean {
     return this.#question !== null;
   }

@@ -10,7 +10,7 @@ import type { ListenChannel } from './rpc-connection.ts';
 export interface HttpStreamEvents {
   dispatch(options: Pick<Dispatcher.DispatchOptions, 'method' | 'body'>, handler: Dispatcher.DispatchHandler): void;
   receive(message: Buffer): void;
-  /** The server does not know the session any more. */
+  /** The server no longer knows the session. */
   forgotten(): void;
   unreachable(reason: string): void;
   /** Changes may have gone unnoticed. */

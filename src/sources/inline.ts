@@ -26,7 +26,7 @@ export interface InlineContext {
 }
 
 const DAY = 86_400_000;
-/** How long calls under way have to finish when the source is drained. */
+/** How long running calls have to finish when the source is drained. */
 const DRAIN = 60_000;
 const DRAIN_LOOK = 20;
 
@@ -55,7 +55,7 @@ export function inlineConfig(key: string, namespace: string, description: string
   };
 }
 
-/** `namespace` is what the tools are told, regardless of the prefix of their names. */
+/** `namespace` is the one that the tools are given, regardless of the prefix of their names. */
 export function createInlineSource(
   key: string,
   namespace: string,

@@ -16,7 +16,7 @@ export class Interests {
   readonly subscriptions: Subscriptions;
   /** Resolves when the server has been told the log level; null while there is nothing to wait for. */
   telling: Promise<void> | null = null;
-  /** The level that the server is told; null if nobody has asked for one. */
+  /** The log level that the server is sent; null if no caller has asked for one. */
   logLevel: LogLevel | null = null;
   readonly #keeper: { readonly live: LiveConnection | null };
   readonly #timeout: () => number;
@@ -106,7 +106,9 @@ interface Subscription {
   readonly agreed: Promise<void>;
 }
 
-/** The resources of one server that somebody subscribed to. They are counted, so that the server is told once. */
+/**
+ * The resources of one server with subscribers. They are counted, so that the server gets one subscription for each.
+ */
 export class Subscriptions {
   readonly #transport: SubscriptionTransport;
   readonly #byUri = new Map<string, Subscription>();

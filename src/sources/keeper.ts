@@ -47,11 +47,11 @@ export interface KeeperRole {
   readonly lists: boolean;
   /** Milliseconds without use until it is stopped; null to keep it. */
   idleStop(): number | null;
-  /** Whether the server may be asking somebody something, while the clock of a call stands still. */
+  /** Whether the server may be waiting for a client's answer, during which a call's timeout is paused. */
   asks(): boolean;
-  /** Calls under way whose connections need this one to stay. */
+  /** Running calls whose connections need this one to stay open. */
   dependentCalls?(): number;
-  /** Calls under way that may keep the server from answering; by default those on this connection. */
+  /** Running calls that may keep the server from answering; by default those on this connection. */
   competingCalls?(): number;
   /** A notification that belongs to no request. */
   notification(message: Message): void;
@@ -64,7 +64,7 @@ export interface KeeperRole {
   lost?(reason: string): void;
   /** The server has forgotten its session. */
   forgotten?(): void;
-  /** It was stopped because nobody used it. */
+  /** It was stopped because it was unused. */
   idled?(): void;
 }
 
@@ -180,7 +180,7 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   #defer<T>(request: SourceRequest, ready: Promise<T>, begin: (value: T) => Ticket): Ticket {
     this.waiting++;
-    // Before `begin` in the same turn, so that nobody finds the connection idle in between.
+    // Before `begin` in the same turn, so that the connection is never seen as idle in between.
     const done = () => {
       this.waiting--;
     };
@@ -219,7 +219,7 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.#idleTimer.unref();
   }
 
-  /** Takes no more calls on the connection. It finishes those under way. */
+  /** Accepts no more calls on the connection and lets the running ones finish. */
   #drain(): void {
     if (this.live !== null) this.#server.draining.add(this.live.connection);
     this.live = null;

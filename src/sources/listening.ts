@@ -102,7 +102,7 @@ const DELAY = { first: 1_000, most: 30_000 };
 /** What lasted this long has not failed. */
 const STEADY = 60_000;
 
-/** `missed`: nobody was listening for a while, and now somebody is. */
+/** `missed`: listening was interrupted for a while and has resumed. */
 export function keepListening(open: () => void, missed: () => void): Listening {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

@@ -23,7 +23,7 @@ import type { Handshake, LiveConnection } from './handshake.ts';
 
 const MAX_PAGES = 1000;
 
-/** Milliseconds that lists are valid for, where the server says so. */
+/** Milliseconds that lists are valid, if the server says so. */
 type Validity = Readonly<Partial<Record<Kind, number>>>;
 
 /** What was listed. */
@@ -126,7 +126,7 @@ const SHORTEST_VALIDITY = 5_000;
 export interface ListsOptions {
   /** The connection that lists; null while there is none. */
   live(): LiveConnection | null;
-  /** Whether a connection is being opened, whose first lists are under way. */
+  /** Whether a connection is being opened and its first lists are still loading. */
   isOpening(): boolean;
   config(): ServerConfig;
   readonly store: OfferStore;
@@ -189,7 +189,9 @@ export class Lists {
       );
   }
 
-  /** Listings of a kind follow one another. While the first lists are under way a reported change waits for their end. */
+  /**
+   * Listings of one kind run one after another. While the first lists are loading, a reported change waits for them.
+   */
   #look(kind: Kind): void {
     this.#timers.delete(kind);
     const isFirst = this.#options.live() === null && this.#options.isOpening();

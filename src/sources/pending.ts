@@ -13,13 +13,16 @@ import { Slots } from './slots.ts';
 export interface PendingEvents {
   /** A request ended without an answer while the server may still be working on it. */
   abandoned(pending: PendingRequest, reason: string): void;
-  /** A modern server refused how we asked. The request goes on under the ticket, or was answered if there is none. */
+  /**
+   * A modern server refused the form of our request. It continues under the returned ticket, or has been answered if
+   * there is none.
+   */
   refused?(request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
   /** The server answered with an error object, which goes to the caller. */
   failed?(request: SourceRequest, error: Buffer): void;
 }
 
-/** One request under way. Defined at module level: a class per connection would slow down every call. */
+/** One pending request. Defined at module level, because a class per connection would slow down every call. */
 export class PendingRequest implements Ticket {
   readonly id: number;
   readonly request: SourceRequest;
@@ -208,7 +211,7 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** What the calls of a connection are told when it is closed, for a fault of the server or without one. */
+/** The error for the calls of a connection that is closed, because of a server fault or without one. */
 export function closedError(source: string, fault: string | undefined): GatewayError {
   if (fault === undefined) return new GatewayError('source_unavailable', `Server "${source}" is being stopped.`);
   return new GatewayError('source_broken', `Server "${source}" ${fault}. Try again in a moment.`);

@@ -71,7 +71,7 @@ export class Questions {
     const capability = capabilityFor(method, paramsOf(message));
     const key = idText(message);
     if (method === 'ping') this.#reply(resultReply(key, toBytes({})));
-    // A server may restrict itself to the roots it is told, and a shared one serves everybody.
+    // A server may restrict itself to the roots it is given, and a shared server serves all clients.
     else if (method === 'roots/list' && this.#client === null) this.#reply(resultReply(key, NO_ROOTS));
     else if (capability === null) this.#reply(errorReply(key, unanswerable(method, 'it is no question to a client')));
     else {
@@ -102,7 +102,7 @@ export class Questions {
     for (const params of requiredUrls(error)) this.#elicitations.note(params, client);
   }
 
-  /** The server is gone, so nobody wants the answers. */
+  /** The server is gone, so the answers are no longer needed. */
   close(reason: string): void {
     for (const key of [...this.#open.keys()]) this.#withdraw(key, reason);
   }

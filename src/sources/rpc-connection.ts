@@ -1,6 +1,5 @@
 /**
- * What connections over stdio, HTTP and SSE share: the requests under way, and what becomes of each message that arrives.
- * Secrets are removed first. Then come the fast paths for answers, and then everything else by what it is.
+ * What connections over stdio, HTTP and SSE share: the pending requests, and the handling of each message that arrives.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';

@@ -34,7 +34,7 @@ export interface Source {
   readonly tried: Promise<void>;
   status(): SourceStatus;
   call(request: SourceRequest): Ticket;
-  /** Finishes the calls under way, then closes. */
+  /** Lets running calls finish, then closes. */
   drain(): Promise<void>;
   close(): Promise<void>;
   /** Whether it knows `completion/complete`. */

@@ -13,7 +13,7 @@ import { NO_SECRETS, type Secrets, secretsFor, valuesOf } from '../secrets/paylo
 import { findKey } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 
-/** A server cannot be started before somebody sets a secret. */
+/** A server cannot start because a secret is not set. */
 export class SecretMissing extends GatewayError {
   constructor(names: readonly string[], problem: string | null) {
     const waits = names.length === 1 ? 'waits for the secret' : 'waits for the secrets';

@@ -146,7 +146,7 @@ export async function makePrivateFolder(folder: string): Promise<void> {
   throw new GatewayError('source_unavailable', text);
 }
 
-/** Null while nobody listens there. */
+/** Null while no worker listens there. */
 export function connectTo(path: string): Promise<Socket | null> {
   return new Promise((resolve) => {
     const socket = createConnection(path);

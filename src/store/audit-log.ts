@@ -114,7 +114,7 @@ export class AuditLog {
 
   /** Lines were added or held back, and are to be written soon. */
   hurry(): void {
-    // A write under way has already collected; it looks again when it ends.
+    // A write in progress has already collected its lines; it checks again when it ends.
     if (this.#writing !== null) this.#isWanted = true;
     else if (this.#queue.length > 0 && !this.#isFailing) void this.#start();
     else if (this.#timer === null) this.#wait(PAUSE);
@@ -138,7 +138,7 @@ export class AuditLog {
   /** Resolves when everything up to now is written, or could not be. */
   async flush(): Promise<void> {
     this.#options.collect?.();
-    // A write under way may have missed the last lines.
+    // A write in progress may have missed the last lines.
     await this.#writing;
     if (this.#kept > 0) await this.#start();
     if (this.#kept > 0 && !this.#isFailing) await this.#start();
@@ -232,7 +232,7 @@ export class AuditLog {
     }
   }
 
-  /** The number of lost lines stands where the lines would. */
+  /** The number of lost lines is written in place of the lines. */
   #mentionLost(): void {
     const count = this.#unmentioned;
     this.#unmentioned = 0;

@@ -1,11 +1,11 @@
 /**
- * The parts of `@opentelemetry/api` that Toolgate uses, as its own types: the package is installed only where somebody wants
- * it, and a program may pass its own copy.
+ * The parts of `@opentelemetry/api` that Toolgate uses, declared as its own types: the package is an optional install,
+ * and a program may pass its own copy.
  */
 
 export type Attributes = Record<string, string | number>;
 
-/** A context. Only the library that made it knows what is in it. */
+/** An OpenTelemetry context. Its contents are private to the library that created it. */
 export type OtelContext = object;
 
 export interface OtelSpanContext {
@@ -45,7 +45,7 @@ export interface OtelMeter {
   createObservableGauge(name: string, options: InstrumentOptions): OtelObservable;
 }
 
-/** The parts of `@opentelemetry/api` that Toolgate uses. You pass it, so that it is your copy. */
+/** The parts of `@opentelemetry/api` that Toolgate uses. You pass the module in, so that your copy is used. */
 export interface OtelApi {
   readonly ROOT_CONTEXT: OtelContext;
   readonly trace: {

@@ -1,4 +1,4 @@
-/** The metrics of `/metrics` as OpenTelemetry instruments, read whenever it collects. */
+/** The metrics of `/metrics` as OpenTelemetry instruments, read at each collection. */
 
 import { VERSION } from '../base/version.ts';
 import type { Family, Sample } from '../observe/families.ts';
@@ -11,20 +11,20 @@ export function observeMetrics(api: OtelApi, measure: () => readonly Family[]): 
   let isFresh = false;
 
   const refresh = () => {
-    // A collection asks for every instrument, one after the other: measuring once is enough.
+    // One collection reads every instrument in turn; measuring once is enough for all of them.
     if (isFresh) return;
     isFresh = true;
     setImmediate(() => {
       isFresh = false;
     });
     families = measure();
-    // A door that is opened later adds metrics.
+    // A door that opens later adds metrics.
     for (const family of families) add(family);
   };
 
   function add(family: Family): void {
     const { name, help, type } = family;
-    // Durations are recorded with each call, and other libraries measure the process.
+    // Durations are recorded with each call, and process metrics are left to other libraries.
     if (type === 'histogram' || known.has(name) || !name.startsWith(PREFIX)) return;
     known.add(name);
     const options = { description: help, unit: unitOf(name) };
@@ -44,7 +44,9 @@ export function observeMetrics(api: OtelApi, measure: () => readonly Family[]): 
 
 const PREFIX = 'toolgate_';
 
-/** `toolgate_response_bytes_total` becomes `toolgate.response.bytes`: type and unit are not part of a name there. */
+/**
+ * `toolgate_response_bytes_total` becomes `toolgate.response.bytes`: OpenTelemetry keeps type and unit out of names.
+ */
 function otelName(name: string): string {
   return name
     .replace(/_total$/, '')

@@ -2,7 +2,7 @@
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Telemetry } from './start.ts';
 
-/** Null if nothing asks for it. Throws a GatewayError if something does and it is not installed. */
+/** Null if no variable asks for it. Throws a GatewayError if one does and the packages are not installed. */
 export async function openTelemetry(gateway: Gateway): Promise<Telemetry | null> {
   if (!Object.keys(process.env).some((name) => name.startsWith('OTEL_'))) return null;
   const { startTelemetry } = await import('./start.ts');

@@ -13,7 +13,7 @@ describe('OpenTelemetry', () => {
     ['the exporter "none"', { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', [ENDPOINT]: 'x' }],
     ['an endpoint, if the SDK is disabled', { OTEL_SDK_DISABLED: 'TRUE', [ENDPOINT]: 'x' }],
     ['an endpoint for logs, which Toolgate does not send', { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'x' }],
-  ])('is not asked for by %s', (_, env) => {
+  ])('is not started by %s', (_, env) => {
     expect(telemetrySettings(env)).toBeNull();
   });
 
@@ -31,13 +31,13 @@ describe('OpenTelemetry', () => {
       'otlp',
       'otlp',
     ],
-  ])('is asked for by %s', (_, env, by, traces, metrics) => {
+  ])('is started by %s', (_, env, by, traces, metrics) => {
     // Defaults, for variables that are not set.
     const defaults = { OTEL_TRACES_EXPORTER: traces, OTEL_METRICS_EXPORTER: metrics, OTEL_LOGS_EXPORTER: 'none' };
     expect(telemetrySettings(env)).toMatchObject({ by, metrics: metrics !== 'none', defaults });
   });
 
-  it('is called toolgate unless another name is given', () => {
+  it('uses the service name toolgate unless another is set', () => {
     const name = (env: Record<string, string>) =>
       telemetrySettings({ [ENDPOINT]: 'x', ...env })!.defaults.OTEL_SERVICE_NAME;
     expect(name({})).toBe('toolgate');

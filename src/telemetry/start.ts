@@ -1,6 +1,6 @@
 /**
- * Starts OpenTelemetry if its standard variables ask for it. Toolgate does not install its packages: they are loaded if they
- * are there, and exporters, samplers and the like are configured by those variables alone.
+ * Starts OpenTelemetry if its standard variables ask for it. Toolgate does not install the packages but loads them if
+ * they are installed. Exporters, samplers and the rest are configured by those variables alone.
  */
 import { GatewayError } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
@@ -9,9 +9,9 @@ import type { OtelApi } from './api.ts';
 import { observeMetrics } from './instruments.ts';
 import { createOtelTracer } from './tracer.ts';
 
-/** OpenTelemetry, while it runs. */
+/** A running OpenTelemetry SDK. */
 export interface Telemetry {
-  /** Sends what is left, for a few seconds at most. Resolves to whether all of it was sent. */
+  /** Sends the remaining data, for a few seconds at most. Resolves to whether all of it was sent. */
   close(): Promise<boolean>;
 }
 
@@ -21,14 +21,14 @@ type TelemetryEnv = Record<string, string | undefined>;
 const SHUTDOWN_WAIT = 3_000;
 const SDK = '@opentelemetry/sdk-node';
 const API = '@opentelemetry/api';
-/** The newest that runs on Node 20 and early 22. */
+/** The newest version that runs on Node 20 and early 22. */
 const SDK_BEFORE = '0.223';
 
 interface NodeSdkModule {
   readonly NodeSDK: new () => { start(): void; shutdown(): Promise<void> };
 }
 
-/** Null if nothing asks for it. Throws a GatewayError if something does and it is not installed. */
+/** Null if no variable asks for it. Throws a GatewayError if one does and the packages are not installed. */
 export async function startTelemetry(gateway: Gateway, env: TelemetryEnv = process.env): Promise<Telemetry | null> {
   const settings = telemetrySettings(env);
   if (settings === null) return null;
@@ -50,7 +50,7 @@ export async function startTelemetry(gateway: Gateway, env: TelemetryEnv = proce
       const late = new Promise<boolean>((resolve) => {
         timer = setTimeout(resolve, SHUTDOWN_WAIT, false);
       });
-      // The collector may be gone by now, which is no failure of the gateway.
+      // The collector may already have stopped, which is not a failure of the gateway.
       const sent = sdk.shutdown().then(
         () => true,
         () => false,
@@ -61,7 +61,7 @@ export async function startTelemetry(gateway: Gateway, env: TelemetryEnv = proce
 }
 
 export interface TelemetrySettings {
-  /** The variable that asks for it. */
+  /** The variable that turned telemetry on. */
   readonly by: string;
   readonly metrics: boolean;
   /** Variables that are set for the SDK if they are not set already. */
@@ -90,7 +90,7 @@ export function telemetrySettings(env: TelemetryEnv): TelemetrySettings | null {
       OTEL_METRICS_EXPORTER: metrics === null ? 'none' : 'otlp',
       // Toolgate sends no logs.
       OTEL_LOGS_EXPORTER: 'none',
-      // Not the detector for processes: it would send the arguments of the command line.
+      // The process detector is left out because it would send the command-line arguments.
       OTEL_NODE_RESOURCE_DETECTORS: 'env,host,serviceinstance',
       ...(namesService(env) ? {} : { OTEL_SERVICE_NAME: 'toolgate' }),
     },

@@ -1,6 +1,7 @@
 /**
- * Calls as OpenTelemetry spans, following its conventions for MCP as far as they are stable: one span of kind SERVER from the
- * request to its answer, and inside it one of kind CLIENT for the request to the server. Arguments and results are not recorded.
+ * Calls as OpenTelemetry spans, following the semantic conventions for MCP as far as they are stable: one SERVER span
+ * from the request to its answer, and inside it one CLIENT span for the request to the server. Arguments and results
+ * are not recorded.
  */
 
 import { VERSION } from '../base/version.ts';
@@ -14,7 +15,7 @@ const SERVER = 1;
 const CLIENT = 2;
 const STATUS_ERROR = 2;
 
-/** The bounds that the conventions ask for, in seconds. */
+/** The histogram bounds that the conventions prescribe, in seconds. */
 const BOUNDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
 interface OtelHistogram {
@@ -28,7 +29,10 @@ interface OtelInstruments {
   readonly client: OtelHistogram;
 }
 
-/** Sends traces and durations through an `@opentelemetry/api`, to whatever is registered there. Pass it to `gateway.trace`. */
+/**
+ * Creates a tracer that sends spans and durations through `@opentelemetry/api` to the SDK registered there. Pass it to
+ * `gateway.trace`.
+ */
 export function createOtelTracer(api: OtelApi): Tracer {
   const meter = api.metrics.getMeter('toolgate', VERSION);
   const histogram = (name: string, description: string) =>
@@ -47,7 +51,7 @@ class TimedSpan {
   readonly otel: OtelInstruments;
   readonly span: OtelSpan;
   readonly histogram: OtelHistogram;
-  /** Durations have these too, so each has few different values. */
+  /** Also set on durations, so each must have few distinct values. */
   readonly attributes: Attributes;
   readonly started = performance.now();
 
@@ -96,7 +100,8 @@ class OtelCall extends TimedSpan implements CallSpan {
   found(entry: Entry): void {
     const target = targetOf(entry, entry.name);
     Object.assign(this.attributes, target.attributes, { 'toolgate.server': entry.sourceKey });
-    // The exposed name, not the requested one: a client may request anything, and span names must stay few.
+    // The exposed name, not the requested one: a client may request anything, and the number of span names must stay
+    // small.
     if (target.name !== null) this.span.updateName(`${this.method} ${target.name}`);
   }
 
@@ -120,7 +125,7 @@ const TRANSPORTS: Readonly<Record<DoorKind, Attributes>> = {
   local: {},
 };
 
-/** Without URIs: there may be any number of them, and they may contain anything. */
+/** URIs are left out: their number is unlimited, and they may contain anything. */
 function targetOf({ kind }: Entry, name: string): { name: string | null; attributes: Attributes } {
   if (kind === 'tool')
     return { name, attributes: { 'gen_ai.tool.name': name, 'gen_ai.operation.name': 'execute_tool' } };

@@ -1,4 +1,4 @@
-/** The HTTP door: wires its parts, and drains and closes them. A server leads to it. */
+/** The HTTP door: connects its parts, drains them and closes them. A server passes requests to it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../base/errors.ts';
@@ -21,20 +21,23 @@ import { type DoorHandlers, doorRoutes } from './routes.ts';
 import type { Memory } from './sessionless.ts';
 import { createBackpressure } from './wire/backpressure.ts';
 
-/** Where the door is, and for whom. */
+/** Where the door is mounted, and who may use it. */
 export interface HttpDoorOptions {
   /** The path that the door is mounted at, as clients see it: with "/gateway", MCP is at "/gateway/mcp". Default: the root. */
   readonly basePath?: string;
   /**
-   * Says who sends a request, instead of the credentials of the configuration. It throws a GatewayError "unauthorized" to refuse
-   * the request.
+   * Identifies the sender of a request, in place of the configured credentials. To refuse the request it throws a
+   * GatewayError "unauthorized".
    */
   readonly identify?: Identify;
-  /** Host names that requests may use, in addition to loopback and to those of the configuration; "any" if the server checks them. */
+  /**
+   * Host names that requests may use, in addition to loopback and the configured ones; "any" if the server checks them
+   * itself.
+   */
   readonly allowedHosts?: readonly string[] | 'any';
   /** The credential of the agent `default`, in addition to those of the configuration and of `toolgate agents`; null for none. */
   readonly token?: string | null;
-  /** How many clients without sessions are remembered, and how long. Default: for ever. */
+  /** How many clients without a session are remembered, and for how long. Default: all of them, for ever. */
   readonly forget?: Memory;
 }
 
@@ -42,35 +45,40 @@ export interface HttpDoorOptions {
 export interface HttpDoor {
   /** Answers a request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Whether the door answers at this address, which has the base path in it. */
+  /** Whether the door answers at this URL, base path included. */
   serves(url: string): boolean;
   readonly basePath: string;
   readonly sessions: number;
-  /** Whether all clients are let in, because no credential is configured. */
+  /** Whether all clients are admitted because no credential is configured. */
   readonly isOpen: boolean;
-  /** Revokes an identity that `identify` returned: ends its sessions and what is under way for it. It is not let in again. */
+  /**
+   * Revokes an identity that `identify` returned: ends its sessions and its running requests. It is not admitted again.
+   */
   turnOut(identity: Identity): void;
-  /** Waits for what is under way, for at most this many milliseconds. Default: `http.drain`. Connections are not kept alive meanwhile. */
+  /**
+   * Waits for running requests, for at most this many milliseconds. Default: `http.drain`. Meanwhile connections are
+   * not kept alive.
+   */
   drain(ms?: number): Promise<void>;
-  /** Ends what is under way, and every stream. */
+  /** Ends all running requests and every stream. */
   close(): Promise<void>;
 }
 
-/** The server that leads to a door. */
+/** The server that passes requests to a door. */
 export interface DoorServer {
-  /** What it listens on; null for the server of a program. */
+  /** The host it listens on; null for the embedding program's server. */
   readonly host: string | null;
-  /** Its address, for clients, where `http.public_url` does not say it. */
+  /** Its origin as clients see it, if `http.public_url` is not set. */
   origin(): string;
-  /** Why there must be no door; null where there may be one. */
+  /** Why the door must not open; null if it may. */
   refusal(hasCredentials: boolean): string | null;
 }
 
-/** How often streams are kept alive and sessions are looked through. */
+/** Milliseconds between keep-alives of streams and checks for idle sessions. */
 const KEEPALIVE = 15_000;
 const DRAIN_POLL = 20;
 
-/** `routesOf` makes the table of what the door answers; the library has its own. */
+/** `routesOf` builds the route table; the library passes its own. */
 export async function makeDoor(
   gateway: Gateway,
   options: HttpDoorOptions,
@@ -155,7 +163,7 @@ export async function makeDoor(
   };
 }
 
-/** What says who sends a request. Rejects where the server must not lead to a door. */
+/** Opens the authenticator. Rejects if the server must not have a door. */
 async function openAccess(
   gateway: Gateway,
   { identify, token = null }: HttpDoorOptions,

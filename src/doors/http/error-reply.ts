@@ -1,4 +1,4 @@
-/** Errors that end an HTTP exchange, written as the clients of a route read them. */
+/** Errors that end an HTTP exchange, written in the form that the route's clients expect. */
 import { toGatewayError } from '../../base/errors.ts';
 import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -12,10 +12,10 @@ import { requestId, withOwnId } from './rest/request-id.ts';
 import type { ErrorStyle, Router } from './router.ts';
 import { type Fail, sendReply } from './wire/reply.ts';
 
-/** Up to this length Node reads the rest of a refused body, so that the connection can be used again. */
+/** Up to this length the rest of a refused body is read, so that the connection can be reused. */
 const READ_OFF = 64 * 1024 * 1024;
 
-/** `router` is asked at each error: it is made of handlers that need this function. */
+/** `router` is a function because the router is built from handlers that need this one. */
 export function createFail(gateway: Gateway, router: () => Router): Fail {
   const { events } = gateway;
   return (response, error, admitted) => {
@@ -29,7 +29,7 @@ export function createFail(gateway: Gateway, router: () => Router): Fail {
     const path = pathOf(request.url ?? '/');
     const isModern = isModernHeader(request.headers);
     if (known.code === 'method_not_allowed') headers.push('allow', router().methodsAt(path, isModern).join(', '));
-    // Closing while the client still sends would keep the answer from it.
+    // If the connection closed while the client is still sending, the client would not see the answer.
     if (!request.complete && !(Number(request.headers['content-length']) <= READ_OFF))
       headers.push('connection', 'close');
     const style = styleAt(router(), path, request.method ?? '', gateway.config.http);

@@ -1,4 +1,4 @@
-/** The front of the HTTP door: takes each request past the guard and the authenticator to its route. */
+/** The entry point of the HTTP door: takes each request through the guard and the authenticator to its route. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Identity } from '../../calls/identity.ts';
@@ -13,7 +13,7 @@ import type { Fail } from './wire/reply.ts';
 
 export interface FrontOptions {
   readonly gateway: Gateway;
-  /** Empty where the door is at the root. */
+  /** Empty if the door is mounted at the root. */
   readonly base: string;
   readonly guard: Guard;
   readonly authenticator: Authenticator;
@@ -30,7 +30,7 @@ export class HttpFront {
     this.options = options;
   }
 
-  /** Whether the door answers at this address, which has the base path in it. */
+  /** Whether the door answers at this URL, base path included. */
   serves(url: string): boolean {
     const { gateway, base, router } = this.options;
     if (base !== '' && belowBase(base, url) !== null) return true;
@@ -127,7 +127,7 @@ export class HttpFront {
     if (done instanceof Promise) done.catch((error: unknown) => this.options.fail(response, error, headers));
   }
 
-  /** The metadata of a resource stand at the root, also where the resource itself is below a base path. */
+  /** Resource metadata is served at the root, even if the resource itself is below a base path. */
   #withoutBase(url: string): string {
     const { base, router } = this.options;
     const below = belowBase(base, url) ?? router.table.aliasOf?.(pathOf(url));
@@ -140,9 +140,9 @@ export class HttpFront {
   }
 }
 
-/** Addresses end up in logs and histories; nothing secret belongs there. */
+/** URLs end up in logs and histories, so they must not contain secrets. */
 function refuseQueryToken(url: string): void {
-  // Nearly all requests.
+  // Fast path for nearly all requests.
   if (url === '/mcp') return;
   const query = url.indexOf('?');
   if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;

@@ -1,6 +1,6 @@
 /**
- * Refuses requests of pages that were not invited. A page in a browser can reach loopback under any name (DNS rebinding), so
- * both the `Host` and the `Origin` of a request have to be known.
+ * Refuses requests from web pages that are not allowed. A page in a browser can reach loopback under any host name (DNS
+ * rebinding), so both the `Host` and the `Origin` of a request must be known.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
@@ -15,8 +15,8 @@ export interface Guard {
 const SAME_ORIGIN: readonly string[] = [];
 
 /**
- * `config` is asked for each request, because it may be replaced. `boundHost` is the address that our server listens on; null
- * for the server of a program. `own` are the names that the program knows for it.
+ * `config` is read for each request, because it may be replaced. `boundHost` is the host our own server listens on;
+ * null for the embedding program's server. `own` lists the host names that the program declares.
  */
 export function createGuard(
   config: () => HttpConfig,
@@ -27,7 +27,7 @@ export function createGuard(
   const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
-  // Clients send the same host every time. What was allowed is checked again when the list is replaced.
+  // Clients send the same host every time, so the last allowed one is cached until the list is replaced.
   let last: { host: string | null; allowedHosts: readonly string[] } = { host: null, allowedHosts: [] };
 
   function hostAllowed(host: string): boolean {
@@ -50,7 +50,7 @@ export function createGuard(
   return {
     admit(request) {
       const { host, origin } = request.headers;
-      // Our own server joins two headers to one, and then they are no host.
+      // Our own server joins duplicate Host headers into one value, which is then not a valid host.
       if (boundHost === null) refuseSecond(request);
       if (host === undefined || !hostAllowed(host)) {
         throw new GatewayError(
@@ -80,7 +80,7 @@ export function createGuard(
   };
 }
 
-/** Of two headers the first counts here, and the second perhaps for a proxy in front of us. */
+/** With two Host headers, we would use the first and a proxy in front of us perhaps the second. */
 function refuseSecond({ rawHeaders }: IncomingMessage): void {
   let hosts = 0;
   let credentials = 0;

@@ -1,13 +1,13 @@
-/** Paths in addresses, and the base path that a door is mounted at. */
+/** Paths of URLs, and the base path that a door is mounted at. */
 import { GatewayError } from '../../base/errors.ts';
 
-/** The address without its query. */
+/** The URL without its query string. */
 export function pathOf(url: string): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
 }
 
-/** One part of a path, decoded. `what` says what it names. */
+/** One decoded path segment. `what` describes it in errors. */
 export function decodePart(text: string, what: string): string {
   if (!text.includes('%')) return text;
   try {
@@ -17,14 +17,14 @@ export function decodePart(text: string, what: string): string {
   }
 }
 
-/** A base path as addresses begin with it: with a slash before it and none behind it. */
+/** The base path in normal form: with a leading slash and without a trailing one. */
 export function readBasePath(given = ''): string {
   const base = given.replace(/\/+$/, '');
   if (base === '' || /^(\/[\w.~%!$&'()*+,;=:@-]+)+$/.test(base)) return base;
   throw new GatewayError('usage', `basePath is a path such as "/gateway", not ${JSON.stringify(given)}.`);
 }
 
-/** The address without the base path; null where it does not begin with it. */
+/** The URL without the base path; null if it does not start with it. */
 export function belowBase(base: string, url: string): string | null {
   if (!url.startsWith(base)) return null;
   const rest = url.slice(base.length);

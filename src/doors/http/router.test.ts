@@ -28,7 +28,7 @@ const finder = (...routes: OpenRoute[]) => {
 };
 
 describe('a router', () => {
-  it('finds the first route whose path fits, whatever its methods are', () => {
+  it('finds the first route whose path matches, regardless of its methods', () => {
     const find = finder(route('/a', ['GET']), route('/a/*', ['GET']), route('/*/b', ['POST']), route('/*/*', ['PUT']));
     expect(find('/a')).toBe('GET /a');
     expect(find('/a/b', 'POST')).toBe('GET /a/*');
@@ -37,18 +37,18 @@ describe('a router', () => {
     expect([find('/'), find('/x'), find('/a/'), find('/x/y/z'), find('/x/')]).toEqual([null, null, null, null, null]);
   });
 
-  it('answers the same when it is asked again', () => {
+  it('returns the same route on a repeated lookup', () => {
     const find = finder(route('/a/*', ['GET']));
     expect([find('/a/1'), find('/a/1'), find('/b/1'), find('/b/1')]).toEqual(['GET /a/*', 'GET /a/*', null, null]);
     const long = `/a/${'x'.repeat(500)}`;
     expect([find(long), find(long)]).toEqual(['GET /a/*', 'GET /a/*']);
   });
 
-  it('takes no well-known address for a namespace', () => {
+  it('does not treat a well-known path as a namespace', () => {
     expect(finder(route('/*/docs', ['GET']))('/.well-known/docs')).toBeNull();
   });
 
-  it('lets routes share a path: then the method decides too', () => {
+  it('distinguishes routes that share a path by method', () => {
     const shared = { sharesPath: true };
     const routes = [
       route('/users/me', ['POST'], shared),
@@ -67,7 +67,7 @@ describe('a router', () => {
     expect(methodsAt('/users/7', false)).toEqual(['GET', 'HEAD', 'DELETE']);
   });
 
-  it('says what can be done at a path, in each era', () => {
+  it('lists the methods allowed at a path in each era', () => {
     const { methodsAt } = createRouter(
       tableOf([route('/mcp', ['POST', 'GET'], { modernMethods: ['POST'] }), route('/*', ['PUT'])]),
     );
@@ -75,7 +75,7 @@ describe('a router', () => {
     expect([methodsAt('/x', true), methodsAt('/x/y', true)]).toEqual([['PUT'], []]);
   });
 
-  it('follows an alias where there is no route', () => {
+  it('follows an alias if no route matches', () => {
     const { find, fallback } = createRouter(
       tableOf([route('/a', ['GET'])], { aliasOf: (path) => (path === '/b' ? '/a' : null) }),
     );
@@ -83,7 +83,7 @@ describe('a router', () => {
   });
 });
 
-it('paramsOf reads the named parts of a path', () => {
+it('paramsOf reads the named segments of a path', () => {
   expect(paramsOf('/a/:one/b/:two', '/a/x%2Fy/b/')).toEqual({ one: 'x/y', two: '' });
   expect(paramsOf('/a', '/a')).toEqual({});
 });

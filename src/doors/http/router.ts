@@ -1,4 +1,4 @@
-/** From a path to its route. Dispatch, `Allow` and CORS all follow one table of routes. */
+/** Maps a path to its route. Dispatch, `Allow` and CORS all use one table of routes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { FULL_SCOPE, type Scope } from '../../calls/caller.ts';
@@ -6,8 +6,9 @@ import type { Identity } from '../../calls/identity.ts';
 import type { HttpConfig } from '../../config/http.ts';
 
 /**
- * Who may use a route: anybody; clients that are let in; those of them that `http.admins` names; whoever has the operator's
- * key. Without any credential everybody is let in, except where the operator's key is needed.
+ * Who may use a route: everyone, admitted clients, the admitted clients that `http.admins` names, or holders of the
+ * operator's key. If no credential is configured, all clients are admitted, except to routes that need the operator's
+ * key.
  */
 export type Access = 'open' | 'agent' | 'admin' | 'operator';
 
@@ -15,7 +16,7 @@ export type Access = 'open' | 'agent' | 'admin' | 'operator';
 export type ErrorStyle = 'rpc' | 'rest' | 'mcpo';
 
 interface RouteBase {
-  /** `*` stands for one part that is not empty, `:name` for any one part. */
+  /** `*` matches one non-empty path segment, `:name` any one segment. */
   readonly path: string;
   readonly methods: readonly string[];
   /** The methods for clients of the revision without sessions. Absent: the same. */
@@ -27,7 +28,7 @@ interface RouteBase {
   readonly sharesPath?: boolean;
 }
 
-/** `headers` are those that the reply has to carry. An error that a handler throws, or rejects with, is the reply. */
+/** `headers` are those that the reply must carry. If a handler throws or rejects, the error becomes the reply. */
 export type OpenHandler = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -36,7 +37,7 @@ export type OpenHandler = (
 
 export interface OpenRoute extends RouteBase {
   readonly access: 'open';
-  /** Whether any Host header is accepted: probes use addresses. */
+  /** Whether any Host header is accepted: health probes use IP addresses. */
   readonly anyHost?: boolean;
   readonly handle: OpenHandler;
 }
@@ -56,7 +57,7 @@ export type AgentHandler = (
 
 export interface AgentRoute extends RouteBase {
   readonly access: 'agent' | 'admin';
-  /** What a request sees that names no scope. */
+  /** The scope of a request that names none. */
   readonly scope: Scope;
   readonly handle: AgentHandler;
 }
@@ -65,29 +66,29 @@ export type Route = OpenRoute | OperatorRoute | AgentRoute;
 
 /** Everything that a door answers. */
 export interface RouteTable {
-  /** The first that fits counts. */
+  /** The first match wins. */
   readonly routes: readonly Route[];
-  /** For addresses without a route: who is told that nothing is there, and what. */
+  /** For paths without a route: who gets the error, and its message. */
   readonly fallback: { readonly access: 'open' | 'agent'; readonly errors: ErrorStyle; readonly message: string };
   /** The path that another path stands for; null for none. */
   readonly aliasOf?: (path: string) => string | null;
-  /** Whether the queries of addresses name scopes, and must not hold tokens. Otherwise they are the program's. */
+  /** Whether query strings name scopes and must not contain tokens. Otherwise they belong to the embedding program. */
   readonly readsQuery: boolean;
-  /** The headers that a page of another origin may send: by name, and those that a function allows when they are asked for. */
+  /** The headers that a page of another origin may send: by name, and those that the function allows on request. */
   readonly pageHeaders: readonly string[];
   readonly allowsPageHeader: (name: string) => boolean;
 }
 
 export interface Router {
   readonly table: RouteTable;
-  /** The route for everything that has none. */
+  /** The route for paths that have none. */
   readonly fallback: Route;
   find(path: string, method: string): Route;
-  /** What can be done at a path. */
+  /** The methods allowed at a path. */
   methodsAt(path: string, isModern: boolean): readonly string[];
 }
 
-// Clients use the same few paths again and again. Long ones are not kept.
+// Clients use the same few paths again and again, so lookups are cached. Long paths are not.
 const MOST_KNOWN = 1_000;
 const LONGEST_KNOWN = 200;
 
@@ -148,7 +149,7 @@ export function createRouter(table: RouteTable): Router {
 const isPlain = (path: string) => !/[*:]/.test(path);
 
 function fits(parts: readonly string[], asked: readonly string[]): boolean {
-  // Well-known addresses are nobody's namespace.
+  // Paths such as `/.well-known` are never a namespace.
   if (parts[1] === '*' && asked[1]?.startsWith('.')) return false;
   return parts.length === asked.length && parts.every((part, i) => fitsPart(part, asked[i]!));
 }

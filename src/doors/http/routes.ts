@@ -13,7 +13,7 @@ import { REST_SCOPE, type RestHandlers } from './rest/rest.ts';
 import type { AgentHandler, AgentRoute, OpenHandler, OpenRoute, Route, RouteTable } from './router.ts';
 import { sendJson } from './wire/reply.ts';
 
-/** What the routes of a door lead to. */
+/** The handlers behind a door's routes. */
 export interface DoorHandlers {
   readonly gateway: Gateway;
   /** Where the door is mounted; empty for the root. */
@@ -21,19 +21,19 @@ export interface DoorHandlers {
   readonly mcp: AgentHandler;
   readonly sse: SseHandlers;
   readonly rest: RestHandlers;
-  /** Whether the door is about to close. */
+  /** Whether the door is draining. */
   isDraining(): boolean;
-  /** The address that tokens are made out to. */
+  /** The resource URL that tokens must be issued for. */
   resource(): string;
 }
 
-/** A route without its path, for several paths. */
+/** A route without its path, to be used at several paths. */
 type Anywhere<R extends Route> = Omit<R, 'path'>;
 
 const READ = ['GET', 'HEAD'];
 const CLIENT = { access: 'agent', errors: 'rpc', scope: FULL_SCOPE } as const;
 
-/** The headers that requests of MCP have. */
+/** The headers of MCP requests. */
 export const MCP_HEADERS: readonly string[] = [
   ...['authorization', 'content-type', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
   'last-event-id',
@@ -72,7 +72,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
   );
   const schema = restRoute(READ, rest.schema);
   const openApi = restRoute(READ, rest.openApi);
-  // The page has no tools in it: it asks for the document with its reader's credential.
+  // The page needs no credential, because it contains no tools: it requests the document with its reader's credential.
   const docs: Anywhere<OpenRoute> = { methods: READ, access: 'open', errors: 'rest', handle: sendDocsPage };
   const mcpo = { errors: 'mcpo', isEnabled: (config: HttpConfig) => config.mcpo } as const;
 
@@ -160,7 +160,7 @@ export function doorRoutes(handlers: DoorHandlers): RouteTable {
     aliasOf: (path) => (path === new URL(metadataUrl(resource())).pathname ? METADATA_PATH : null),
     readsQuery: true,
     pageHeaders: PAGE_HEADERS,
-    // Tools choose which headers repeat their arguments, so those are allowed by their prefix.
+    // Tools decide which headers repeat their arguments, so these headers are allowed by prefix.
     allowsPageHeader: isParamHeader,
   };
 }

@@ -1,4 +1,4 @@
-/** What a request asks to be narrowed to, by its address or by headers: a toolset, a namespace, a task. */
+/** The scope that a request asks for by its URL or headers: a toolset, a namespace, a task. */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Scope } from '../../calls/caller.ts';
@@ -7,13 +7,13 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { requireProfile } from '../../plans/plan.ts';
 import { decodePart, pathOf } from './path.ts';
 
-/** As the request names it. */
+/** The scope as the request names it. */
 export interface RequestedScope {
-  /** A toolset's name; null where the client has the choice. */
+  /** A toolset's name; null if the client keeps its own selection. */
   readonly toolset: string | null;
   /** Null for all of them. */
   readonly namespace: string | null;
-  /** Null where the request names none. */
+  /** Null if the request names none. */
   readonly task: Task | null;
 }
 
@@ -22,7 +22,8 @@ const NAMESPACE = /^\/ns\/([^/]*)\//;
 const MCPO_NAMESPACE = /^\/([^/]*)\//;
 
 /**
- * Null for everything. `isMcpo` says that the namespace stands first in the path, `readsQuery` that the query may name a scope.
+ * Null if the request names no scope. `isMcpo` says that the path starts with the namespace, `readsQuery` that the
+ * query may name a scope.
  */
 export function readScope(
   { url = '/', headers }: IncomingMessage,
@@ -30,7 +31,7 @@ export function readScope(
   readsQuery: boolean,
 ): RequestedScope | null {
   const at = readsQuery ? url.indexOf('?') : -1;
-  // Nearly all requests.
+  // Fast path for nearly all requests.
   if (at < 0 && !isMcpo && headers['x-toolset'] === undefined && headers['x-namespace'] === undefined)
     if (headers['x-task'] === undefined && !url.startsWith('/ns/') && !url.startsWith(TOOLSET)) return null;
   const path = pathOf(url);
@@ -46,7 +47,7 @@ function toolsetOf(path: string, query: URLSearchParams | null, headers: Incomin
   return query?.get('toolset') ?? textOf(headers['x-toolset']);
 }
 
-/** Throws where there are two tasks: nothing says which of them is meant. */
+/** Throws if the request names two tasks, because it is unclear which one applies. */
 function taskOf(query: URLSearchParams | null, headers: IncomingMessage['headers']): Task | null {
   const asked = query?.getAll('task') ?? [];
   const header = textOf(headers['x-task']);
@@ -74,7 +75,7 @@ function textOf(header: string | string[] | undefined): string | null {
   return typeof header === 'string' ? header : null;
 }
 
-/** Narrows a scope to what a request names. Rejects where there is no such toolset, namespace or task for the agent. */
+/** Narrows a scope to what a request names. Rejects if the agent has no such toolset, namespace or task. */
 export async function narrowScope(
   gateway: Gateway,
   scope: Scope,
@@ -82,7 +83,7 @@ export async function narrowScope(
   request: IncomingMessage,
   agent: string,
 ): Promise<Scope> {
-  // A session knows its namespace.
+  // In a session the namespace was checked when it was opened.
   if (namespace !== null && !isInSession(request)) await findNamespace(gateway, agent, namespace);
   const toolset = name === null ? null : await gateway.toolsets.find(name);
   if (name !== null && toolset === null)
@@ -95,7 +96,7 @@ function isInSession({ headers, url = '/' }: IncomingMessage): boolean {
   return headers['mcp-session-id'] !== undefined || pathOf(url).endsWith('/messages');
 }
 
-/** Throws where the agent has no such namespace. While servers are starting, that is known later. */
+/** Throws if the agent has no such namespace. While servers are starting, it waits for them first. */
 function findNamespace(gateway: Gateway, agent: string, namespace: string): Promise<void> | null {
   if (gateway.knows(agent, namespace)) return null;
   const { opening } = gateway;
@@ -105,7 +106,7 @@ function findNamespace(gateway: Gateway, agent: string, namespace: string): Prom
   });
 }
 
-// A namespace that is hidden from an agent and one that does not exist answer alike.
+// A hidden namespace and one that does not exist get the same answer, so that an agent cannot tell them apart.
 function namespaceUnknown(namespace: string): GatewayError {
   const name = JSON.stringify(namespace.slice(0, 100));
   return new GatewayError(

@@ -1,5 +1,5 @@
 /**
- * The HTTP door with a server that listens, or for the server of a program. The door is loaded when it is opened, because a
+ * The HTTP door with a listening server, or for a program's own server. The door is loaded on first use, because a
  * gateway on stdio starts faster without it.
  */
 import type { RequestListener, Server } from 'node:http';
@@ -10,22 +10,22 @@ import type { HttpConfig } from '../../config/http.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { HttpDoor, HttpDoorOptions } from './door.ts';
 
-/** Where to listen, and for whom. */
+/** Where to listen, and who may use the door. */
 export interface ListenOptions extends HttpDoorOptions {
   readonly host: string;
   readonly port: number;
 }
 
-/** A gateway that listens. */
+/** An HTTP door with a listening server. */
 export interface ListeningDoor extends HttpDoor {
-  /** The address of MCP. */
+  /** The URL of the MCP endpoint. */
   readonly url: string;
   readonly port: number;
 }
 
 /**
- * Serves a gateway over HTTP: `/mcp`, REST, probes and metrics, as `toolgate serve` does. Rejects if it would listen on another
- * address than loopback without a credential.
+ * Serves a gateway over HTTP: `/mcp`, REST, probes and metrics, as `toolgate serve` does. Rejects if it would listen on
+ * an address other than loopback without a credential.
  *
  * @example
  * const http = await openHttpDoor(gateway, { host: '127.0.0.1', port: 8808 });
@@ -60,7 +60,7 @@ export async function openHttpDoor(gateway: Gateway, options: ListenOptions): Pr
 }
 
 /**
- * The same without a port, for a server that you have.
+ * Creates an HTTP door without a listening server, for a server of your own.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -84,7 +84,7 @@ interface ListeningServer {
   close(): Promise<void>;
 }
 
-/** Opens a server that leads to a door, and lives as long as that. Where it cannot listen, the door is closed. */
+/** Opens a server for a door. It closes together with the door, and the door is closed if it cannot listen. */
 export async function listenFor(
   door: Pick<HttpDoor, 'handle' | 'drain' | 'close'>,
   port: number,
@@ -109,16 +109,16 @@ export async function listenFor(
   };
 }
 
-/** With the limits that a server on a network needs. */
+/** Sets the limits that a server on a network needs. */
 async function openServer(handle: RequestListener, port: number, host: string): Promise<Server> {
-  // Loaded here, for the same reason as the door.
+  // Loaded on first use, for the same reason as the door.
   const { createServer } = await import('node:http');
   const server = createServer({
     maxHeaderSize: 16_384,
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
-    // Node would drop a second Host or Authorization header. Joined to the first one, it is refused.
+    // Node would silently drop a second Host or Authorization header. Joined to the first, the value is refused.
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);
@@ -159,7 +159,7 @@ function refusalToListen(
   return null;
 }
 
-/** The same for the server of a program. There the authenticator checks which requests come from this machine. */
+/** The same check for a program's own server. There the authenticator checks which requests come from this machine. */
 function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
   if (jwt === null || publicUrl !== null) return null;
   return 'Toolgate cannot take JWTs in the server of another program without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';

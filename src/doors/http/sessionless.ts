@@ -4,9 +4,9 @@ import type { Scope } from '../../calls/caller.ts';
 import type { Identity } from '../../calls/identity.ts';
 import { taskKey } from '../../plans/narrow-to-task.ts';
 
-/** What is kept for a client. */
+/** The state kept for a client. */
 export interface SessionlessClient {
-  /** Whether only its selection would be lost with it. */
+  /** Whether forgetting it would lose nothing but its selection. */
   readonly isIdle: boolean;
   close(): void;
 }
@@ -28,7 +28,7 @@ export interface Memory {
 interface RememberedClient<R> {
   readonly client: R;
   readonly toolset: Toolset | null;
-  /** Whether it sent another request since room was last made. */
+  /** Whether it has sent another request since clients were last forgotten. */
   wasUsed: boolean;
   lastUse: number;
 }
@@ -37,10 +37,10 @@ function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Sco
   return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task)]);
 }
 
-/** Tokens can name any number of principals. Beyond this many, clients that have been away longest are forgotten. */
+/** Tokens can name any number of principals, so beyond this many the longest unused clients are forgotten. */
 const MOST = 4_096;
 
-/** Without sessions, lists may differ by agent and by nothing else: so the agent owns the selection. */
+/** Without sessions, lists may differ only by agent, so the agent owns the selection. */
 export function createSessionlessClients<R extends SessionlessClient>(
   create: (identity: Identity, scope: Scope) => R,
   { most = MOST, ttl = Number.POSITIVE_INFINITY }: Memory = {},
@@ -48,8 +48,8 @@ export function createSessionlessClients<R extends SessionlessClient>(
   const sessionless = new Map<string, RememberedClient<R>>();
 
   /**
-   * Forgets a quarter of the clients, because forgetting one takes as long. Idle ones that sent no further request go first,
-   * then all idle ones.
+   * Forgets a quarter of the clients at a time, because forgetting a single one takes as long. Idle clients without a
+   * further request go first, then all idle ones.
    */
   function makeRoom(): void {
     for (const isLast of [false, true]) {
@@ -61,7 +61,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
     }
   }
 
-  /** Asking for the time costs something, and without a `ttl` nothing depends on it. */
+  /** Skips reading the clock, which costs time, if there is no `ttl` to check. */
   function lastUse(): number {
     return ttl === Number.POSITIVE_INFINITY ? 0 : Date.now();
   }
@@ -82,7 +82,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
     of(identity, scope) {
       const { principal, agent } = identity;
       const { toolset, namespace, task } = scope;
-      // The agent of a principal changes with the configuration, so both are part of the key.
+      // A principal's agent can change with the configuration, so both are part of the key.
       const isPlain = toolset === null && namespace === null && task === null && principal === agent;
       const key = isPlain ? agent : keyOf(identity, scope);
       const known = sessionless.get(key);
@@ -90,7 +90,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
       known.wasUsed = true;
       known.lastUse = lastUse();
       if (toolset === null || JSON.stringify(known.toolset) === JSON.stringify(toolset)) return known.client;
-      // The toolset was changed since.
+      // The toolset has changed since the client was remembered.
       forget(key, known);
       return join(key, identity, scope);
     },

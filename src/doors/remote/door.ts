@@ -1,7 +1,8 @@
 /**
- * Standard input and output as a way to a gateway elsewhere: every message goes on as it is, in both eras. It adds nothing
- * but patience. While the gateway is away, requests wait; when it has forgotten the session, a new one is opened in the
- * client's own words, and the client is told to look at its lists again. What was under way fails, once, and says so.
+ * Connects standard input and output to a remote gateway. Messages of both eras are forwarded unchanged. While the
+ * gateway is unreachable, requests wait. If it no longer knows the session, a new one is opened with the client's
+ * original `initialize` parameters, and the client is told that its lists may have changed. Requests that were in
+ * progress when the connection broke are not repeated: each fails with an error that says so.
  */
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,17 +29,17 @@ import {
   unreachableText,
 } from './words.ts';
 
-/** Which gateway, and how to reach it. */
+/** Which gateway to connect to, and how. */
 export interface RemoteOptions {
   readonly url: string;
-  /** Asked for each request: a token may be replaced. */
+  /** Called for each request, because the token may be replaced. */
   headers(): Record<string, string>;
-  /** Milliseconds that a request waits for a gateway that is away. */
+  /** Milliseconds that a request waits for an unreachable gateway. */
   readonly patience: number;
   note(message: string): void;
 }
 
-/** A stdio client that is connected to a gateway elsewhere. */
+/** A stdio client that is connected to a remote gateway. */
 export interface RemoteDoor {
   /** Resolves when the client has closed its end. */
   readonly ended: Promise<void>;
@@ -55,7 +56,7 @@ const NEWLINE = Buffer.from('\n');
 const MOST_LINE = 256 * 1024 * 1024;
 const LISTEN = 'subscriptions/listen';
 
-/** Connects a client on a pair of streams with a gateway over HTTP, as `toolgate connect` does. */
+/** Connects a client on a pair of streams to a gateway over HTTP, as `toolgate connect` does. */
 export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStream, output: Writable): RemoteDoor {
   const { url, patience, note } = options;
   const closing = new AbortController();
@@ -64,7 +65,9 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   const marks: Marks = new Map();
   let session: string | null = null;
   let revision: string | null = null;
-  /** What the client said of itself, and which lists it was promised news of. */
+  /**
+   * The client's `initialize` parameters, needed to open a new session, and the lists whose changes it was promised.
+   */
   let handshake: Buffer | null = null;
   let lists: string[] = [];
   let level: unknown = null;
@@ -96,12 +99,12 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     started?: (status: number, named: string | null) => void,
   ) => exchange(url, { method: 'POST', headers, body, signal, ...(started && { started }) }, output, heard);
 
-  /** Before anything else of the answer: the client may be quick. */
+  /** Stores the session id before the body is read, because the client may send its next message at once. */
   function enter(status: number, named: string | null): void {
     if (status === 200) session = named;
   }
 
-  /** Whatever the gateway says on a request of the client. */
+  /** Handles a message that the gateway sends on a client's request. */
   function hear(bytes: Buffer): void {
     const message = readMessage(bytes);
     const entry = isResponse(message) && message.idStart >= 0 ? open.get(idText(message)) : undefined;
@@ -123,7 +126,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     lists = LISTS.filter((kind) => result.capabilities?.[kind]?.listChanged === true);
   }
 
-  /** A request of the client, in a session or without. */
+  /** Forwards a client's request, with or without a session. */
   async function forward(message: Message): Promise<void> {
     const id = idText(message);
     const entry = track(id, message.method);
@@ -142,7 +145,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
           ? withoutSession(common())
           : common();
       const held: Buffer[] = [];
-      // What answers another session is not for the client.
+      // A 404 for an expired session is not passed to the client: the request is repeated in a new session.
       const isLost = (status: number) =>
         status === 404 && !isModern && used !== null && message.method !== 'initialize';
       const started = message.method === 'initialize' ? enter : undefined;
@@ -164,7 +167,10 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     write(errorLine(id, failure(outcome, reason)));
   }
 
-  /** An error that answers nothing is about the request that it came on: kept back until that is known. */
+  /**
+   * Holds errors back. One may say that the session is lost, or carry no id; which applies is known only once the
+   * exchange has ended.
+   */
   function receive(bytes: Buffer, held: Buffer[]): void {
     const message = readMessage(bytes);
     if (message.errorStart < 0) hear(bytes);
@@ -183,7 +189,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     return entry;
   }
 
-  /** What has to be said again in a new session. */
+  /** Remembers what has to be repeated in a new session. */
   function remember(message: Message): void {
     const { method, bytes, paramsStart, paramsEnd } = message;
     if (method === 'initialize') handshake = paramsStart < 0 ? NO_PARAMS : bytes.subarray(paramsStart, paramsEnd);
@@ -192,7 +198,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     else if (method === 'resources/unsubscribe') subscribed.delete(String(parseParams(message).uri));
   }
 
-  /** A new session in the place of the one that the gateway has forgotten; once, however many notice it. */
+  /** Replaces a session that the gateway no longer knows. Requests that notice at the same time share one renewal. */
   function renew(stale: string | null): Promise<void> {
     if (session !== stale || handshake === null) return Promise.resolve();
     renewing ??= greetAgain().finally(() => {
@@ -217,7 +223,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     for (const line of listChanged(lists, null)) write(line);
   }
 
-  /** The stream on which the gateway speaks unasked, in a session. */
+  /** Opens the session's stream for messages that the gateway sends on its own. */
   function listen(): void {
     listening?.abort();
     const mine = new AbortController();
@@ -253,7 +259,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     open.delete(id);
   }
 
-  /** What wants no answer. */
+  /** Forwards a message that gets no answer. */
   async function pass(bytes: Buffer, method: string): Promise<void> {
     const until = Date.now() + patience;
     const sent = arrive(() => send(bytes, common(), closing.signal, write), closing.signal, until);
@@ -264,7 +270,10 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
     });
   }
 
-  /** Requests on other connections must not overtake the word that opens the session, nor go on without it. */
+  /**
+   * Waits for `notifications/initialized` to arrive. Requests travel on other connections and must not overtake it, and
+   * if it failed it is sent again.
+   */
   async function opened(): Promise<void> {
     await opening;
     if (!isOpened && opening !== null) await pass(INITIALIZED, 'notifications/initialized').then(() => opening);
@@ -273,7 +282,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   function cancel(message: Message): boolean {
     const { requestId } = parseParams(message);
     const entry = open.get(JSON.stringify(requestId));
-    // Without a session the end of the stream is what cancels.
+    // Without a session, closing the stream cancels the request.
     if (entry === undefined || session !== null) return false;
     entry.abort.abort();
     return true;
@@ -299,7 +308,7 @@ export function openRemoteDoor(options: RemoteOptions, input: NodeJS.ReadableStr
   });
 
   function receiveNow(line: Buffer): void {
-    // The reader may use its buffer again.
+    // Copied, because the reader may reuse its buffer.
     receiveLine(Buffer.from(line)).catch((error: unknown) =>
       note(`what the client sent cannot be passed on: ${error instanceof Error ? error.message : String(error)}`),
     );

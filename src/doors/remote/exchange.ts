@@ -1,4 +1,4 @@
-/** One request to a gateway elsewhere, and everything that comes back on it. */
+/** One HTTP request to a remote gateway, and every message that comes back on it. */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,17 +12,17 @@ export interface Sent {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
   readonly signal: AbortSignal;
-  /** The answer begins; `session` is what it names. */
+  /** The response has started; `session` is the session id in its headers. */
   started?(status: number, session: string | null): void;
 }
 
-/** What became of it: it never got there, was answered with a status, or broke off after it had got there. */
+/** The outcome: the request never arrived, was answered with a status, or broke off after it had arrived. */
 export type ExchangeOutcome =
   | { readonly kind: 'unreachable'; readonly reason: string }
   | { readonly kind: 'answered'; readonly status: number; readonly lastId: string }
   | { readonly kind: 'broken'; readonly reason: string; readonly lastId: string };
 
-/** As much as one message may have; what is longer is the gateway's to cut. */
+/** The maximum size of one message. It is generous: truncating long results is up to the gateway. */
 const MOST_MESSAGE = 256 * 1024 * 1024;
 
 interface Client {
@@ -30,19 +30,19 @@ interface Client {
   readonly dispatcher: Agent;
 }
 
-/** Loaded when it is wanted: whoever embeds a gateway, or starts one, need not wait for it. */
+/** Loaded on first use, so that embedding or starting a gateway does not pay for it. */
 let loading: Promise<Client> | null = null;
 
 function client(): Promise<Client> {
   loading ??= import('undici').then(({ Agent, request }) => ({
     request,
-    // Calls may wait for a person, and streams are silent for long.
+    // No timeouts: calls may wait for a person's approval, and streams may be silent for long.
     dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } }),
   }));
   return loading;
 }
 
-/** Hands over every message as soon as it is whole. Waits for `output` where that is full. Never rejects. */
+/** Passes on each message as soon as it is complete. Pauses while `output` is full. Never rejects. */
 export async function exchange(
   url: string,
   { method, headers, body, signal, started }: Sent,
@@ -82,11 +82,14 @@ export async function exchange(
   }
 }
 
-/** Between two attempts, in milliseconds: at first, and at most. */
+/** The pause between two attempts, in milliseconds: the first, and the longest. */
 export const SHORTEST = 100;
 export const LONGEST = 2_000;
 
-/** Makes the attempt until it arrives, for as long as it is wanted and there is time. A gateway that starts, or ends, is away. */
+/**
+ * Repeats the attempt until it arrives, the signal aborts or the time is up. A gateway that is starting or stopping
+ * answers 503, which counts as unreachable.
+ */
 export async function arrive(
   attempt: () => Promise<ExchangeOutcome>,
   signal: AbortSignal,

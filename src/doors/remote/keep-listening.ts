@@ -1,14 +1,14 @@
-/** A client without a session asks for news; it goes on having them when the gateway is back. */
+/** Keeps a subscription of a client without a session alive: it is opened again when the gateway is back. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idText, isResponse, type Message, parseParams } from '../../protocol/message.ts';
 import { readMessage } from '../../protocol/read.ts';
 import { arrive, type ExchangeOutcome, LONGEST, SHORTEST } from './exchange.ts';
 import { LISTS, listChanged } from './words.ts';
 
-/** One that ends sooner is over: there was nothing to listen to. */
+/** In milliseconds. A first subscription that ends sooner is taken as final: there was nothing to listen to. */
 const LISTENED = 1_000;
 
-/** Resolves when the client does not want them any more, or does not get them. */
+/** Resolves when the client cancels the subscription, or the gateway refuses it. */
 export async function keepNews(
   message: Message,
   post: (heard: (bytes: Buffer) => void) => Promise<ExchangeOutcome>,
@@ -28,7 +28,7 @@ export async function keepNews(
       const told = readMessage(bytes);
       if (isResponse(told)) last = bytes;
       else if (told.method !== 'notifications/subscriptions/acknowledged') write(bytes);
-      // What changed in between was heard by nobody.
+      // Changes during the interruption were missed, so every list is reported as changed.
       else if (isAcknowledged) for (const line of listChanged(wanted, id)) write(line);
       else {
         isAcknowledged = true;

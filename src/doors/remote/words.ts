@@ -1,4 +1,4 @@
-/** What a client is told, or asked for, by the program between it and a gateway elsewhere. */
+/** The messages and headers that `toolgate connect` itself adds between a client and a remote gateway. */
 import { toBytes } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
 import { findMirrored, type MirroredArgument, mirrorHeaders } from '../../protocol/param-headers.ts';
@@ -6,7 +6,7 @@ import { notificationMessage } from '../../protocol/rpc.ts';
 
 export const LISTS = ['tools', 'resources', 'prompts'] as const;
 
-/** That any list may be another one now. */
+/** Notifications that each of these lists may have changed. */
 export function listChanged(kinds: readonly string[], subscription: string | null): Buffer[] {
   const meta =
     subscription === null ? undefined : `{"_meta":{"io.modelcontextprotocol/subscriptionId":${subscription}}}`;
@@ -19,7 +19,7 @@ export function errorLine(id: string, message: string): Buffer {
   return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: -32_000, message })}}`);
 }
 
-/** A call that was under way when the connection broke. */
+/** For a call that was in progress when the connection broke. */
 export function lostText(url: string, reason: string): string {
   return `The connection to the gateway at ${url} was lost (${reason}) while this was under way. It may have been done or not: look before you try it again.`;
 }
@@ -37,7 +37,7 @@ export function statusText(url: string, status: number, reason: string): string 
 
 export type Marks = Map<string, readonly MirroredArgument[]>;
 
-/** Keeps which arguments of tools have to be repeated in headers, from a list that comes by. */
+/** Remembers from a tool list which arguments must be repeated in headers. */
 export function noteMarks(marks: Marks, result: Buffer): void {
   if (!result.includes('x-mcp-header')) return;
   const { tools = [] } = JSON.parse(result.toString()) as { tools?: { name: string; inputSchema?: unknown }[] };
@@ -47,7 +47,7 @@ export function noteMarks(marks: Marks, result: Buffer): void {
   }
 }
 
-/** The headers that repeat what is in a request without a session. */
+/** The headers that repeat parts of a request without a session. */
 export function headersFor(message: Message, version: string, marks: Marks): Record<string, string> {
   const { bytes, nameStart, nameEnd, uriStart, uriEnd } = message;
   const span = message.method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
@@ -65,7 +65,7 @@ export function headersFor(message: Message, version: string, marks: Marks): Rec
 export const INITIALIZED = notificationMessage('notifications/initialized');
 export const NO_PARAMS = toBytes({});
 
-/** What an error says that answers no request. */
+/** The message of an error that answers no request. */
 export function errorText({ bytes, errorStart, errorEnd }: Message): string {
   const { message } = JSON.parse(bytes.toString('utf8', errorStart, errorEnd)) as { message?: unknown };
   return typeof message === 'string' ? message : '';

@@ -1,4 +1,7 @@
-/** `POST /reload`: reads everything again. For the program that manages the gateway, from its networks, with its own token. */
+/**
+ * `POST /reload`: reads everything again. For the program that manages the gateway; it needs its own token and an
+ * allowed network.
+ */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
@@ -34,7 +37,7 @@ export async function reload(
   sendJson(response, 200, body, headers);
 }
 
-/** What was refused, what could not be read, and what could not take up the change. */
+/** What was refused, what could not be read, and which parts failed to apply the change. */
 function problemsOf({ refused, problems, failures }: ChangeReport, redact: (text: string) => string) {
   return [
     ...(refused === null ? [] : [{ source: 'configuration', message: refused }]),
@@ -58,7 +61,7 @@ function isEqual(a: string, b: string): boolean {
 }
 
 export function isWithin(networks: readonly string[], address: string): boolean {
-  // On a socket for both versions Node writes IPv4 addresses like this.
+  // On a dual-stack socket Node writes IPv4 addresses in this form.
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
   const list = new BlockList();
   for (const network of networks) {

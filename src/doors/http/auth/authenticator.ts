@@ -1,6 +1,6 @@
 /**
- * Finds out who sends a request: by a token that belongs to an agent, or by a JWT. A header alone names an agent only if the
- * operator says that the network is trusted.
+ * Identifies the sender of a request: by an agent's token, or by a JWT. A header alone names an agent only if the
+ * operator declares the network trusted.
  */
 import type { IncomingMessage } from 'node:http';
 import { BoundedMap } from '../../../base/bounded-map.ts';
@@ -17,36 +17,39 @@ import { createJwtVerifier, isJwt, type JwtVerifier, TokenRefused } from './jwt.
 import { openTokens, type Tokens } from './tokens.ts';
 
 export interface Authenticator {
-  /** Throws, or rejects, if the request is refused. A promise only if a JWT has to be verified. */
+  /** Throws or rejects if the request is refused. Returns a promise only if a JWT has to be verified. */
   identify(request: IncomingMessage): Identity | Promise<Identity>;
   /** Throws unless the identity may see what concerns the whole gateway. */
   requireAdmin(identity: Identity, request: IncomingMessage): void;
   readonly hasCredentials: boolean;
-  /** Whether all clients are let in: there is no credential, and only this machine reaches the door or the network is trusted. */
+  /**
+   * Whether all clients are admitted: no credential is configured, and either only this machine can reach the door or
+   * the network is trusted.
+   */
   readonly isOpen: boolean;
   close(): void;
 }
 
 /**
- * Says who sends a request, for programs that know their users. It throws, or rejects, to refuse the request. Make identities
- * with `createIdentity`, and return the same object for the same user: that saves work.
+ * Identifies the sender of a request, for programs that know their users. To refuse the request it throws or rejects.
+ * Create identities with `createIdentity`, and return the same object for the same user: that saves work.
  */
 export type Identify = (request: IncomingMessage) => Identity | Promise<Identity>;
 
-/** Who reaches a door: programs on this machine, others too, or the clients of the server of a program. */
+/** Who can reach a door: only programs on this machine, the network, or, on a program's own server, unknown clients. */
 export type Reach = 'machine' | 'network' | 'unknown';
 
 export interface AuthenticatorOptions {
   /** The value of BEARER_TOKEN; null for none. */
   readonly commonToken: string | null;
   readonly reach: Reach;
-  /** The address that JWTs must be made out to. It is known once the door listens. */
+  /** The resource URL that JWTs must be issued for. It is known once the door listens. */
   resource(): string;
-  /** Some credentials were revoked. */
+  /** Called when credentials were revoked. */
   revoked(): void;
 }
 
-/** Rejects if the file of the agents is malformed. */
+/** Rejects if the agents file is malformed. */
 export async function openAuthenticator(gateway: Gateway, options: AuthenticatorOptions): Promise<Authenticator> {
   return new CredentialAuthenticator(gateway, options, await openTokens(gateway, options.commonToken));
 }
@@ -58,9 +61,9 @@ interface JwtIssuer {
   readonly revocation: { isRevoked: boolean };
 }
 
-/** How many clients are known by their Authorization header, so that their next request costs one look into a map. */
+/** How many identities are cached by Authorization header, so that the next request costs one map lookup. */
 const MOST_KNOWN = 4_096;
-/** Operators may choose any token. Two headers that were joined to one are no token that we know. */
+/** Operators may choose any token. Two headers joined into one value match no known token. */
 const BEARER = /^bearer +(\S.*)$/i;
 
 class CredentialAuthenticator implements Authenticator {
@@ -68,12 +71,12 @@ class CredentialAuthenticator implements Authenticator {
   readonly options: AuthenticatorOptions;
   readonly tokens: Tokens;
   readonly known = new BoundedMap<string, Identity>(MOST_KNOWN);
-  /** Identities that came with BEARER_TOKEN: the header may name their agent. */
+  /** Identities that used BEARER_TOKEN: a header may name their agent. */
   readonly nameless = new WeakSet<Identity>();
   readonly removeApplier: () => void;
   config: Config;
   issuer: JwtIssuer | null;
-  /** As with tokens: a door that needed a credential once is not opened by a change. */
+  /** As with tokens: once a door has required a credential, a configuration change does not open it. */
   hadIssuer: boolean;
   anonymous: Identity;
 
@@ -97,7 +100,7 @@ class CredentialAuthenticator implements Authenticator {
   }
 
   get isOpen(): boolean {
-    // The operator may withdraw the trust while the gateway runs.
+    // The operator may stop trusting the network while the gateway runs.
     return !this.hasCredentials && (this.options.reach !== 'network' || this.config.http.trustAgentHeader);
   }
 
@@ -158,7 +161,7 @@ class CredentialAuthenticator implements Authenticator {
     }
   }
 
-  /** The identity under the name of the header X-Agent-Id, where that may name it. */
+  /** The identity with the agent that the header X-Agent-Id names, if it may name one. */
   #named(request: IncomingMessage, identity: Identity): Identity {
     const name = request.headers['x-agent-id'];
     if (name === undefined || !(identity === this.anonymous || this.nameless.has(identity))) return identity;
@@ -169,7 +172,7 @@ class CredentialAuthenticator implements Authenticator {
         'Send the header X-Agent-Id once, with at most 64 letters, digits and "_", ".", "@", ":", "-". The first must be a letter or digit.',
       );
     }
-    // No name begins with "~": a client that has a token of that name is another principal.
+    // No agent name begins with "~", so a client with a token for that agent is a different principal.
     return name === identity.agent ? identity : this.#identity(name, `~${name}`, 'header', identity.credential);
   }
 
@@ -181,7 +184,7 @@ class CredentialAuthenticator implements Authenticator {
     });
   }
 
-  /** Takes up a configuration, and the tokens that were read. */
+  /** Applies a configuration, and the tokens that were read. */
   apply(config: Config): void {
     this.config = config;
     if (!isSameValue(config.http.jwt, this.issuer?.config ?? null)) {

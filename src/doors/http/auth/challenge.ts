@@ -1,6 +1,6 @@
 /**
- * What a client without a valid credential is told: a challenge (RFC 6750), and the metadata of the protected resource, which
- * name the authorization server (RFC 9728).
+ * The answer to a client without a valid credential: a challenge (RFC 6750), and the metadata of the protected
+ * resource, which name the authorization server (RFC 9728).
  */
 import { type ErrorCode, GatewayError } from '../../../base/errors.ts';
 import type { HttpConfig } from '../../../config/http.ts';
@@ -17,7 +17,7 @@ export interface Challenge {
 export class AccessRefused extends GatewayError {
   /** The value of `WWW-Authenticate`. */
   readonly challenge: string;
-  /** For the log. Nothing of the credential is in it. */
+  /** For the log. It contains no part of the credential. */
   readonly reason: string;
 
   constructor(code: ErrorCode, message: string, reason: string, challenge: Challenge) {
@@ -39,14 +39,14 @@ function printChallenge({ error, description, scopes = [], metadata }: Challenge
   return `Bearer ${given.join(', ')}`;
 }
 
-/** Replaces what must not be between quotes in a header. */
+/** Replaces characters that are not allowed in a quoted header value. */
 function quotable(text: string): string {
   return text.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?');
 }
 
 export const METADATA_PATH = '/.well-known/oauth-protected-resource';
 
-/** The address of the metadata: the well-known part comes before the path of the resource. */
+/** The URL of the metadata: the well-known part comes before the path of the resource. */
 export function metadataUrl(resource: string): string {
   const { origin, pathname } = new URL(resource);
   return origin + METADATA_PATH + (pathname === '/' ? '' : pathname);

@@ -1,7 +1,7 @@
 /**
- * The keys of an identity provider. They are fetched when they are first needed, when they are old, and when a token names a
- * key that is not among them. Fetches are limited, because anybody can make up tokens. While the provider cannot be reached,
- * the last keys stay valid for a day.
+ * The signing keys of an identity provider. They are fetched on first use, when they are old, and when a token names an
+ * unknown key. Fetches are rate-limited, because anyone can make up tokens. While the provider is unreachable, the last
+ * keys stay valid for a day.
  */
 import type { JWK } from 'jose';
 import { GatewayError, messageOf } from '../../../base/errors.ts';
@@ -11,7 +11,7 @@ import type { JwtConfig } from '../../../config/http.ts';
 export interface IssuerKeys {
   /** The known keys; fetched if there are none, or if they are old. */
   keys(): Promise<readonly JWK[]>;
-  /** Fetches the keys again. False if that failed, or was done too often. */
+  /** Fetches the keys again. False if that failed, or if the rate limit was reached. */
   renew(): Promise<boolean>;
 }
 
@@ -41,7 +41,7 @@ export function createIssuerKeys({ issuer, jwksUri }: JwtConfig, note: (message:
       return true;
     } catch (error) {
       note(`the keys of ${issuer} could not be fetched: ${messageOf(error)}`);
-      // The address of the keys may have changed.
+      // The URL of the keys may have changed.
       address = jwksUri;
       return false;
     }
@@ -83,7 +83,7 @@ export async function issuerTrouble(config: JwtConfig): Promise<string | null> {
   return trouble;
 }
 
-/** The address of the keys, from the metadata of RFC 8414 or OpenID Connect. They must be those of this issuer. */
+/** The URL of the keys, from the metadata of RFC 8414 or OpenID Connect. The metadata must be those of this issuer. */
 async function discover(issuer: string): Promise<string> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, '');
@@ -113,7 +113,7 @@ function isTrusted(uri: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** A JSON object of limited size. Redirects are refused. */
+/** Fetches a JSON object of limited size. Redirects are refused. */
 async function fetchJson(address: string): Promise<object> {
   const signal = AbortSignal.timeout(TIMEOUT);
   const headers = { accept: 'application/json, application/jwk-set+json', 'accept-encoding': 'identity' };

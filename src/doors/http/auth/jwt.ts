@@ -7,12 +7,12 @@ import { createIssuerKeys } from './issuer.ts';
 
 export interface Bearer {
   readonly agent: string;
-  /** Issuer, subject and client. Together they are unique. */
+  /** Issuer, subject and client, which together are unique. */
   readonly principal: string;
   readonly expires: number;
 }
 
-/** Why a token is refused. `description` is for the client: it has nothing from the token in it. */
+/** Why a token is refused. `description` is sent to the client and contains nothing from the token. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
   readonly kind: 'invalid' | 'scope' | 'agent';
@@ -30,10 +30,10 @@ export type JwtVerifier = (token: string) => Promise<Bearer>;
 
 const LONGEST_TOKEN = 8 * 1024;
 const LONGEST_NAME = 256;
-/** Header parameters by which a token would bring its own key, or demand rules that we do not know. */
+/** Header parameters with which a token could supply its own key, or require extensions that we do not implement. */
 const REFUSED_PARAMETERS = ['jku', 'x5u', 'jwk', 'x5c', 'crit'];
 const TYPES = ['jwt', 'at+jwt', 'application/at+jwt'];
-/** Names of agents that a JWT must not claim: here they stand for other clients. */
+/** Agent names that a JWT must not claim, because they stand for other clients here. */
 const RESERVED = ['default', 'anonymous'];
 
 /** Whether a token has the form of a JWT. */
@@ -48,7 +48,7 @@ export function createJwtVerifier(
   note: (message: string) => void,
 ): JwtVerifier {
   const issuer = createIssuerKeys(config, note);
-  // Loaded only where it is configured.
+  // Loaded only if JWTs are configured.
   const loading = import('jose');
   loading.catch(() => {});
   /** Made once for the same keys, because it imports them. */
@@ -112,7 +112,7 @@ function checkHeader(header: JWTHeaderParameters, { algorithms }: JwtConfig): vo
     throw new TokenRefused('invalid', 'The token is of another type');
 }
 
-/** In our own words: those of the library may repeat what is in the token. */
+/** We write our own message, because the library's may repeat parts of the token. */
 function describe(error: unknown): string {
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   if (code === 'ERR_JWT_EXPIRED') return 'The token has expired';

@@ -16,13 +16,13 @@ export class HttpExchange implements Exchange {
   readonly response: ServerResponse;
   readonly headers: readonly string[];
   readonly backpressure: Backpressure;
-  /** Keeps the events of its stream for a client that reconnects; null where clients cannot. */
+  /** Keeps the stream's events for a client that reconnects; null if clients cannot. */
   readonly log: StreamLog | null;
-  /** The credential of the request; null in a session, which knows it. */
+  /** The credential of the request; null in a session, which holds it. */
   readonly pass: Credential | null;
   stream: EventStream | null = null;
   expected: number;
-  /** Whether it was under way at the last tick, too. */
+  /** Whether it was already running at the last tick. */
   waited = false;
 
   /** `expected` is the number of answers: more than one for a batch, which is always a stream. */
@@ -68,7 +68,7 @@ export class HttpExchange implements Exchange {
     }
   }
 
-  /** A reply that takes long becomes a stream with a sign of life now and then: clients and proxies would give up otherwise. */
+  /** A slow reply becomes a stream with periodic keep-alives, because clients and proxies would otherwise give up. */
   keepAlive(): void {
     if (this.waited) this.startStreaming().keepAlive();
     this.waited = true;

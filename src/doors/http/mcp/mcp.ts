@@ -26,7 +26,7 @@ import { isModernHeader, isStateless, type Stateless } from './stateless.ts';
 import type { Budget } from './stream.ts';
 import { StreamableSession } from './streamable-session.ts';
 
-/** Answers POST, GET and DELETE. Throws where something is wrong with the HTTP exchange itself. */
+/** Answers POST, GET and DELETE. Throws if the HTTP exchange itself is at fault. */
 export function createMcpHandler(
   gateway: Gateway,
   sessions: Sessions,

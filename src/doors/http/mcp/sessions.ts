@@ -1,4 +1,7 @@
-/** The sessions of the HTTP door, over Streamable HTTP and over HTTP+SSE: found by id, ended when unused, crowded out or revoked. */
+/**
+ * The sessions of the HTTP door, over Streamable HTTP and HTTP+SSE. They are found by id, and end when idle for too
+ * long, displaced by new ones, or revoked.
+ */
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../../base/errors.ts';
 import type { DoorKind, Scope } from '../../../calls/caller.ts';
@@ -7,12 +10,12 @@ import type { Gateway } from '../../../gateway/gateway.ts';
 import { Peer } from '../../peer.ts';
 import { requireNamespace, requireSame } from '../scope.ts';
 
-/** A client of the older era. How it is spoken to is up to the transport. */
+/** A client of the legacy era. The transport decides how messages reach it. */
 export abstract class Session {
   readonly id = randomBytes(18).toString('base64url');
   readonly peer: Peer;
   lastUse = Date.now();
-  /** With the credential that is valid for longest. */
+  /** The identity, with the credential that is valid longest. */
   identity: Identity;
   /** The only namespace that the session sees; null for all. It never changes. */
   readonly namespace: string | null;
@@ -29,13 +32,13 @@ export abstract class Session {
     });
   }
 
-  /** Whether no stream is open that waits for notifications. */
+  /** Whether no stream is open for notifications. */
   abstract readonly isDeaf: boolean;
 
   /** Sends a message that belongs to no request. */
   abstract notify(message: Buffer): void;
 
-  /** The client has said that it is initialized. */
+  /** The client has sent `notifications/initialized`. */
   initialized(): void {}
 
   /** Keeps its connections alive. `isValid` says whether the client may still be sent notifications. */
@@ -48,7 +51,7 @@ export abstract class Session {
   }
 }
 
-/** A class of sessions, and what begins one. */
+/** A class of sessions, and the description of what opens one. */
 export interface SessionKind<S extends Session> {
   new (...args: never[]): S;
   readonly beginning: string;
@@ -58,9 +61,9 @@ export interface Sessions {
   readonly size: number;
   /** Requests whose clients wait for the answers. */
   readonly awaited: number;
-  /** Adds what `create` makes, once there is room for it. */
+  /** Adds the session that `create` returns, once there is room for it. */
   open<S extends Session>(scope: Scope, create: () => S): S;
-  /** Throws where there is none. A session of another principal, or of another transport, counts as none. */
+  /** Throws if there is none. A session of another principal or another transport counts as none. */
   find<S extends Session>(kind: SessionKind<S>, id: string, identity: Identity, scope: Scope): S;
   end(session: Session): void;
   /** Ends the sessions whose credentials were revoked. */
@@ -83,7 +86,7 @@ export function createSessions(gateway: Gateway): Sessions {
     session.close();
   }
 
-  /** Ends the idle session that was used longest ago, where there is no room for another one. */
+  /** Ends the least recently used idle session if there is no room for another. */
   function makeRoom(): void {
     if (sessions.size < gateway.config.http.maxSessions) return;
     let oldest: Session | null = null;

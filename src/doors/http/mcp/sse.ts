@@ -96,7 +96,7 @@ export function createSseHandlers(
       const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));
       stream.attach(response, headers);
       response.on('close', () => sessions.end(session));
-      // Next to the stream: a proxy that leads to the one leads to the other.
+      // A sibling path of the stream's, because a proxy that forwards one then forwards the other.
       const address = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
       response.write(`event: endpoint\ndata: ${address}?session_id=${session.id}\n\n`);
     },

@@ -84,7 +84,7 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
           new HttpExchange(response, headers, backpressure, null, identity.credential),
           request.headers,
         );
-      // An answer that is over has nothing to cancel.
+      // A finished answer has nothing to cancel.
       if (answer.place >= 0) cancelOnClose(response, answer);
     },
     keepAlive(now) {
@@ -101,8 +101,8 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
 }
 
 /**
- * Throws at the first thing that is wrong, in the order that the tests of the specification expect. Null for a notification:
- * none of them needs anything to be done.
+ * Throws at the first error, in the order that the specification's conformance tests expect. Null for a notification:
+ * none of them needs any action.
  */
 function check(message: Message, headers: Headers, spoken: readonly string[]): ClientAbilities | null {
   if (isResponse(message))

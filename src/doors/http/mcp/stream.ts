@@ -19,10 +19,10 @@ export type StreamKind = 'answer' | 'standing';
 const LETTERS: Readonly<Record<StreamKind, string>> = { answer: 'a', standing: 's' };
 
 export class EventStream {
-  /** Null while the client is away. */
+  /** Null while the client is disconnected. */
   response: ServerResponse | null = null;
   readonly backpressure: Backpressure;
-  /** The first part of the ids of its events; null where clients cannot reconnect. */
+  /** The prefix of its event ids; null if clients cannot reconnect. */
   readonly name: string | null;
   readonly kind: StreamKind;
   readonly log: StreamLog | null;
@@ -63,7 +63,7 @@ export class EventStream {
     response.on('close', once);
   }
 
-  /** From now on events go to this connection. The one before ends. */
+  /** Sends events to this connection from now on. The previous one ends. */
   attach(response: ServerResponse, headers: readonly string[]): void {
     const before = this.response;
     this.response = response.destroyed ? null : response;
@@ -75,7 +75,7 @@ export class EventStream {
     });
   }
 
-  /** Sends an event without a message, so that a client can reconnect that has seen no event yet. */
+  /** Sends an event without a message, so that a client can reconnect even if it has seen no other event. */
   prime(): void {
     if (this.name !== null) this.response?.write(`id: ${this.name}-0\ndata: \n\n`);
   }
@@ -126,7 +126,9 @@ export class EventStream {
 interface KeptEvent {
   readonly stream: EventStream;
   readonly number: number;
-  /** Short events as text: their bytes are a slice of a larger buffer, which would be kept with them. */
+  /**
+   * Short events are kept as text: their bytes are a slice of a larger buffer, which would stay in memory with them.
+   */
   readonly event: string | Reply;
   readonly size: number;
   readonly at: number;
@@ -205,8 +207,8 @@ export class StreamLog {
   }
 
   /**
-   * Continues a stream after the event that the client saw last. Null for a standing stream that is no longer known and for an
-   * event id that is not ours: nothing is lost, and a new stream does as well.
+   * Continues a stream after the last event that the client saw. Null for a standing stream that is no longer known,
+   * and for an event id that is not ours: nothing is lost then, and a new stream serves as well.
    */
   resume(lastEventId: string, response: ServerResponse, headers: readonly string[]): EventStream | null {
     const [, name, number] = /^([as]\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];

@@ -1,4 +1,4 @@
-/** A session over Streamable HTTP: any number of streams for notifications, which a client may come back to. */
+/** A session over Streamable HTTP: any number of notification streams, which a client can resume. */
 import type { ServerResponse } from 'node:http';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
@@ -7,9 +7,12 @@ import type { Backpressure } from '../wire/backpressure.ts';
 import { Session } from './sessions.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 
-/** How long a request may overtake `notifications/initialized`, where a client does not wait for the reply to that. */
+/**
+ * Milliseconds that a request may arrive ahead of `notifications/initialized`, if the client does not wait for the
+ * reply to that.
+ */
 const OVERTAKING = 1_000;
-/** How many notifications wait for a stream to be opened. */
+/** The most notifications that are kept until a stream opens. */
 const MOST_MISSED = 1_000;
 
 export class StreamableSession extends Session {
@@ -17,9 +20,12 @@ export class StreamableSession extends Session {
   readonly log: StreamLog;
   /** Streams that the client holds open for notifications; the newest is used. */
   #standing: EventStream[] = [];
-  /** Notifications that came while no stream was open. Each once: a list that changed twice is still just changed. */
+  /**
+   * Notifications from the time without an open stream. Duplicates are kept once: a list that changed twice has simply
+   * changed.
+   */
   #missed: Map<string, Buffer> | null = null;
-  /** Requests that came before the client said that it is initialized. */
+  /** Requests that arrived before `notifications/initialized`. */
   readonly #early = new Set<() => void>();
 
   constructor(gateway: Gateway, identity: Identity, scope: Scope, backpressure: Backpressure, budget: Budget) {
@@ -45,7 +51,7 @@ export class StreamableSession extends Session {
     for (const message of missed?.values() ?? []) stream.send(message);
   }
 
-  /** Now, or when there is a stream again. */
+  /** Sends it now, or once a stream is open again. */
   override notify(message: Buffer): void {
     const stream = this.#standing.findLast(({ isOpen }) => isOpen);
     if (stream !== undefined) {
@@ -57,7 +63,10 @@ export class StreamableSession extends Session {
     if (this.#missed.size > MOST_MISSED) this.#missed.delete(this.#missed.keys().next().value!);
   }
 
-  /** Calls `proceed` when the client has said that it is initialized, nearly always at once; `giveUp` when it does not. */
+  /**
+   * Calls `proceed` once the client is initialized, which is nearly always immediately; calls `giveUp` if it takes too
+   * long.
+   */
   whenInitialized(proceed: () => void, giveUp: () => void): void {
     if (this.peer.isInitialized) {
       proceed();
@@ -83,7 +92,7 @@ export class StreamableSession extends Session {
   override keepAlive(now: number, isValid: boolean): void {
     super.keepAlive(now, isValid);
     this.log.sweep(now);
-    // A client that comes back with a new credential finds the stream again.
+    // The stream itself is kept for a client that reconnects with a new credential.
     for (const stream of this.#standing) {
       if (isValid) stream.keepAlive();
       else stream.detach();

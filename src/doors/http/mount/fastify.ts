@@ -25,7 +25,7 @@ export type FastifyPlugin = (
 ) => void;
 
 /**
- * Serves a door in Fastify 5. It takes its requests before Fastify reads them. Closing the app closes the door.
+ * Serves a door in Fastify 5. It handles its requests before Fastify parses them. Closing the app closes the door.
  *
  * @example
  * const door = await createHttpDoor(gateway, { basePath: '/gateway' });
@@ -57,7 +57,8 @@ export function fastifyPlugin({ handle, serves, drain, close }: HttpDoor): Fasti
     });
     done();
   };
-  // As fastify-plugin does it. Otherwise the hook would see only routes of the plugin itself, and it has none.
+  // The same as fastify-plugin does. Otherwise the hook would apply only to routes of the plugin itself, and it has
+  // none.
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'toolgate',

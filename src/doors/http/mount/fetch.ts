@@ -1,6 +1,6 @@
 /**
- * The HTTP door as a function from a Request to a Response. The door uses Node's request and response, so this file has
- * stand-ins for the parts of them that it uses, over web streams.
+ * The HTTP door as a function from a Request to a Response. The door works on Node's request and response, so this file
+ * emulates the parts of them that it uses, over web streams.
  */
 import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -12,8 +12,8 @@ import type { HttpDoor } from '../door.ts';
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 /**
- * Serves a door wherever requests are served by `fetch`. The address of a client is not known there: without a credential or
- * `identify`, nobody is let in.
+ * Serves a door on any server that uses `fetch` handlers. The client's address is unknown there, so without a
+ * credential or `identify` no client is admitted.
  *
  * @example
  * const door = await createHttpDoor(gateway, { token, allowedHosts: ['tools.example.com'] });
@@ -31,12 +31,12 @@ export function fetchHandler({ handle }: HttpDoor): FetchHandler {
     });
 }
 
-/** Stands in for the socket, which does not exist here: so there is no address either. */
+/** Replaces the socket, which does not exist here; neither does a client address. */
 class FetchSocket extends EventEmitter {
   readonly localAddress = 'unknown';
   destroyed = false;
   readonly writableLength = 0;
-  /** What the client has read. */
+  /** Bytes that the client has read. */
   bytesWritten = 0;
   outgoing: FetchResponse | null = null;
 
@@ -54,7 +54,7 @@ function incomingOf(request: Request, socket: FetchSocket): IncomingMessage {
     headers[name] = value;
     rawHeaders.push(name, value);
   }
-  // A Request has the host in its address only.
+  // A Request carries the host only in its URL.
   headers.host ??= new URL(request.url).host;
   const body =
     request.body === null || request.bodyUsed ? Readable.from([]) : Readable.fromWeb(request.body as NodeStream);
@@ -63,7 +63,7 @@ function incomingOf(request: Request, socket: FetchSocket): IncomingMessage {
   return Object.assign(body, known) as unknown as IncomingMessage;
 }
 
-/** Stands in for the response. */
+/** Replaces Node's response. */
 class FetchResponse extends Writable {
   readonly req: IncomingMessage;
   readonly socket = null;
@@ -71,9 +71,9 @@ class FetchResponse extends Writable {
   readonly answer: (response: Response) => void;
   shouldKeepAlive = true;
   headersSent = false;
-  /** Null before the reply has begun, and when it is over. */
+  /** Null before the reply has started and after it has ended. */
   body: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** Continues writing when the client has read. */
+  /** Resumes writing once the client has read. */
   proceed: (() => void) | null = null;
 
   constructor(req: IncomingMessage, connection: FetchSocket, answer: (response: Response) => void) {
@@ -88,7 +88,7 @@ class FetchResponse extends Writable {
   writeHead(status: number, given: readonly string[]): this {
     this.headersSent = true;
     const headers = new Headers();
-    // These two concern the connection, which belongs to the server.
+    // These two headers concern the connection, which the server manages.
     for (let i = 0; i < given.length; i += 2)
       if (given[i] !== 'connection' && given[i] !== 'content-length') headers.append(given[i]!, given[i + 1]!);
     const isEmpty = status === 204 || status === 304 || this.req.method === 'HEAD';
@@ -132,7 +132,7 @@ class FetchResponse extends Writable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    // Cut off before its end: the reader must not take it for complete.
+    // The reply was cut off, and the reader must not take it for complete.
     try {
       this.body?.error(error ?? new Error('the connection was closed'));
     } catch {

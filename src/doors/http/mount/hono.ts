@@ -33,7 +33,7 @@ export function honoMiddleware(door: HttpDoor): HonoMiddleware {
       const { pathname, search } = new URL(req.url);
       if (door.serves(pathname + search)) return answer(req.raw);
     } else if (door.serves(incoming.url ?? '/')) {
-      // The body was read before; Hono keeps it.
+      // The body has already been read; Hono keeps a copy.
       if (incoming.readableEnded && incoming.body === undefined) incoming.body = await req.text();
       door.handle(incoming, outgoing);
       return alreadySent();
@@ -46,6 +46,7 @@ export function honoMiddleware(door: HttpDoor): HonoMiddleware {
 /** Tells @hono/node-server that the response was sent. */
 function alreadySent(): Response {
   const sent = new Response(null, { headers: { 'x-hono-already-sent': 'true' } });
-  // It replaces Response by its own class, and looks at the headers only of responses whose body was accessed.
+  // @hono/node-server replaces Response with its own class, and reads headers only from responses whose body was
+  // accessed.
   return sent.body === null ? sent : sent.clone();
 }

@@ -1,6 +1,6 @@
 /**
- * The page that shows the tools, and calls them: one file, which loads nothing from elsewhere. It is made of the files in
- * `page/` by the build, and has no tools in it: it asks for them with its reader's token.
+ * The page that lists the tools and calls them: one file that loads nothing from elsewhere. The build assembles it from
+ * the files in `page/`. It contains no tools itself, but requests them with its reader's token.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -8,7 +8,7 @@ import { ownFile } from '../../../base/own-files.ts';
 import { sha256 } from '../../../base/sha256.ts';
 import { sendText } from '../wire/reply.ts';
 
-/** The build puts the page here. Programs that bundle the package have it with them then. */
+/** The build inserts the page here, so that programs that bundle the package include it. */
 declare const DOCS_PAGE: string | undefined;
 
 interface DocsPage {
@@ -24,7 +24,7 @@ export function sendDocsPage(_: IncomingMessage, response: ServerResponse, heade
 }
 
 function readPage(): DocsPage {
-  // Undefined where the gateway runs from its source.
+  // Undefined if the gateway runs from source.
   const text = typeof DOCS_PAGE === 'string' ? DOCS_PAGE : readFileSync(ownFile('dist/docs.html'), 'utf8');
   const policy = [
     "default-src 'none'",

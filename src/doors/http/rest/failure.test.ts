@@ -6,7 +6,7 @@ import { toolFailure } from './failure.ts';
 const failed = (body: object) => toolFailure(toBytes(body));
 
 describe('an error that another Toolgate sent as a result', () => {
-  it.each(ERROR_CODES.filter((code) => code !== 'unauthorized'))('has the status of the error table: %s', (code) => {
+  it.each(ERROR_CODES.filter((code) => code !== 'unauthorized'))('gets its status from the error table: %s', (code) => {
     const error = new GatewayError(code, 'It failed.');
     expect(failed(error.body)).toEqual({ status: error.httpStatus, body: error.body, retryAfter: null });
   });
@@ -28,7 +28,7 @@ describe('an error of a tool', () => {
     expect(failed({ success: false, result: null, code, message: 'It failed.' }).status).toBe(status);
   });
 
-  it('is the tool’s own where it is no error object', () => {
+  it('is passed on as the tool’s own if it is not an error object', () => {
     expect(failed({ code: 'rate_limited', message: 'It failed.' })).toMatchObject({
       status: 500,
       body: { code: 'tool_error' },

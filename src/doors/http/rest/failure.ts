@@ -19,20 +19,23 @@ const WORKER_STATUSES: ReadonlyMap<string, number> = new Map([
   ['execution_timeout', 504],
 ]);
 
-/** The status of an error that a worker, or another Toolgate behind this one, sent as a result; any other code is the tool's own. */
+/**
+ * The status of an error that a worker, or another Toolgate behind this one, sent as a result. Other codes are the
+ * tool's own.
+ */
 function statusOf(code: string): number {
-  // It refuses the credential that we have for it. The client's own credential was good: a 401 would make it drop that.
+  // The server refused our credential, not the client's. A 401 would make the client drop its own, which was valid.
   if (code === 'unauthorized') return 502;
   return WORKER_STATUSES.get(code) ?? statusOfCode(code) ?? 500;
 }
 
-/** Codes of JSON-RPC that mean that the request was wrong. */
+/** JSON-RPC codes for a faulty request. */
 const RPC_STATUSES: ReadonlyMap<unknown, number> = new Map([
   [-32_601, 404],
   [-32_602, 422],
 ]);
 
-/** How a result of the official SDK begins if the arguments do not fit. */
+/** How the official SDK's result starts if the arguments are invalid. */
 const SDK_INVALID = 'MCP error -32602';
 
 /** An error of Toolgate itself. */
@@ -76,7 +79,7 @@ export function serverFailure(error: Buffer): RestFailure {
   };
 }
 
-/** Some servers send what JSON.parse refuses. */
+/** Some servers send JSON that JSON.parse refuses. */
 function parse(error: Buffer): Record<string, unknown> {
   try {
     return toObject(JSON.parse(error.toString()));

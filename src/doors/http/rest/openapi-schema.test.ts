@@ -3,8 +3,8 @@ import { toOpenApiSchema } from './openapi-schema.ts';
 
 const convert = (schema: unknown) => toOpenApiSchema(schema, 't').schema;
 
-describe('references', () => {
-  it('are replaced by what they refer to', () => {
+describe('references in an OpenAPI schema', () => {
+  it('are replaced by their targets', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: 'x',
@@ -35,7 +35,7 @@ describe('references', () => {
     });
   });
 
-  it('to a schema that refers to itself become references to components', () => {
+  it('become references to components if the schema is recursive', () => {
     const node = { type: 'object', properties: { next: { $ref: '#/$defs/Node' }, tag: { $ref: '#/$defs/Tag' } } };
     const { schema, components } = toOpenApiSchema(
       {
@@ -52,7 +52,7 @@ describe('references', () => {
     ]);
   });
 
-  it('to the whole schema, and in circles, come to an end', () => {
+  it('terminate if they point to the whole schema or form a cycle', () => {
     const whole = toOpenApiSchema({ type: 'object', properties: { self: { $ref: '#' } } }, 't');
     expect(whole.schema).toEqual({ type: 'object', properties: { self: { $ref: '#/components/schemas/t_self' } } });
     expect(whole.components.get('t_self')).toEqual(whole.schema);
@@ -70,12 +70,12 @@ describe('references', () => {
     '#/$defs/__proto__',
     '#anchor',
     '#/properties/a/%',
-  ])('%s, which leads nowhere, stands for anything', (pointer) => {
+  ])('allow anything if %s points nowhere', (pointer) => {
     expect(convert({ properties: { a: { $ref: pointer } } })).toEqual({ properties: { a: {} } });
   });
 });
 
-describe('a schema that would be too large', () => {
+describe('an OpenAPI schema that would become too large', () => {
   it('keeps its references', () => {
     const $defs: Record<string, unknown> = { D0: { type: 'string' } };
     for (let level = 1; level <= 40; level++) {
@@ -89,7 +89,7 @@ describe('a schema that would be too large', () => {
     expect(components.size).toBe(41);
   });
 
-  it('is cut where it is too deep or has too many parts', () => {
+  it('is cut off if it is too deep or has too many parts', () => {
     let deep: Record<string, unknown> = { type: 'string' };
     for (let level = 0; level < 9_000; level++) deep = { type: 'array', items: deep };
     expect(JSON.stringify(convert(deep)).length).toBeLessThan(3_000);
@@ -102,8 +102,8 @@ describe('a schema that would be too large', () => {
   });
 });
 
-describe('words', () => {
-  it('of earlier drafts become those of the present draft', () => {
+describe('keywords in an OpenAPI schema', () => {
+  it('of earlier drafts are converted to the current draft', () => {
     expect(
       convert({
         id: 'x',
@@ -128,7 +128,7 @@ describe('words', () => {
     });
   });
 
-  it('that OpenAPI does not know are left out, and so are wrong values', () => {
+  it('are left out if OpenAPI does not define them or their values are invalid', () => {
     expect(
       convert({
         type: 'thing',
@@ -150,7 +150,7 @@ describe('words', () => {
     expect(convert(true)).toBe(true);
   });
 
-  it('are names where they name properties, and values inside of values', () => {
+  it('are kept as plain names of properties and as plain data inside of values', () => {
     const properties = JSON.parse(
       '{"$ref":{"type":"string"},"$id":{"const":{"$ref":"#/x"}},"__proto__":{"type":"number"},"default":{"default":{"$defs":1}}}',
     );
@@ -159,7 +159,7 @@ describe('words', () => {
   });
 });
 
-it('a reference below a property that is called like a keyword is found', () => {
+it('finds a reference below a property that is named like a keyword', () => {
   const schema = { properties: { default: { $ref: '#' } } };
   const self = { properties: { default: { $ref: '#/components/schemas/t_self' } } };
   expect(toOpenApiSchema(schema, 't')).toEqual({ schema: self, components: new Map([['t_self', self]]) });

@@ -163,7 +163,7 @@ function convertAll(root: unknown, prefix: string, isComponent: (pointer: string
     const target = refer($ref, depth);
     const own = convertOwn(rest, depth);
     if (Object.keys(own).length === 0) return target;
-    // Keywords next to a reference hold as well.
+    // Keywords next to a reference apply as well.
     const isNote = Object.keys(own).every((key) => key === 'description' || key === 'title' || key === 'default');
     return isNote && isObject(target) && !('$ref' in target) ? { ...target, ...own } : { ...own, allOf: [target] };
   }
@@ -218,12 +218,12 @@ function convertAll(root: unknown, prefix: string, isComponent: (pointer: string
   }
 }
 
-/** Safe where a name is `__proto__`. */
+/** Safe even if a name is `__proto__`. */
 function fromEntries(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   return Object.fromEntries(entries);
 }
 
-/** Keywords of earlier drafts, as the present one has them. */
+/** Converts keywords of earlier drafts to the current draft. */
 function modernized(node: JsonObject): JsonObject {
   const { items, additionalItems, dependencies, exclusiveMinimum, exclusiveMaximum, nullable, ...rest } = node;
   const made: Record<string, unknown> = rest;

@@ -16,7 +16,7 @@ function bareOf(result: Buffer | Buffer[], unwraps = false) {
 const text = (said: string) => ({ type: 'text', text: said });
 const ok = (value: string) => ({ isError: false, text: value });
 
-describe('what a tool returned', () => {
+describe('the plain result of a tool over REST', () => {
   it.each([
     ['structured content', { content: [text('x')], structuredContent: { a: 1 } }, '{"a":1}'],
     ['structured content that is no object', { content: [], structuredContent: [1, 2] }, '[1,2]'],
@@ -45,7 +45,7 @@ describe('what a tool returned', () => {
     expect(bare(result)).toEqual(ok(value));
   });
 
-  it('is unwrapped where it is wrapped', () => {
+  it('is unwrapped if it was wrapped', () => {
     expect(bare({ content: [], structuredContent: { result: [1] } }, true)).toEqual(ok('[1]'));
     expect(bare({ content: [], structuredContent: { other: 1 } }, true)).toEqual(ok('{"other":1}'));
     expect(bare({ content: [], structuredContent: 7 }, true)).toEqual(ok('7'));
@@ -60,7 +60,7 @@ describe('what a tool returned', () => {
     expect(bare({ content: [text('yes')], isError: false })).toEqual(ok('"yes"'));
   });
 
-  it('is not there where the server asks a question first', () => {
+  it('is absent if the server asks a question first', () => {
     expect(bare({ resultType: 'input_required', inputRequests: {} })).toBe(ASKS);
     expect(bare({ resultType: 'complete', content: [text('a')] })).toEqual(ok('"a"'));
   });
@@ -71,12 +71,12 @@ describe('what a tool returned', () => {
     );
   });
 
-  it('stays a string where half a character would be lost otherwise', () => {
+  it('stays a string if a lone surrogate would be lost otherwise', () => {
     expect(bare('{"content":[{"type":"text","text":"\\"\\ud800\\""}]}')).toEqual(ok('"\\"\\ud800\\""'));
   });
 });
 
-describe('a long text', () => {
+describe('a long text result over REST', () => {
   const said = 'He said: "no", and "never".\n'.repeat(2_000);
   const whole = Buffer.from(JSON.stringify({ content: [text(said)] }));
 
@@ -93,7 +93,7 @@ describe('a long text', () => {
     expect(bareOf([more.subarray(0, 100), more.subarray(100)])).toEqual(ok(JSON.stringify(said)));
   });
 
-  it('that is JSON becomes that JSON, also in several parts', () => {
+  it('becomes JSON if it is JSON, even in several parts', () => {
     const json = JSON.stringify({ list: Array.from({ length: 3_000 }, (_, n) => `item ${n}`) });
     const result = Buffer.from(JSON.stringify({ content: [text(json)] }));
     expect(bareOf([result.subarray(0, 100), result.subarray(100)])).toEqual(ok(json));
@@ -107,7 +107,7 @@ describe('a long text', () => {
     expect(bareOf([bytes.subarray(0, 100), bytes.subarray(100)])).toEqual(ok(`"${long}"`));
   });
 
-  it('is always what JSON.parse finds', () => {
+  it('always equals what JSON.parse returns', () => {
     const piece = fc.constantFrom('"', '\\', '\n', 'ü', '}]}', '"}]}', '{"', 'a', ' ', '\\"', ',"text":"');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), fc.constantFrom(1, 3_000), fc.nat(), (pieces, times, cut) => {

@@ -32,7 +32,7 @@ const CLOSE = 0x7d;
 const BEGINS = new Uint8Array(256);
 for (const byte of Buffer.from('{["-0123456789tfn\\')) BEGINS[byte] = 1;
 
-/** `isWrapped` says that structured content is wrapped in an object. Throws a JsonError where the result is no JSON. */
+/** `isWrapped` says that structured content is wrapped in an object. Throws a JsonError if the result is not JSON. */
 export function bareResult(result: Parts, isWrapped: boolean): BareResult | typeof ASKS {
   const long = Buffer.isBuffer(result) ? null : longText(result);
   if (long !== null) return { isError: false, value: long };
@@ -52,7 +52,7 @@ const TEXT_HEAD = '{"content":[{"type":"text","text":"';
 const TEXT_TAIL = '}]}';
 const BLOCK_HEAD = '[{"type":"text","text":"';
 const BLOCK_TAIL = '}]';
-/** Longer strings are scanned for their end, and not read byte by byte. */
+/** Longer strings are searched for their end instead of being read byte by byte. */
 const LONG = 16_384;
 
 /** Where the text ends in a result that is one text and nothing else, as nearly every server writes it; -1 for any other result. */
@@ -195,7 +195,7 @@ function ofText(bytes: Buffer, start: number, end: number): Buffer {
 }
 
 function isJson(text: string): boolean {
-  // Half a character has no form in UTF-8, and would be changed.
+  // A lone surrogate has no UTF-8 form and would be altered.
   if (/\p{Surrogate}/u.test(text)) return false;
   try {
     JSON.parse(text);

@@ -45,14 +45,14 @@ type Respond = (
 ) => void | Promise<void>;
 
 export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToken }: RestReadOptions): ReadHandlers {
-  /** Answers when all servers have been tried. */
+  /** Answers once all servers have been tried. */
   function reading(respond: Respond): AgentHandler {
     return async (request, response, headers, identity, scope) => {
       requireJsonReader(request.headers);
       requireNamespace(gateway, scope);
       const caller = callerOf(identity, scope);
       await gateway.opening;
-      // Some servers do not announce changes: they are listed again now and then, when a client looks.
+      // Some servers do not announce changes, so they are listed again from time to time when a client reads.
       caller.list('tool', 'modern');
       await respond(caller, request, response, headers, scope);
     };

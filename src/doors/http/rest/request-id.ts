@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 const USUAL = /^[\w.:+/=@-]{1,64}$/;
 
-// Nine digits, which the audit prints fastest. They start at random, so that two runs hardly have the same ones.
+// Nine digits, which the audit prints fastest. The start is random, so that two runs rarely use the same ids.
 const END = 1_000_000_000;
 let serial = randomInt(100_000_000, 900_000_000);
 
@@ -29,7 +29,7 @@ export function withOwnId(headers: readonly string[], id: string): readonly stri
   return isOwnId(id) ? [...headers, HEADER, id.slice(1, -1)] : headers;
 }
 
-/** Adds the number, where the client sent no id. */
+/** Adds the number if the client sent no id. */
 export function withNumber(headers: readonly string[], id: string): readonly string[] {
   return isOwnId(id) ? headers : [...headers, HEADER, id];
 }

@@ -1,4 +1,4 @@
-/** One call over REST that is under way. Its answer becomes the reply. */
+/** One REST call in progress. Its answer becomes the HTTP reply. */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Call } from '../../../calls/call.ts';
@@ -30,7 +30,7 @@ export class RestCall implements Sink, Cancellable {
   readonly credential: Credential;
   /** Whether errors are written as mcpo does it. */
   readonly isMcpo: boolean;
-  /** The calls of the same caller, in an array for the reason that slots.ts gives. */
+  /** The running calls of the same caller; slots.ts explains why this is an array. */
   readonly running: RestCall[];
   place: number;
   call: Call | null = null;
@@ -134,7 +134,7 @@ export class RestCall implements Sink, Cancellable {
     this.fail(REVOKED);
   }
 
-  /** False if it was over before. */
+  /** Returns false if it was already over. */
   end(): boolean {
     if (this.place < 0) return false;
     const last = this.running.pop()!;

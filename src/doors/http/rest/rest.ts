@@ -1,4 +1,7 @@
-/** Tools over plain HTTP: calls, and what can be read about them. Clients have no session, and see all that policy allows. */
+/**
+ * Tools over plain HTTP: calls, and information about tools. Clients have no session, and see everything that policy
+ * allows.
+ */
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type Caller, FULL_SCOPE, type Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
@@ -43,7 +46,7 @@ export interface RestOptions {
   needsToken(): boolean;
 }
 
-/** Over REST nothing is switched, and Toolgate's own tools are left out. */
+/** Over REST there is no selection to change, so everything is active and Toolgate's own tools are left out. */
 export const REST_SCOPE: Scope = Object.freeze({ ...FULL_SCOPE, controls: false, selection: 'all' });
 
 class RestClient implements SessionlessClient {
@@ -72,7 +75,7 @@ export function createRestApi(gateway: Gateway, { backpressure, fail, base, need
   const readBody = createBodyReader(() => gateway.config.limits.body, call, fail);
   const callerOf = (identity: Identity, scope: Scope) => clients.of(identity, scope).caller;
 
-  /** The names of tools as calls have them, by path: clients use the same few paths again and again. */
+  /** Tool names as calls use them, cached by path: clients use the same few paths again and again. */
   const names = new BoundedMap<string, string>(MOST_NAMES);
 
   function nameAt(path: string): string {
@@ -93,7 +96,7 @@ export function createRestApi(gateway: Gateway, { backpressure, fail, base, need
     const all = withOwnId(headers, id);
     const started = new RestCall(response, all, id, backpressure, identity.credential, isMcpo, running);
     started.start(gateway.pipeline, caller, message);
-    // A call that is over has nothing to cancel.
+    // A finished call has nothing to cancel.
     if (started.place >= 0) cancelOnClose(response, started);
   }
 

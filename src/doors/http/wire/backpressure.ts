@@ -1,39 +1,48 @@
-/** How much clients have been sent and have not read. It stays in memory, so each client has a limit, and so have all together. */
+/**
+ * Limits the data that clients have been sent but have not read. It is held in memory, so each client has a limit, and
+ * all clients together have one.
+ */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { LimitsConfig } from '../../../config/limits.ts';
 
 export interface Backpressure {
-  /** Streams that are open. */
+  /** The number of open streams. */
   readonly streams: number;
   opened(response: ServerResponse): void;
-  /** Call it after each write: it drops the slowest clients while all together have more unread than allowed. */
+  /** Call it after each write. It disconnects the slowest clients while the total of unread data is above the limit. */
   written(response: ServerResponse): void;
-  /** Whether a client has more unread than allowed. Its connection is closed then. */
+  /** Whether a client has more unread data than allowed. If so, its connection is closed. */
   isTooMuch(response: ServerResponse): boolean;
   close(): void;
 }
 
-/** A slow client that reads nothing at all for this long is gone. */
+/** Milliseconds after which a slow client that reads nothing at all counts as gone. */
 const STALLED = 60_000;
 const TICK = 1_000;
 /** Less than this is not worth counting. */
 const LITTLE = 64 * 1024;
 
-/** A connection with something unread. A client that does not wait for replies has several of them on one connection. */
+/** A connection with unread data. A client that pipelines requests has several replies on one connection. */
 interface SlowConnection {
   readonly replies: Set<ServerResponse>;
   /** Unread bytes when it was last measured. */
   size: number;
-  /** Bytes that the client had taken when it was last measured, and when that number last changed. */
+  /** Bytes that the client had read at the last measurement, and when that number last changed. */
   read: number;
   since: number;
 }
 
-/** `limits` is asked each time, because the configuration may be replaced. `dropped` hears of each client that was cut off. */
+/**
+ * `limits` is read each time, because the configuration may be replaced. `dropped` is called for each client that was
+ * disconnected.
+ */
 export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: number) => void): Backpressure {
   const slow = new Map<Socket, SlowConnection>();
-  /** The sum of all sizes. It is never too small: what was read since is taken off at the next measurement. */
+  /**
+   * The sum of all sizes. It may be too large but never too small: data read since is subtracted at the next
+   * measurement.
+   */
   let sum = 0;
   let timer: NodeJS.Timeout | null = null;
   let streams = 0;
@@ -57,7 +66,7 @@ export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: 
     forget(socket, one);
     dropped(one.size);
     for (const reply of one.replies) reply.destroy();
-    // A reply that waits behind another one does not own the socket yet, so destroying it does not close that.
+    // A reply that is queued behind another does not own the socket yet, so destroying the reply would not close it.
     socket.destroy();
   }
 
@@ -101,7 +110,7 @@ export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: 
       const { socket } = req;
       let one = slow.get(socket);
       if (one === undefined) {
-        // A reply without the socket waits behind others. There may be many of those, so each of them counts.
+        // A reply without the socket is queued behind others. There may be many of those, so each one counts.
         const isLittle = writableLength < (response.socket === null ? 1 : LITTLE);
         if (isLittle || socket.destroyed) return;
         one = { replies: new Set(), size: 0, read: bytesRead(socket), since: Date.now() };
@@ -129,8 +138,8 @@ export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: 
 }
 
 /**
- * What the client has taken from us. Node's `bytesWritten` also counts what still waits here, and how much is left of a long
- * write that is under way only the handle knows.
+ * The bytes that the client has read. Node's `bytesWritten` includes data still queued here, and only the handle knows
+ * how much is left of a long write in progress.
  */
 function bytesRead(socket: Socket): number {
   const { bytesWritten, writableLength, _handle } = socket as Socket & { readonly _handle?: WriteQueue | null };

@@ -1,4 +1,4 @@
-/** Reading the body of a request, up to a limit: as a message on the path of a call, as JSON elsewhere. */
+/** Reads the body of a request, up to a limit: as a message for calls, as JSON for other routes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
@@ -8,15 +8,15 @@ import { readMessage } from '../../../protocol/read.ts';
 import { withHeaderTrace } from '../../../protocol/trace.ts';
 import type { Fail } from './reply.ts';
 
-/** One POST under way. */
+/** One POST in progress. */
 export class Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Headers that the reply has to carry. */
+  /** Headers that the reply must carry. */
   readonly headers: readonly string[];
   readonly identity: Identity;
   readonly scope: Scope;
-  /** Whether its address is one of mcpo's. */
+  /** Whether its path is one of mcpo's. */
   readonly isMcpo: boolean;
   first: Buffer | null = null;
   rest: Buffer[] | null = null;
@@ -39,12 +39,12 @@ export class Post {
   }
 }
 
-// The state hangs on the request, and the listeners are made once. Closures for every request would live as long as Node
-// keeps the request, and would be most of what the garbage collector has to do here.
+// The state is stored on the request, and the listeners are created once. Closures for every request would live as long
+// as Node keeps the request, and would be most of the garbage collector's work here.
 const POST = Symbol('post');
 type PostRequest = IncomingMessage & { [POST]?: Post | null };
 
-/** Returns the function that starts reading. Each POST ends in one call of `receive`, or of `fail` where it is refused. */
+/** Returns the function that starts reading. Each POST ends in one call of `receive`, or of `fail` if it is refused. */
 export function createBodyReader(
   limit: () => number,
   receive: (post: Post, body: Buffer) => void,
@@ -53,7 +53,7 @@ export function createBodyReader(
   function done(post: Post, body: Buffer | GatewayError): void {
     try {
       if (body instanceof GatewayError) throw body;
-      // A body may come in slowly: the credential may have been revoked meanwhile.
+      // A body may arrive slowly, and the credential may have been revoked meanwhile.
       requireNotRevoked(post.identity.credential);
       receive(post, body);
     } catch (error) {
@@ -90,7 +90,7 @@ export function createBodyReader(
       done(post, messageTooLarge(limit()));
       return;
     }
-    // In the server of a program it may have been read before the gateway got it.
+    // On a program's own server, the body may have been read before the request reached the gateway.
     if (request.readableEnded) {
       const body = bodyBefore(request);
       done(post, body instanceof GatewayError || body.length <= limit() ? body : messageTooLarge(limit()));
@@ -103,9 +103,9 @@ export function createBodyReader(
   };
 }
 
-/** What another reader made of the body: text, bytes, or values that are printed again. */
+/** The body as another reader left it: text, bytes, or parsed values, which are serialized again. */
 function bodyBefore({ body, headers }: IncomingMessage & { readonly body?: unknown }): Buffer | GatewayError {
-  // Frameworks that found nothing to read leave nothing, or an empty object.
+  // Frameworks leave nothing or an empty object if the request had no body.
   if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0)) return EMPTY;
   if (body === undefined)
     return new GatewayError(
@@ -115,7 +115,7 @@ function bodyBefore({ body, headers }: IncomingMessage & { readonly body?: unkno
   return Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Reads a message that came over HTTP. The trace of its headers counts unless the message names one itself. */
+/** Reads a message that arrived over HTTP. The trace in its headers applies unless the message carries its own. */
 export function readOverHttp(bytes: Buffer, maxDepth: number, headers: IncomingMessage['headers']): Message {
   const message = readMessage(bytes, maxDepth);
   return headers.traceparent === undefined ? message : withHeaderTrace(message, headers);
@@ -126,8 +126,8 @@ function messageTooLarge(limit: number): GatewayError {
 }
 
 /**
- * The JSON in a body, for routes that are not on the path of a call; undefined where the body is empty. Rejects with
- * `too_large`, or with `parse` where it is no JSON.
+ * The JSON in a body, for routes other than calls; undefined if the body is empty. Rejects with `too_large`, or with
+ * `parse` if it is not JSON.
  */
 export async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {
   const bytes = request.readableEnded ? bodyBefore(request) : await readBytes(request, limit);
@@ -141,7 +141,9 @@ export async function readJson(request: IncomingMessage, limit: number): Promise
   }
 }
 
-/** By listeners: a `for await` that is left early destroys the socket, and the client would never read the refusal. */
+/**
+ * Uses listeners, because leaving a `for await` early destroys the socket, and the client would never see the refusal.
+ */
 function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -3,12 +3,12 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 export interface Cancellable {
-  /** Its place among the requests under way; -1 when it is over. */
+  /** Its index among the running requests; -1 once it is over. */
   readonly place: number;
   cancel(reason: string): void;
 }
 
-/** The last request hangs on its connection, so that one listener serves all requests that come over it. */
+/** The last request is stored on its connection, so that one listener serves all requests on it. */
 const REQUEST = Symbol('request');
 type WithRequest = (Socket | ServerResponse) & { [REQUEST]?: Cancellable };
 
@@ -18,7 +18,7 @@ function onClose(this: WithRequest): void {
 
 export function cancelOnClose(response: ServerResponse, request: Cancellable): void {
   const socket: WithRequest | null = response.socket;
-  // Requests follow each other on a connection, unless a client does not wait for replies: those hang on their response.
+  // Requests normally follow one another on a connection. Pipelined ones are stored on their response instead.
   const isFree = socket !== null && !(socket[REQUEST] !== undefined && socket[REQUEST].place >= 0);
   const closing: WithRequest = isFree ? socket : response;
   if (closing[REQUEST] === undefined) closing.on('close', onClose);

@@ -7,7 +7,7 @@ const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 
 export function requireJson({ 'content-type': type }: IncomingHttpHeaders): void {
-  // Nearly always exactly that: then nothing is parsed.
+  // Fast path: nearly all requests have exactly this type, which needs no parsing.
   if (type === JSON_TYPE) return;
   const [named = ''] = (type ?? '').split(';', 1);
   if (named.trim().toLowerCase() === JSON_TYPE) return;
@@ -22,7 +22,7 @@ export function requireStreamReader({ accept }: IncomingHttpHeaders): void {
   if (!accepts(accept, STREAM_TYPE)) throw notAcceptable(STREAM_TYPE);
 }
 
-/** Whether the reply to a POST may be a stream. Throws where the client would not understand the reply. */
+/** Whether the reply to a POST may be a stream. Throws if the client does not accept what its revision requires. */
 export function mayStream({ accept }: IncomingHttpHeaders, revision: Revision): boolean {
   const streams = accepts(accept, STREAM_TYPE);
   if (!accepts(accept, JSON_TYPE) || (!streams && readsStreams(revision)))
@@ -30,7 +30,7 @@ export function mayStream({ accept }: IncomingHttpHeaders, revision: Revision): 
   return streams;
 }
 
-/** Ranges such as "text/*" count. A client without the header accepts anything. */
+/** Ranges such as "text/*" count. A client without the header accepts everything. */
 function accepts(accept: string | undefined, type: string): boolean {
   if (accept === undefined || accept.includes(type) || accept.includes('*/*')) return true;
   return accept.includes(`${type.slice(0, type.indexOf('/'))}/*`);

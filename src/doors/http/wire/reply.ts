@@ -4,10 +4,10 @@ import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import type { Backpressure } from './backpressure.ts';
 
-/** Answers with an error. `headers` are those that the reply has to carry. */
+/** Answers with an error. `headers` are those that the reply must carry. */
 export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
 
-/** JSON, on the path of a call. */
+/** Sends JSON, as the reply to a call. */
 export function sendReply(
   response: ServerResponse,
   status: number,
@@ -19,7 +19,7 @@ export function sendReply(
   const length = String(replyLength(reply));
   response.writeHead(status, [...headers, 'content-type', 'application/json', 'content-length', length]);
   const text = replyText(reply);
-  // Node joins headers and text into one write.
+  // Node sends headers and a string body in one write.
   if (text !== null) {
     response.end(text, 'latin1');
     return;
@@ -38,7 +38,7 @@ export function sendJson(
   sendReply(response, status, { head: '', body: toBytes(value), tail: '' }, headers);
 }
 
-/** Any other type. */
+/** Sends a reply of any other content type. */
 export function sendText(
   response: ServerResponse,
   status: number,

@@ -1,6 +1,6 @@
 /**
- * The script of the page that shows the tools and calls them. It reads the OpenAPI document with its reader's token. Whatever
- * a tool says about itself is put into the page as text, never as markup.
+ * The script of the page that lists the tools and calls them. It reads the OpenAPI document with its reader's token.
+ * Text from tools is always inserted as text, never as markup.
  */
 
 interface ApiDocument {
@@ -35,7 +35,7 @@ interface FieldSchema {
 
 interface Field {
   readonly label: HTMLElement;
-  /** The argument with its name; nothing where it is left out. Throws where it cannot be read. */
+  /** The argument with its name; nothing if it is left empty. Throws if it cannot be parsed. */
   read(): readonly (readonly [string, unknown])[];
 }
 
@@ -99,7 +99,7 @@ function toolBox(path: string, operation: ToolOperation): HTMLElement {
   const name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
   const box = make('details', {}, make('summary', {}, make('code', { textContent: name }), ` ${summary}`));
   box.dataset.words = [name, operationId, summary, description].join(' ').toLowerCase();
-  // A form is made when its tool is opened: there may be a thousand tools.
+  // A form is built when its tool is opened, because there may be a thousand tools.
   box.addEventListener('toggle', () => box.append(...toolBody(path, operation)), { once: true });
   return box;
 }
@@ -175,7 +175,7 @@ function fieldOf(name: string, schema: FieldSchema, isRequired: boolean): Field 
       try {
         return [[name, JSON.parse(value)]];
       } catch {
-        // Where anything is allowed, a text needs no quotes.
+        // If any type is allowed, text needs no quotes.
         if (type === '') return [[name, value]];
         throw new Error(`${name}: expected ${isNumber ? 'a number' : 'JSON'}`);
       }
