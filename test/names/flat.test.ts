@@ -150,7 +150,7 @@ describe.each(doors)('names of limited length over %s', (door) => {
   it.each([
     ['flat', 'my_server_long_name_', /^[A-Za-z0-9_]+$/],
     ['join', 'my.server_long-name-', /^[A-Za-z0-9_.-]+$/],
-  ])('are always shortened the same way (%s)', async (names, start, form) => {
+  ])('are shortened to the limit, stay unique and resolve to their tools (%s)', async (names, start, form) => {
     const config = `names = "${names}"\nname_limit = 64\ncontrols = []\n${servers}`;
     const { client } = await enter(door, { config });
     const listed = await toolNames(client);

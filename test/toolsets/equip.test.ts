@@ -131,7 +131,7 @@ describe('scope of an equipped toolset', () => {
     expect(two.changes('tools')).toBe(0);
   });
 
-  it('equipping in a shared scope changes the other session’s list and notifies it once', async () => {
+  it('equipping with selection = "shared" changes the other session’s list and notifies it once', async () => {
     const gateway = await startHttp({ config: toolsetsToml(THREE, 'selection = "shared"') });
     const [one, two] = [await gateway.connect(), await gateway.connect()];
     await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
