@@ -110,7 +110,7 @@ describe('folders named in the configuration, on the command line', () => {
       ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
     );
 
-  it('are listed with their files, and cannot be deleted if the configuration names them', async () => {
+  it('are listed with their files, and can be deleted only if they are in the data folder', async () => {
     const cwd = tempFolder({ ...files, 'tools.toml': config });
     const { stdout } = await toolgate(cwd, ['namespaces']);
     expect(stdout.split('\n').map((line) => line.split(/\s+/, 2).join(' '))).toEqual([

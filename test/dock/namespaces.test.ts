@@ -211,7 +211,7 @@ describe('tooldock.yaml', () => {
     ['secrets: TOKEN\n', 'tooldock.yaml:1: "secrets" needs a list of names.', ''],
     ['- a\n', 'tooldock.yaml: needs a map with description, version, author, secrets, env.', ''],
     ['a: [\n', expect.stringMatching(/^tooldock\.yaml:\d+:\d+: not valid YAML: .*Correct this line\.$/), ''],
-  ])('with a fault is reported for %j, and its valid keys are kept', async (text, problem, author) => {
+  ])('with a problem is reported and keeps its valid keys: %j', async (text, problem, author) => {
     const { metadata, problems } = await read(text);
     expect([problems, metadata.author]).toEqual([[problem], author]);
   });

@@ -8,7 +8,7 @@ import { startFaulty } from './faulty.ts';
 describe.skipIf(noPython !== undefined)('a gateway killed by SIGKILL', () => {
   it.each(['auto', 'off'])('leaves no worker behind (isolation: %s)', { timeout: 90_000 }, async (isolation) => {
     const dock = await startFaulty({ a: '60s' }, { settings: `[folders]\nisolation = "${isolation}"\n` });
-    // Every worker is busy with something that it never returns from by itself.
+    // These calls never return by themselves.
     for (const tool of ['ts_loop', 'py_loop_async', 'ts_waits', 'py_waits']) dock.call(`a_${tool}`).catch(() => {});
     await dock.call('calm_ts');
     await sleep(300);

@@ -9,7 +9,7 @@ const one = (name: string) => `from fastmcp.tools import tool\n\n@tool\ndef ${na
 const names = (host: { ready: { tools: { name: string }[] } }) => host.ready.tools.map(({ name }) => name);
 
 describe.skipIf(noPython)('the Python files of a folder', () => {
-  it('are tool files if they define tools, except hidden and private ones and most in subfolders', async () => {
+  it('are tool files if they define tools, except hidden and private files and those in subfolders', async () => {
     const outside = tempFolder({ 'far.py': one('far') });
     const folder = tempFolder({
       'b.py': one('in_b'),
