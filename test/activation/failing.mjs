@@ -1,6 +1,6 @@
 // A server that answers with errors given by the caller: fail { error } answers a call with that JSON-RPC error, byte
-// for byte, and refuse { text } with a result that has isError set. Reading fail:ERROR and getting the prompt fail {
-// error } do the same.
+// for byte, and refuse { text } with a result that has isError set. Reading fail:ERROR and getting the prompt
+// fail { error } do the same.
 import { createServer, readFlags, serveStdio, silence, text, tool } from '../fixtures/lib.mjs';
 
 const flags = readFlags({ name: 'failing' });

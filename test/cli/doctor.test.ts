@@ -77,7 +77,7 @@ describe('toolgate doctor', () => {
     ]);
   });
 
-  it('warns about ignored configuration files and disabled servers', async () => {
+  it('warns about ignored configuration files', async () => {
     const files = { 'toolgate.toml': serversToml({ up: server('basic') }), '.mcp.json': '{"mcpServers":{}}' };
     const { code, findings: found } = await findings({ files });
     expect(code).toBe(1);
@@ -101,7 +101,7 @@ describe('toolgate doctor', () => {
     expect(stdout).toContain('"no-such-program-anywhere" was not found; install it or give its full path');
   });
 
-  it('reports an HTTP server that is down, or not at that path', async () => {
+  it('reports an HTTP server that refuses the connection', async () => {
     const refused = await findings({ config: '[[servers]]\nnamespace = "web"\nurl = "http://127.0.0.1:9/mcp"\n' });
     expect(refused.code).toBe(1);
     expect(refused.findings[1]).toMatchObject({

@@ -88,7 +88,7 @@ describe.each(WAYS)('a single namespace at %s %j', (path, headers) => {
   });
 });
 
-it('works over HTTP+SSE too, with a message endpoint under the same path', async () => {
+it('a single namespace works over HTTP+SSE too, and its message endpoint refuses another namespace', async () => {
   const { client } = await connectSse(`${gateway.origin}/ns/hub.two/sse`);
   expect(await names(client)).toEqual(['status', 'search']);
   expect(textOf(await client.callTool({ name: 'search', arguments: {} }))).toContain('search');
@@ -101,7 +101,7 @@ it('works over HTTP+SSE too, with a message endpoint under the same path', async
   expect((await gateway.post(PING, {}, path)).status).toBe(202);
 });
 
-it('combined with a toolset exposes what is in both', async () => {
+it('a single namespace combined with a toolset exposes what is in both', async () => {
   const { client } = await gateway.connect({ path: '/ns/git/mcp?toolset=some' });
   expect(await names(client)).toEqual(['status', 'echo']);
   const closed = await client.callTool({ name: 'git_status', arguments: {} }).then(textOf, textOf);
@@ -110,7 +110,7 @@ it('combined with a toolset exposes what is in both', async () => {
   expect(await names(modern.client as unknown as Client)).toEqual(['status', 'search']);
 });
 
-it('does not affect clients at other addresses', async () => {
+it('a client of a single namespace does not affect clients at other addresses', async () => {
   const plain = await gateway.connect();
   const inside = await gateway.connect({ path: '/ns/git/mcp' });
   expect(await names(plain.client)).toEqual(['toolman_activate']);

@@ -192,7 +192,7 @@ describe('toolgate secrets without a terminal', () => {
     expect((await store.read()).namespaces.get('up')?.get('OTHER')).toBe('abc');
   });
 
-  it('lists set and missing secrets without showing a value', async () => {
+  it('lists set and missing secrets without a key and without showing a value', async () => {
     const { run, store, cwd } = start({
       '.toolgate/tools/gh/a.ts': 'export const a = { description: "a", execute: () => 1 };',
       '.toolgate/tools/gh/tooldock.yaml': 'secrets: [GITHUB_TOKEN]\nenv: { HEAD: "token ${secret:GH_HEAD}" }\n',
