@@ -49,7 +49,7 @@ describe('toolgate list', () => {
     ['resources', { name: 'up_up://{id}', kind: 'template', active: false }],
     ['prompts', { name: 'up_greet', kind: 'prompt', active: true }],
     ['servers', { key: 'up', kind: 'stdio', state: 'up', present: true, revision: '2025-11-25' }],
-  ])('gives %s as JSON', async (kind, expected) => {
+  ])('prints %s as JSON', async (kind, expected) => {
     const { code, stdout } = await runCli(['list', kind, '--json'], { config });
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining(expected));

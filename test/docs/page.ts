@@ -1,14 +1,14 @@
 /**
- * Runs a page as a reader would: every fenced block, from top to bottom, in one sandbox. The language of a block and the
- * words after it define how it is run:
+ * Runs a page as a reader would: every fenced block, from top to bottom, in one sandbox. The language of a block and
+ * the words after it define how it is run:
  *
  *     sh                    run by a shell that keeps its folder and variables; must succeed
  *     sh checkout           the same, in the project's own folder
  *     sh background         started, and kept running until the next one or the end of the page
  *     console               lines with `$ ` are run, the lines below each are its output; `…` is a wildcard
  *     text output           the output of the previous block
- *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which must refuse it in a folder `broken`),
- *                           or by connecting, if it is the file of a client
+ *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which must refuse it in a folder
+ *                           `broken`), or by connecting, if it is the file of a client
  *     js FILE               written to the file and run
  *     ts|python FILE        a tool file, written to its folder; the blocks that use it check what it does
  *     text layout           a tree of files, for illustration only

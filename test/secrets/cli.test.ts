@@ -188,7 +188,7 @@ describe('toolgate secrets without a terminal', () => {
     expect(short.output).toContain('fewer than 6 characters');
     expect(short.output).toContain('"scope": "up"');
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
-    // The same name in the scope of another server does not affect this one.
+    // Stored despite the warning, in the scope of the namespace.
     expect((await store.read()).namespaces.get('up')?.get('OTHER')).toBe('abc');
   });
 
