@@ -1,4 +1,4 @@
-/** What is active at the start, and how toolman_activate changes it. */
+/** What is active at startup, and how toolman_activate changes it. */
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
 import {
@@ -37,7 +37,7 @@ const servers = serversToml({ git, fs });
 const tools = ['git_status', 'git_stash', 'git_commit', 'git_push', 'fs_read', 'fs_write'];
 const resources = ['git_log://1', 'git_log://2', 'fs_file:a'];
 
-/** The four lists with these in them. */
+/** The four argument lists, with the given ones filled in. */
 const lists = (given: object) => ({ tools_on: [], tools_off: [], resources_on: [], resources_off: [], ...given });
 
 describe.each(doors)('active_toolsets over %s', (door) => {
@@ -49,7 +49,7 @@ describe.each(doors)('active_toolsets over %s', (door) => {
     { globs: ['git_log://?'], tools: [], resources: resources.slice(0, 2), templates: [] },
     { globs: ['*{*', 'FS_READ', 'git', 'status'], tools: [], resources: [], templates: ['git_log://{id}'] },
     { globs: ['git_[ps]*', 'fs_{read,write}'], tools: [], resources: [], templates: [] },
-  ])('$globs match exposed names, tools and resources each for themselves', async ({ globs, ...expected }) => {
+  ])('$globs match exposed names, separately for tools and resources', async ({ globs, ...expected }) => {
     const { client } = await enter(door, { config: `active_toolsets = ${JSON.stringify(globs)}\n${servers}` });
     expect({
       tools: await toolNames(client),
@@ -63,7 +63,7 @@ describe.each(doors)('active_toolsets over %s', (door) => {
 describe.each(doors)('toolman_activate over %s', (door) => {
   const arrive = useGateway(door, () => ({ config: `active_toolsets = ["git_st*", "fs_file:*"]\n${servers}` }));
 
-  it('is the only tool of the gateway’s own, and wants four lists of strings', async () => {
+  it('is the gateway’s only own tool and requires four lists of strings', async () => {
     const { client } = await enter(door, { config: servers });
     const { tools: listed } = await client.listTools();
     expect(listed.map(({ name }) => name)).toEqual(['toolman_activate']);
@@ -76,7 +76,7 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     }
   });
 
-  it('switches what is named, leaves the rest as it is, and says so in a few words', async () => {
+  it('switches the named items, leaves the others unchanged and confirms briefly', async () => {
     const { client } = await arrive();
     const text = await activated(client, {
       tools_on: ['git_push', 'fs_read'],
@@ -95,7 +95,7 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     expect(await promptNames(client)).toEqual(['git_review', 'fs_explain']);
   });
 
-  it('takes patterns for whole servers in all four lists', async () => {
+  it('accepts patterns for whole servers in all four lists', async () => {
     const { client } = await arrive();
     await activated(client, {
       tools_on: ['fs_*'],
@@ -118,7 +118,7 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     expect(message).toContain('at least one');
   });
 
-  it('applies nothing when one name is unknown, and lists each with what may have been meant', async () => {
+  it('applies nothing if one name is unknown, and lists each unknown name with suggestions', async () => {
     const { client } = await arrive();
     const before = await client.listTools();
     const result = await activate(client, {
@@ -141,21 +141,21 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     expect(await resourceUris(client)).toEqual(['fs_file:a']);
   });
 
-  it('applies nothing when a pattern matches nothing', async () => {
+  it('applies nothing if a pattern matches nothing', async () => {
     const { client } = await arrive();
     const { message } = ownError(await activate(client, { tools_on: ['fs_*', 'hub_*'] }));
     expect(message).toContain('hub_* in tools_on');
     expect(await toolNames(client)).toEqual(['git_status', 'git_stash']);
   });
 
-  it('does not take a prompt, a bare name or itself', async () => {
+  it('rejects a prompt, a bare name and its own name', async () => {
     const { client } = await arrive();
     for (const name of ['git_review', 'status', 'toolman_activate', '', 'GIT_PUSH']) {
       expect(ownError(await activate(client, { tools_on: [name] })).code, name).toBe('item_unknown');
     }
   });
 
-  it('applies nothing when a name stands in both lists', async () => {
+  it('applies nothing if a name is in both the on and the off list', async () => {
     const { client } = await arrive();
     for (const given of [
       { tools_on: ['fs_read', 'git_push'], tools_off: ['git_push'] },
@@ -169,14 +169,14 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     }
   });
 
-  it('takes the same name twice in one list, and twice over', async () => {
+  it('accepts a name repeated within a list and repeated across calls', async () => {
     const { client } = await arrive();
     for (const _ of [1, 2])
       expect(await activated(client, { tools_on: ['fs_read', 'fs_read', 'fs_r*'] })).toBe('Activated 1 item.');
     expect(await toolNames(client)).toEqual(['git_status', 'git_stash', 'fs_read']);
   });
 
-  it('refuses arguments of another form and applies nothing', async () => {
+  it('rejects malformed arguments and applies nothing', async () => {
     const { client } = await arrive();
     for (const args of [
       undefined,
@@ -192,10 +192,10 @@ describe.each(doors)('toolman_activate over %s', (door) => {
     expect(await toolNames(client)).toEqual(['git_status', 'git_stash']);
   });
 
-  it('holds for calls and reads from the next request on', async () => {
+  it('takes effect for calls and reads from the next request on', async () => {
     const { client } = await arrive();
     expect(ownError(await call(client, 'fs_read')).code).toBe('item_inactive');
-    // Sent together: the answer to the first has not come when the second is read.
+    // Sent together: the second request is read before the first one is answered.
     const [, result] = await Promise.all([activated(client, { tools_on: ['fs_read'] }), call(client, 'fs_read')]);
     if (isPipe(door)) expect(result.isError).toBeFalsy();
     expect(JSON.parse(await callText(client, 'fs_read'))).toMatchObject({ server: 'fs', tool: 'read' });

@@ -1,4 +1,7 @@
-/** Whose selection it is without sessions: the agent's, whichever of its clients asks. Over HTTP that is whoever has the token. */
+/**
+ * Without sessions a selection belongs to the agent and is shared by all of its clients. Over HTTP, the bearer token
+ * identifies the agent.
+ */
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -22,7 +25,7 @@ const config = `active_toolsets = ["git_status"]\n${serversToml({
 })}`;
 
 describe('two clients of one agent', () => {
-  it('see and call what either of them has switched', async () => {
+  it('see and can call what either of them has activated', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visitModern(gateway), await visitModern(gateway)];
     expect(ownError(await call(two.client, 'git_push')).code).toBe('item_inactive');
@@ -34,7 +37,7 @@ describe('two clients of one agent', () => {
     expect(ownError(await call(one.client, 'git_status')).code).toBe('item_inactive');
   });
 
-  it('are both told, once of each list', async () => {
+  it('are both notified, once per changed list', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visitModern(gateway), await visitModern(gateway)];
     await activated(one.client, { tools_on: ['git_push'] });
@@ -45,7 +48,7 @@ describe('two clients of one agent', () => {
     await expectTold(two, 2, 1, 0);
   });
 
-  it('are both told when a server changes', async () => {
+  it('are both notified when a server changes', async () => {
     const gateway = await startHttp({ config: `active_toolsets = ["*"]\n${serversToml({ c: server('changing') })}` });
     const [one, two] = [await visitModern(gateway), await visitModern(gateway)];
     await callText(one.client, 'c_add_prompt', { name: 'x' });
@@ -55,7 +58,7 @@ describe('two clients of one agent', () => {
     await expectTold(two, 0, 0, 1);
   });
 
-  it('lose none of their switches when they switch at the same time', async () => {
+  it('lose no change when they activate at the same time', async () => {
     const tools = Array.from({ length: 8 }, (_, i) => `t${i}`);
     const gateway = await startHttp({ config: serversToml({ a: server('basic', '--tools', tools.join()) }) });
     const guests = await Promise.all(tools.map(() => visitModern(gateway)));
@@ -75,8 +78,8 @@ describe('two clients of one agent', () => {
   });
 });
 
-describe('what an agent has switched', () => {
-  it('is there when it comes back', async () => {
+describe('the selection of an agent', () => {
+  it('is kept when the agent reconnects', async () => {
     const gateway = await startHttp({ config });
     const one = await visitModern(gateway);
     await activated(one.client, { tools_on: ['git_push'] });
@@ -85,7 +88,7 @@ describe('what an agent has switched', () => {
     expect(await toolNames(two.client)).toEqual(['git_status', 'git_push']);
   });
 
-  it('is not what a session has, nor the other way round', async () => {
+  it('is independent of the selections of sessions', async () => {
     const gateway = await startHttp({ config });
     const [agent, session] = [await visitModern(gateway), await visit(gateway)];
     await activated(agent.client, { tools_on: ['git_push'] });
@@ -97,7 +100,7 @@ describe('what an agent has switched', () => {
     expect(await toolNames((await visit(gateway)).client)).toEqual(['git_status']);
   });
 
-  it('belongs to the bearer of the token, and to nobody without', async () => {
+  it('is shared by clients with the same token and refused to clients without it', async () => {
     const gateway = await startHttp({ config, env: { BEARER_TOKEN: 'open-sesame' } });
     const bearer = { authorization: 'Bearer open-sesame' };
     const [one, two] = [await visitModern(gateway, bearer), await visitModern(gateway, bearer)];
@@ -108,7 +111,7 @@ describe('what an agent has switched', () => {
       await expect(visitModern(gateway, { authorization })).rejects.toMatchObject({ status: 401 });
   });
 
-  it('is the default selection on stdio, and starts again from active_toolsets with the next gateway', async () => {
+  it('is the default selection on stdio, and is reset to active_toolsets when the gateway restarts', async () => {
     const first = await enter('modern stdio', { config });
     await activated(first.client, { tools_on: ['git_push'] });
     expect(await toolNames(first.client)).toEqual(['git_status', 'git_push']);

@@ -1,4 +1,4 @@
-/** Calls of tools and prompts: where they go, what comes back, and what is said when they cannot be made. */
+/** Tool calls and prompts: how they are routed, what is returned, and which error a call gets that cannot be made. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -24,12 +24,12 @@ import { asGiven, codeAt, headerMissing } from './eras.ts';
 const failing = fileURLToPath(new URL('./failing.mjs', import.meta.url));
 const all = 'active_toolsets = ["*"]\n';
 
-/** A result with everything in it that parsing and printing again would change. */
+/** A result that parsing and re-serializing would change in every possible way. */
 const wild =
   '{ "content":[{"type":"text","text":"caf\\u00e9 \\/ 😀"},{"type":"hologram","n":9007199254740993}],"x":[1.0,1e400,-0],"é":{"a":1,"a":2},"isError":false}';
 
-describe.each(doors)('a tool that is active over %s', (door) => {
-  it('is listed with its whole definition, of which only the name is another', async () => {
+describe.each(doors)('an active tool over %s', (door) => {
+  it('is listed with its full definition, only the name changed', async () => {
     const definition = (name: string) =>
       `{ "annotations":{"readOnlyHint":true},"name":"${name}","title":"T","inputSchema":{"type":"object","properties":{"name":{"type":"string","default":"n"}},"$defs":{"x":{"maximum":1e400}}},"outputSchema":{"type":"object"},"_meta":{"z":[1.0,9007199254740993]},"icons":[{"src":"a:b"}],"\\u00e9":"\\/"}`;
     const cwd = tempFolder({ 'tools.json': `[${definition('one')} , ${definition('tw\\u006f')}]` });
@@ -39,7 +39,7 @@ describe.each(doors)('a tool that is active over %s', (door) => {
     expect(result).toContain(`},${definition('a_one')},${definition('a_two')}]}`);
   });
 
-  it('is called by the name its server knows, with the arguments as they are', async () => {
+  it('is called by its server’s own name for it, with the arguments unchanged', async () => {
     const cwd = tempFolder();
     const log = join(cwd, 'log');
     const config = all + serversToml({ a: server('basic', '--tools', 'echo,echo_日本', '--log', log) });
@@ -52,7 +52,7 @@ describe.each(doors)('a tool that is active over %s', (door) => {
     expect(received(log, 'tools/call')[0]?.params?.arguments).toEqual(args);
   });
 
-  it('has its result passed on byte for byte', async () => {
+  it('returns its result byte for byte', async () => {
     const { raw } = await enter(door, { config: all + serversToml({ a: server('basic') }) });
     const params = JSON.stringify({ name: 'a_raw', arguments: { json: wild } });
     expect(await raw('tools/call', params)).toEqual(asGiven(door, 'tools/call', { result: wild }));
@@ -67,7 +67,7 @@ describe.each(doors)('a tool that cannot be called over %s', (door) => {
     };
   });
 
-  it('because it is inactive: the answer says how to activate it, and that helps', async () => {
+  it('inactive: the error says how to activate it, and doing so works', async () => {
     const { client } = await arrive();
     const { code, message } = ownError(await call(client, 'git_commit', { message: 'x' }));
     expect(code).toBe('item_inactive');
@@ -78,7 +78,7 @@ describe.each(doors)('a tool that cannot be called over %s', (door) => {
     expect(JSON.parse(await callText(client, 'git_commit', { message: 'x' }))).toMatchObject({ tool: 'commit' });
   });
 
-  it('because there is none: the answer names what is like it', async () => {
+  it('unknown: the error suggests similar names', async () => {
     const { client } = await arrive();
     const similar = {
       git_staus: '"git_status"',
@@ -98,18 +98,18 @@ describe.each(doors)('a tool that cannot be called over %s', (door) => {
     }
   });
 
-  it('because no name is given: the answer is an error of the form that the era prescribes', async () => {
+  it('missing name: the error has the form that the protocol era prescribes', async () => {
     const { raw } = await arrive();
     for (const params of ['{}', '{"name":7}', '{"arguments":{}}']) {
       const { result = '', error = '' } = await raw('tools/call', params);
-      // Where a header has to repeat the name, what is missed first is the header.
+      // If a header must repeat the name, the missing header is reported first.
       if (door === 'modern http') expect(JSON.parse(error)).toMatchObject(headerMissing);
       else if (door === 'modern stdio') expect(JSON.parse(error)).toMatchObject({ code: -32602 });
       else expect(ownError(JSON.parse(result) as ToolResult).code).toBe('params_invalid');
     }
   });
 
-  it('because its server is gone: the answer says so in the same form', async () => {
+  it('server down: the error has the same form and says so', async () => {
     const config = all + serversToml({ a: server('crash'), b: server('basic', '--tools', 'x') });
     const { client } = await enter(door, { config });
     const { code, message } = ownError(await call(client, 'a_crash'));
@@ -120,14 +120,14 @@ describe.each(doors)('a tool that cannot be called over %s', (door) => {
   });
 });
 
-describe.each(doors)('an error of a server over %s', (door) => {
+describe.each(doors)('an error from a server over %s', (door) => {
   const arrive = useGateway(door, () => ({
     config: all + serversToml({ f: `${process.execPath} ${failing}`, b: server('basic', '--prompts', 'p') }),
   }));
   const error =
     '{"code":-32042,"message":"not \\u00e9 you","data":{"retry":1.0,"big":9007199254740993,"list":[null]},"extra":true}';
 
-  it('comes through a call as it is: code, message, data and all', async () => {
+  it('passes through a call unchanged: code, message and data', async () => {
     const { client, raw } = await arrive();
     const params = JSON.stringify({ name: 'f_fail', arguments: { error } });
     expect(await raw('tools/call', params)).toEqual(asGiven(door, 'tools/call', { error }));
@@ -137,7 +137,7 @@ describe.each(doors)('an error of a server over %s', (door) => {
     });
   });
 
-  it('comes through a read and a prompt as it is', async () => {
+  it('passes through a read and a prompt unchanged', async () => {
     const { raw } = await arrive();
     const uri = JSON.stringify({ uri: `f_fail:${encodeURIComponent(error)}` });
     expect(await raw('resources/read', uri)).toEqual(asGiven(door, 'resources/read', { error }));
@@ -145,7 +145,7 @@ describe.each(doors)('an error of a server over %s', (door) => {
     expect(await raw('prompts/get', prompt)).toEqual(asGiven(door, 'prompts/get', { error }));
   });
 
-  it('comes through with a code that Toolgate uses itself, and nothing of Toolgate in it', async () => {
+  it('passes through unchanged even if Toolgate uses the same code itself', async () => {
     const { raw } = await arrive();
     for (const code of [-32002, -32602, -32603, 0, 1]) {
       const own = `{"code":${code},"message":"mine"}`;
@@ -154,7 +154,7 @@ describe.each(doors)('an error of a server over %s', (door) => {
     }
   });
 
-  it('that is a result stays a result, untouched', async () => {
+  it('in a result stays a result, unchanged', async () => {
     const { client } = await arrive();
     expect(await call(client, 'f_refuse', { text: 'no such repository' })).toEqual({
       content: [{ type: 'text', text: 'no such repository' }],
@@ -164,7 +164,7 @@ describe.each(doors)('an error of a server over %s', (door) => {
     });
   });
 
-  it('is told from an error of Toolgate’s own, which has its object in data', async () => {
+  it('is distinguishable from Toolgate’s own error, which carries an object in data', async () => {
     const { client } = await arrive();
     const body = { success: false, result: null, message: expect.any(String) };
     expect(await refusal(client.getPrompt({ name: 'b_q' }))).toMatchObject({
@@ -184,7 +184,7 @@ describe.each(doors)('an error of a server over %s', (door) => {
 });
 
 describe.each(doors)('prompts over %s', (door) => {
-  it('are always listed and always reach their server by its own name for them', async () => {
+  it('are always listed, and are requested by their server’s own name for them', async () => {
     const cwd = tempFolder();
     const log = join(cwd, 'log');
     const config = serversToml({

@@ -20,21 +20,21 @@ function described(...descriptions: unknown[]) {
   return { cwd, config: serversToml({ a: server('basic', '--raw-tools', join(cwd, 'tools.json')) }) };
 }
 
-describe.each(doors)('a line of the catalog over %s', (door) => {
-  it('has a description of 132 characters at most, however many bytes they take', async () => {
+describe.each(doors)('a catalog line over %s', (door) => {
+  it('limits the description to 132 characters, regardless of their size in bytes', async () => {
     const chars = ['a', 'é', '漢', '😀', '\u{1f468}\u{200d}\u{1f469}', '\u0301'];
     const texts = chars.flatMap((char) => [131, 132, 133, 500].map((count) => `.${char.repeat(count)}`));
     const { client } = await enter(door, described(...texts));
     const { tools } = await catalogLines(client);
     expect(tools).toEqual(texts.map((text, i) => `a_t${i} - ${[...text].slice(0, 132).join('')}`));
     expect(tools.map((line) => [...line.slice(line.indexOf(' - ') + 3)].length)).toContain(132);
-    // The definition itself is not cut.
+    // The tool definition itself is not truncated.
     await activated(client, { tools_on: ['a_t3'] });
     const { tools: listed } = await client.listTools();
     expect(listed[1]?.description).toBe(texts[3]);
   });
 
-  it('has its white space folded, and is the name alone where there is no description', async () => {
+  it('collapses white space, and is just the name if there is no description', async () => {
     const { client } = await enter(
       door,
       described('Reads\n*a_t1 - all\r\n\r\n  of\u2028 it\t. ', '', undefined, ' \n\t ', `${'word \n '.repeat(60)}`),
@@ -49,7 +49,7 @@ describe.each(doors)('a line of the catalog over %s', (door) => {
     ]);
   });
 
-  it('is a line for resources and templates too, and there is none for prompts', async () => {
+  it('exists for resources and templates too, but not for prompts', async () => {
     const offer = ['--tools', 't', '--resources', 'r://1', '--templates', 'r://{id}/{+rest}', '--prompts', 'p'];
     const { client } = await enter(door, { config: all + serversToml({ '': server('basic', ...offer) }) });
     expect(await catalogLines(client)).toEqual({
@@ -60,7 +60,7 @@ describe.each(doors)('a line of the catalog over %s', (door) => {
 });
 
 describe.each(doors)('the catalog over %s', (door) => {
-  it('follows what a server adds, changes and takes away', async () => {
+  it('follows what a server adds, changes and removes', async () => {
     const { client, changes } = await enter(door, { config: all + serversToml({ c: server('changing') }) });
     const lines = async (kind: 'tools' | 'resources', name: string) =>
       (await catalogLines(client))[kind].filter((line) => line.includes(name));
@@ -70,7 +70,7 @@ describe.each(doors)('the catalog over %s', (door) => {
     await callText(client, 'c_change_tool', { name: 'new_one', description: 'Is\nnewer' });
     await waitFor(() => changes('tools') === 2);
     expect(await lines('tools', 'new_one')).toEqual(['*c_new_one - Is newer']);
-    // In this order: what is taken away without a word is noticed with the next word.
+    // The order matters: the server does not announce the removal, so it is noticed with the next announced change.
     await callText(client, 'c_remove_template', { name: 'changing://first/{id}', times: 0 });
     await callText(client, 'c_add_resource', { name: 'changing://new', description: 'A resource' });
     await waitFor(() => changes('resources') === 1);
@@ -83,14 +83,14 @@ describe.each(doors)('the catalog over %s', (door) => {
     expect(await toolNames(client)).not.toContain('c_new_one');
   });
 
-  it('loses the items of a server that has died, and has them back as they were', async () => {
+  it('drops the items of a crashed server and restores them unchanged when it comes back', async () => {
     const cwd = tempFolder({ up: '' });
     const config = serversToml({
       a: `[ -e up ] && exec ${server('crash')}`,
       b: server('basic', '--tools', 'x'),
     });
     const { client, changes } = await enter(door, { cwd, config });
-    // A client that has not listed yet has nothing to be told.
+    // A client that has not listed anything yet gets no notification.
     expect(await toolNames(client)).toEqual([]);
     await activated(client, { tools_on: ['a_ok', 'a_crash'] });
     const before = await catalogLines(client);
@@ -108,7 +108,7 @@ describe.each(doors)('the catalog over %s', (door) => {
     expect(changes('tools')).toBe(told + 2);
   });
 
-  it('has the items of every server, in the order of the configuration', async () => {
+  it('contains the items of every server, in configuration order', async () => {
     const names = Array.from({ length: 8 }, (_, i) => `s${i}`);
     const slowest = (i: number) => (8 - i) * 40;
     const config = serversToml(

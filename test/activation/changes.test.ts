@@ -1,4 +1,4 @@
-/** List-changed notifications: one for every real change of a list, none where nothing changed. */
+/** List-changed notifications: one for every actual change of a list, none if nothing changed. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
@@ -24,7 +24,7 @@ const growing = fileURLToPath(new URL('./growing.mjs', import.meta.url));
 const git = server('basic', '--name', 'git', '--tools', 'status,push', '--resources', 'log://1', '--prompts', 'p');
 const changing = serversToml({ c: server('changing') });
 
-/** A client that has listed everything, as one that cares about changes would have. */
+/** A client that has requested all lists. Only then does it get notifications about changes. */
 async function attentive(...given: Parameters<typeof enter>): Promise<Guest> {
   const guest = await enter(...given);
   await toolNames(guest.client);
@@ -34,7 +34,7 @@ async function attentive(...given: Parameters<typeof enter>): Promise<Guest> {
 }
 
 describe.each(doors)('a client over %s', (door) => {
-  it('is promised notifications for all three lists', async () => {
+  it('is offered list-changed notifications for all three lists', async () => {
     const { client } = await enter(door, { config: '' });
     const listChanged = { listChanged: true };
     expect(client.getServerCapabilities()).toMatchObject({
@@ -44,7 +44,7 @@ describe.each(doors)('a client over %s', (door) => {
     });
   });
 
-  it('is told once of each list that an activation changes; the tool list has the catalog in it', async () => {
+  it('is notified once per list that an activation changes, and the tool list changes with the catalog', async () => {
     const guest = await attentive(door, { config: serversToml({ git }) });
     await activated(guest.client, { tools_on: ['git_status', 'git_push'] });
     await expectTold(guest, 1, 0, 0);
@@ -54,7 +54,7 @@ describe.each(doors)('a client over %s', (door) => {
     await expectTold(guest, 3, 2, 0);
   });
 
-  it('is told nothing when an activation is refused or leaves all as it was', async () => {
+  it('is not notified if an activation is refused or changes nothing', async () => {
     const guest = await attentive(door, { config: `active_toolsets = ["git_status"]\n${serversToml({ git })}` });
     const { client } = guest;
     expect((await activate(client, { tools_on: ['git_push', 'git_pusch'] })).isError).toBe(true);
@@ -65,7 +65,7 @@ describe.each(doors)('a client over %s', (door) => {
     await expectTold(guest, 0, 0, 0);
   });
 
-  it('is told once of each list that a server changes', async () => {
+  it('is notified once per list that a server changes', async () => {
     const guest = await attentive(door, { config: `active_toolsets = ["*"]\n${changing}` });
     const change = (tool: string, args: Record<string, unknown>) => callText(guest.client, `c_${tool}`, args);
     await change('add_tool', { name: 'x' });
@@ -73,7 +73,7 @@ describe.each(doors)('a client over %s', (door) => {
     await change('add_prompt', { name: 'x' });
     await waitFor(() => guest.changes('prompts') === 1);
     await change('change_resource', { name: 'changing://first', description: 'new' });
-    // The description of a resource stands in the catalog too.
+    // The description of a resource is part of the catalog too.
     await waitFor(() => guest.changes('resources') === 1 && guest.changes('tools') === 2);
     await change('add_template', { name: 'changing://new/{x}' });
     await waitFor(() => guest.changes('resources') === 2 && guest.changes('tools') === 3);
@@ -81,7 +81,7 @@ describe.each(doors)('a client over %s', (door) => {
     expect(await templateUris(guest.client)).toContain('c_changing://new/{x}');
   });
 
-  it('is told once of a burst of changes, and of none where a server cries wolf', async () => {
+  it('is notified once for a burst of changes, and not if a server announces a change without one', async () => {
     const guest = await attentive(door, { config: `active_toolsets = ["*"]\n${changing}` });
     await callText(guest.client, 'c_add_tool', { name: 'x', times: 50 });
     await waitFor(() => guest.changes('tools') === 1);
@@ -90,12 +90,12 @@ describe.each(doors)('a client over %s', (door) => {
     await expectTold(guest, 1, 0, 0);
   });
 
-  it('is told of what it can see alone: a schema behind an inactive name is not in any list', async () => {
+  it('is notified only of changes it can see: the schema of an inactive tool is in no list', async () => {
     const guest = await attentive(door, { config: `active_toolsets = ["c_add_*", "c_change_*"]\n${changing}` });
-    // Inactive, but in the catalog.
+    // Inactive, but part of the catalog.
     await callText(guest.client, 'c_change_tool', { name: 'first', description: 'other words' });
     await waitFor(() => guest.changes('tools') === 1);
-    // Inactive, and the same words as before.
+    // Inactive, and the description is unchanged.
     await callText(guest.client, 'c_change_tool', { name: 'first', description: 'other  words\n' });
     await callText(guest.client, 'c_change_resource', {
       name: 'changing://first',
@@ -104,13 +104,13 @@ describe.each(doors)('a client over %s', (door) => {
     await expectTold(guest, 1, 0, 0);
   });
 
-  it('finds what was listed anew while a server was still starting', async () => {
+  it('sees a tool that its server added while it was still being listed at startup', async () => {
     const config = serversToml({ g: `${process.execPath} ${growing}` });
     const { client } = await enter(door, { config });
     await waitFor(async () => (await catalogLines(client)).tools.includes('g_late - Tool late'));
   });
 
-  it('is told once when the configuration changes what is active, and keeps what it switched itself', async () => {
+  it('is notified once when the configuration changes what is active, and keeps its own switches', async () => {
     const cwd = tempFolder();
     const config = (globs: string[]) => `active_toolsets = ${JSON.stringify(globs)}\n${serversToml({ git })}`;
     const guest = await attentive(door, { cwd, config: config(['git_status']), args: ['--log-level', 'info'] });
@@ -122,7 +122,7 @@ describe.each(doors)('a client over %s', (door) => {
     await waitFor(() => guest.changes('tools') === 3);
     expect(await toolNames(guest.client)).toEqual(['git_status']);
     await expectTold(guest, 3, 1, 0);
-    // The same again in other words changes nothing.
+    // The same configuration written differently changes nothing.
     writeFiles(cwd, { 'tools.toml': `# remark\n${config(['git_s*', 'git_p*', 'git_l*'])}` });
     await waitFor(() => guest.stderr().split('configuration: applied').length === 4);
     await expectTold(guest, 3, 1, 0);
@@ -136,25 +136,25 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
       slow: server('basic', '--tools', 'x', '--resources', 's://1', '--prompts', 'p', '--slow-start', ms),
     })}`;
 
-  it('waits for its first list and has all of it', async () => {
+  it('waits for its first list and gets the complete list', async () => {
     const guest = await enter(door, { config: starting(600, '20s'), ready: false });
     expect(await toolNames(guest.client)).toEqual(['quick_x', 'slow_x']);
     expect(await resourceUris(guest.client)).toEqual(['slow_s://1']);
     await expectTold(guest, 0, 0, 0);
   });
 
-  it('gets what there is after start_wait, and is told when the rest has come', async () => {
+  it('gets a partial list after start_wait and is notified when the rest arrives', async () => {
     const guest = await enter(door, { config: starting(2600, '1200ms'), ready: false });
     expect(await toolNames(guest.client)).toEqual(['quick_x']);
     expect(await resourceUris(guest.client)).toEqual([]);
     await waitFor(() => guest.changes('tools') === 1 && guest.changes('resources') === 1);
     expect(await toolNames(guest.client)).toEqual(['quick_x', 'slow_x']);
     expect(await resourceUris(guest.client)).toEqual(['slow_s://1']);
-    // Prompts were not listed before, so there was nothing to correct.
+    // Prompts had not been listed, so there was nothing to correct.
     await expectTold(guest, 1, 1, 0);
   });
 
-  it('activates over the whole catalog, in the order in which it asks', async () => {
+  it('activates over the complete catalog, in request order', async () => {
     const { client } = await enter(door, {
       config: starting(1800, '20s').replace('active_toolsets = ["*"]', ''),
       ready: false,
@@ -173,7 +173,7 @@ describe.each(doors)('while servers are starting, a client over %s', (door) => {
     }
   });
 
-  it('does not reach a quicker server under the name of a slower one that is listed first', async () => {
+  it('does not reach a faster server under a name that belongs to a slower server listed first', async () => {
     const config = `active_toolsets = ["*"]\n${serversToml({
       a: server('basic', '--name', 'first', '--tools', 'b_x', '--resources', 'r://1', '--slow-start', 600),
       a_b: server('basic', '--name', 'second', '--tools', 'x,y', '--resources', 'r://1'),

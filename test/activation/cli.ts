@@ -4,7 +4,7 @@ import { tempFolder } from '../support/temp.ts';
 
 const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 
-/** Runs `toolgate` to its end. */
+/** Runs `toolgate` until it exits. */
 export async function toolgate(cwd: string, ...args: string[]) {
   const child = startChild(process.execPath, [bin, ...args], { cwd, env: childEnv({ HOME: tempFolder() }) });
   child.process.stdin.end();
@@ -18,7 +18,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** What `toolgate doctor` finds wrong, and the code it ends with. */
+/** The problems that `toolgate doctor` finds, and its exit code. */
 export async function doctor(cwd: string): Promise<{ code: number | null; wrong: Finding[] }> {
   const { code, stdout } = await toolgate(cwd, 'doctor', '--json');
   const { findings } = JSON.parse(stdout) as { findings: Finding[] };

@@ -15,7 +15,7 @@ interface Whoami {
 }
 
 describe.each(doors)('tools.toml over %s', (door) => {
-  it('is read in the working directory and says which servers there are and what is active', async () => {
+  it('is read from the working directory and defines the servers and what is active', async () => {
     const { client, cwd } = await enter(door, {
       config: `
         active_toolsets = ["a_*"]
@@ -38,7 +38,7 @@ describe.each(doors)('tools.toml over %s', (door) => {
     expect(JSON.parse(await callText(client, 'a_whoami'))).toMatchObject({ name: 'first', cwd });
   });
 
-  it('has nothing active without active_toolsets, and needs no servers', async () => {
+  it('activates nothing without active_toolsets, and needs no servers', async () => {
     const one = await enter(door, { config: serversToml({ a: server('basic', '--resources', 'x://1') }) });
     expect(await toolNames(one.client)).toEqual([]);
     expect(await resourceUris(one.client)).toEqual([]);
@@ -48,7 +48,7 @@ describe.each(doors)('tools.toml over %s', (door) => {
   });
 });
 
-describe('a command', () => {
+describe('the command of a server', () => {
   const node = process.execPath;
   const basic = fixture('basic');
 
@@ -88,7 +88,7 @@ describe('a command', () => {
       command: `./run ${basic} --name s*b\\ dir`,
       expected: { name: 'sub dir' },
     },
-  ])('may have $what', async ({ command, expected }) => {
+  ])('may contain $what', async ({ command, expected }) => {
     const cwd = tempFolder();
     mkdirSync(join(cwd, 'sub dir'));
     symlinkSync(node, join(cwd, 'run'));
@@ -99,7 +99,7 @@ describe('a command', () => {
   });
 });
 
-describe('a configuration that cannot be used', () => {
+describe('an invalid configuration', () => {
   it.each([
     ['is missing', null, /no configuration in .*Create tools\.toml/s],
     ['is no TOML', 'servers = [', /tools\.toml.*1/s],
@@ -108,7 +108,7 @@ describe('a configuration that cannot be used', () => {
     ['has a list for a command', '[[servers]]\ncommand = ["a", "b"]', /command/],
     ['has a quote that is never closed', '[[servers]]\ncommand = "echo \'a"', /quote.*never closed/],
     ['has a text for active_toolsets', 'active_toolsets = "*"', /active_toolsets/],
-  ])('%s: the gateway says so and does not start', async (_, config, said) => {
+  ])('%s: the gateway reports it and does not start', async (_, config, said) => {
     const cwd = tempFolder(config === null ? {} : { 'tools.toml': config });
     const { code, stdout, stderr } = await toolgate(cwd);
     expect(code).toBe(2);

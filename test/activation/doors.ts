@@ -1,4 +1,4 @@
-/** Every door with one face, so that a test about what a client sees is written once. */
+/** One interface for every door, so that a test about what a client sees is written only once. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect } from 'vitest';
@@ -10,7 +10,7 @@ import { enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { some } from '../support/wide.ts';
 
-/** The modern ones are for clients of the SDK v2, pinned to the revision without sessions; the others for those of v1. */
+/** The modern doors use clients of SDK v2, pinned to the revision without sessions. The others use clients of v1. */
 export const allDoors = ['stdio', 'http', 'modern stdio', 'modern http'] as const;
 export type Door = (typeof allDoors)[number];
 export const doors: readonly Door[] = some(allDoors, ['stdio', 'modern http']);
@@ -24,7 +24,7 @@ export function isPipe(door: Door): boolean {
   return door.endsWith('stdio');
 }
 
-/** What the clients of both SDKs have in common. */
+/** The common interface of the clients of both SDKs. */
 export interface Client {
   getServerCapabilities(): object | undefined;
   listTools(params?: { cursor?: string }): Promise<{ tools: ListedTool[] }>;
@@ -43,17 +43,17 @@ interface ListedTool {
   inputSchema: { properties?: Record<string, unknown> | undefined };
 }
 
-/** A client at a gateway. */
+/** A client connected to a gateway. */
 export interface Guest extends Told {
   readonly client: Client;
   readonly cwd: string;
   /** The gateway's log. */
   stderr(): string;
-  /** Ends the gateway. */
+  /** Stops the gateway. */
   stop(how: Ending): Promise<Exit>;
-  /** How listening ended, at the modern doors. */
+  /** How the listening stream ended, at the modern doors. */
   readonly subscription?: { readonly closed: Promise<string> };
-  /** The result or the error of a request with `params` as raw text, raw as well. */
+  /** Sends a request with `params` as raw text and returns the raw result or error. */
   raw(method: string, params: string): Promise<RawAnswer>;
 }
 
@@ -62,7 +62,7 @@ export interface RawAnswer {
   readonly error?: string;
 }
 
-/** A gateway with one client. Over HTTP it is ready, unless told otherwise. */
+/** Starts a gateway with one client. Over HTTP it waits until the gateway is ready, unless told otherwise. */
 export async function enter(door: Door, options: GatewayOptions & { readonly ready?: boolean }): Promise<Guest> {
   if (!isPipe(door)) return (isModern(door) ? visitModern : visit)(await startHttp(options));
   const gateway = isModern(door) ? await startModernStdio(options) : await startStdio(options);
@@ -71,9 +71,9 @@ export async function enter(door: Door, options: GatewayOptions & { readonly rea
 }
 
 /**
- * For the tests of one `describe`: each call gives a client with a fresh selection. In a session that is all it takes; at
- * the other doors what is active belongs to the agent, and they get a gateway each. `options` is called where files may
- * be made.
+ * For the tests of one `describe`: each call returns a client with a fresh selection. With sessions, a new session is
+ * enough. At the other doors the selection belongs to the agent, so each client gets its own gateway. `options` is
+ * called at a time when files may be created.
  */
 export function useGateway(door: Door, options: () => GatewayOptions): () => Promise<Guest> {
   if (door !== 'http') return () => enter(door, options());
@@ -84,7 +84,7 @@ export function useGateway(door: Door, options: () => GatewayOptions): () => Pro
   return () => visit(gateway);
 }
 
-/** A new session at a gateway that is there. */
+/** Opens a new session at a running gateway. */
 export async function visit(gateway: HttpGateway): Promise<Guest> {
   const { transport, ...connection } = await gateway.connect();
   const session = { 'mcp-session-id': transport.sessionId ?? '' };
@@ -97,7 +97,7 @@ export async function visit(gateway: HttpGateway): Promise<Guest> {
   };
 }
 
-/** A new client without a session at a gateway that is there. */
+/** Connects a new client without a session to a running gateway. */
 export async function visitModern(gateway: HttpGateway, headers: Record<string, string> = {}): Promise<Guest> {
   return {
     ...(await gateway.connectModern(headers)),
@@ -145,14 +145,14 @@ export async function call(client: Client, name: string, args: Record<string, un
   return (await client.callTool({ name, arguments: args })) as unknown as ToolResult;
 }
 
-/** The text of a call that went well. */
+/** The text of a call, which must succeed. */
 export async function callText(client: Client, name: string, args?: Record<string, unknown>): Promise<string> {
   const { content, isError } = await call(client, name, args);
   expect(isError, content[0]?.text).toBeFalsy();
   return content[0]!.text;
 }
 
-/** Calls the activation tool; lists that are not given are empty. */
+/** Calls the activation tool. Lists that are not given are empty. */
 export function activate(client: Client, lists: Lists): Promise<ToolResult> {
   return call(client, 'toolman_activate', {
     tools_on: [],
@@ -163,7 +163,7 @@ export function activate(client: Client, lists: Lists): Promise<ToolResult> {
   });
 }
 
-/** Calls the activation tool and expects it to agree. */
+/** Calls the activation tool and expects success. */
 export async function activated(client: Client, lists: Lists): Promise<string> {
   const { content, isError } = await activate(client, lists);
   expect(isError, content[0]?.text).toBeFalsy();
@@ -177,7 +177,7 @@ export interface OwnError {
   readonly message: string;
 }
 
-/** The error of Toolgate's own in a result, checked for its form. */
+/** Toolgate's own error in a result, with its form checked. */
 export function ownError({ content, isError }: ToolResult): OwnError {
   expect(isError).toBe(true);
   expect(content).toHaveLength(1);
@@ -187,13 +187,13 @@ export function ownError({ content, isError }: ToolResult): OwnError {
   return body;
 }
 
-/** An error of the protocol, in either SDK. */
+/** A protocol error, from either SDK. */
 export interface Refusal extends Error {
   readonly code: number;
   readonly data?: unknown;
 }
 
-/** The error that a request other than a call is answered with. */
+/** The error that answers a request other than a tool call. */
 export async function refusal(request: Promise<unknown>): Promise<Refusal> {
   return request.then(
     () => {
@@ -203,7 +203,7 @@ export async function refusal(request: Promise<unknown>): Promise<Refusal> {
   );
 }
 
-/** All names of a client's tools but the activation tool's. */
+/** The names of all tools of a client except the activation tool. */
 export async function toolNames(client: Client): Promise<string[]> {
   const [first, ...others] = (await client.listTools()).tools.map(({ name }) => name);
   expect(first).toBe('toolman_activate');
@@ -222,7 +222,7 @@ export async function promptNames(client: Client): Promise<string[]> {
   return (await client.listPrompts()).prompts.map(({ name }) => name);
 }
 
-/** The lines of the catalog in the activation tool's description: `*` and all. */
+/** The lines of the catalog in the activation tool's description, including the `*`. */
 export async function catalogLines(client: Client): Promise<{ tools: string[]; resources: string[] }> {
   const { tools } = await client.listTools();
   const [, tool = '', resource = ''] = /\nTools:\n(.*)\n\nResources:\n(.*)$/s.exec(tools[0]?.description ?? '') ?? [];
@@ -234,17 +234,17 @@ export interface Received {
   readonly params?: Record<string, unknown>;
 }
 
-/** What a fixture with `--log` was sent, of one method. */
+/** The messages of one method that a fixture started with `--log` has received. */
 export function received(log: string, method: string): Received[] {
   const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
   return lines.map((line) => JSON.parse(line) as Received).filter((message) => message.method === method);
 }
 
-/** Expects so many list-changed notifications, no fewer and, when all is quiet, no more. */
+/** Expects exactly this many list-changed notifications, and no more once everything is quiet. */
 export async function expectTold({ changes }: Guest, tools: number, resources: number, prompts: number): Promise<void> {
   const told = () => [changes('tools'), changes('resources'), changes('prompts')];
   const expected = [tools, resources, prompts];
-  // If they do not come, the comparison below says more than a time-out.
+  // If they do not arrive, the comparison below fails with a better message than a timeout.
   await waitFor(() => told().every((count, i) => count >= expected[i]!)).catch(() => {});
   await sleep(150);
   expect(told()).toEqual(expected);

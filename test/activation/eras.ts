@@ -1,8 +1,8 @@
-/** What servers of the earlier revisions say, as clients of either era get it. */
+/** Answers of servers of earlier revisions, as clients of either era receive them. */
 import { expect } from 'vitest';
 import { type Door, isModern, type RawAnswer } from './doors.ts';
 
-/** An answer as a client at this door gets it: the same bytes, with what 2026-07-28 asks for in front. */
+/** An answer as a client at this door receives it: the same bytes, preceded by the fields that 2026-07-28 requires. */
 export function asGiven(door: Door, method: string, answer: RawAnswer): RawAnswer {
   if (!isModern(door)) return answer;
   const { result, error } = answer;
@@ -15,7 +15,7 @@ export function asGiven(door: Door, method: string, answer: RawAnswer): RawAnswe
   };
 }
 
-/** What stands in the result of a list beside the list. */
+/** The fields in a list result other than the list itself. */
 export function listFields(door: Door): object {
   if (!isModern(door)) return {};
   const serverInfo = { name: 'toolgate', version: expect.any(String) };
@@ -27,17 +27,17 @@ export function listFields(door: Door): object {
   };
 }
 
-/** 2026-07-28 has another code for a resource that is not there, and keeps the codes around it for itself. */
+/** 2026-07-28 uses a different code for an unknown resource, and reserves the codes around it. */
 export function codeAt(door: Door, code: number): number {
   if (!isModern(door)) return code;
   if (code === -32002) return -32602;
   return code <= -32000 && code > -32100 ? -32603 : code;
 }
 
-/** A tool that says how it is run as a task: since 2026-07-28 that means something else. */
+/** A tool that declares how it runs as a task. Since 2026-07-28 that declaration has another meaning. */
 export function definitionAt(door: Door, definition: string): string {
   return isModern(door) ? definition.replace(/,"execution":\{[^{}]*\}/, '') : definition;
 }
 
-/** The error of a modern request over HTTP without a header that it needs. */
+/** The error for a modern request over HTTP that lacks a required header. */
 export const headerMissing = { code: -32020, data: { success: false, result: null, code: 'header_mismatch' } };

@@ -1,10 +1,11 @@
-// A server whose answers are errors, given by the caller: fail { error } answers a call with that JSON-RPC error, byte for byte, and
-// refuse { text } with a result that says isError. Reading fail:ERROR and getting the prompt fail { error } do the same.
+// A server that answers with errors given by the caller: fail { error } answers a call with that JSON-RPC error, byte
+// for byte, and refuse { text } with a result that has isError set. Reading fail:ERROR and getting the prompt
+// fail { error } do the same.
 import { createServer, readFlags, serveStdio, silence, text, tool } from '../fixtures/lib.mjs';
 
 const flags = readFlags({ name: 'failing' });
 
-/** Answers with these bytes and nothing else. */
+/** Answers with exactly these bytes. */
 function fail(error, { id, write }) {
   write(Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":${error}}\n`));
   return silence();

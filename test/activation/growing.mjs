@@ -1,5 +1,5 @@
-// A server that gets its last tool while it is being listed: it says so between the answer to tools/list and the one to prompts/list, which
-// is slow in coming.
+// A server that gains its last tool while it is being listed: it announces the change between its answer to tools/list
+// and its slow answer to prompts/list.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, readFlags, serveStdio, text, tool } from '../fixtures/lib.mjs';
 

@@ -1,4 +1,4 @@
-/** As applications do it: the SDK starts the gateway or is given its address, and finds out itself what to speak. */
+/** The way applications connect: the SDK starts the gateway or gets its address, and negotiates the revision itself. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, it } from 'vitest';
@@ -23,12 +23,12 @@ async function transportTo(door: 'stdio' | 'http') {
   });
 }
 
-describe.each(['stdio', 'http'] as const)('a client of the SDK v2 over %s', (door) => {
+describe.each(['stdio', 'http'] as const)('an SDK v2 client over %s', (door) => {
   it.each([
     { mode: { pin: MODERN }, era: 'modern' },
     { mode: 'auto', era: 'modern' },
     { mode: 'legacy', era: 'legacy' },
-  ] as const)('that negotiates by $mode activates, is told, and calls ($era)', async ({ mode, era }) => {
+  ] as const)('negotiating by $mode activates a tool, is notified and calls it ($era)', async ({ mode, era }) => {
     let told = 0;
     const client = new Client(
       { name: 'host', version: '1.0.0' },

@@ -1,4 +1,7 @@
-/** The same through a client that neither we nor the SDK's tests wrote: the Inspector's command line. */
+/**
+ * The same with an independent client, written neither by us nor for the SDK's tests: the command line of the
+ * Inspector.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bin, startHttp } from '../support/gateway.ts';
 import { inspect } from '../support/inspector.ts';
@@ -27,8 +30,8 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: string };
 }
 
-describe.each([...doors, 'sse'] as const)('the inspector over %s', (way) => {
-  // The older transport, with the same sessions behind it.
+describe.each([...doors, 'sse'] as const)('the MCP Inspector over %s', (way) => {
+  // The older transport, backed by the same sessions.
   const door = way === 'sse' ? 'http' : way;
   let target: string[];
 
@@ -59,7 +62,7 @@ describe.each([...doors, 'sse'] as const)('the inspector over %s', (way) => {
     ]);
   });
 
-  it('calls a tool, and activates one', async () => {
+  it('calls a tool and activates one', async () => {
     const { result } = await ask('tools/call', '--tool-name', 'git_status', '--tool-arg', 'a=1');
     expect(JSON.stringify(result)).toContain('\\"tool\\":\\"status\\"');
     const lists = ['tools_on=["git_push"]', 'tools_off=[]', 'resources_on=[]', 'resources_off=[]'];
@@ -79,7 +82,7 @@ describe.each([...doors, 'sse'] as const)('the inspector over %s', (way) => {
     expect(JSON.stringify(prompt.result)).toContain('p from git {\\"topic\\":\\"all\\"}');
   });
 
-  it('sets the level of log messages where there are sessions to set it for', async () => {
+  it('sets the log level if there is a session to set it for', async () => {
     const answer = await ask('logging/setLevel', '--log-level', 'debug');
     expect(answer).toMatchObject(
       isModern(door)
@@ -88,7 +91,7 @@ describe.each([...doors, 'sse'] as const)('the inspector over %s', (way) => {
     );
   });
 
-  it('is told what is wrong', async () => {
+  it('shows clear errors', async () => {
     const { code, error } = await ask('resources/read', '--uri', 'git_log://2');
     expect(code).toBe(1);
     expect(error?.message).toContain('There is no resource "git_log://2"');

@@ -1,4 +1,4 @@
-/** The reference servers behind the gateway: what they say arrives as they say it. */
+/** The reference servers behind the gateway: their answers arrive unchanged. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ const program = (name: string) =>
 const words = { ev: [program('everything'), 'stdio'], fs: [program('filesystem'), 'files'], mem: [program('memory')] };
 const namespaces = ['ev', 'fs', 'mem'] as const;
 
-/** Identity of a definition, by list method. */
+/** The field that identifies a definition, by list method. */
 const lists = {
   'tools/list': ['tools', 'name'],
   'resources/list': ['resources', 'uri'],
@@ -39,7 +39,7 @@ const lists = {
   'prompts/list': ['prompts', 'name'],
 } as const;
 
-/** The text of every definition in a list result, with a prefix put before what identifies it. */
+/** The text of every definition in a list result, with a prefix added to the identifying field. */
 function definitions(result: string, method: keyof typeof lists, prefix = ''): string[] {
   const bytes = Buffer.from(result);
   const [list, identity] = lists[method];
@@ -54,7 +54,7 @@ const servers = serversToml(
   Object.fromEntries(namespaces.map((name) => [name, [process.execPath, ...words[name]].join(' ')])),
 );
 
-/** The servers themselves, with no gateway between. */
+/** The servers themselves, connected directly without a gateway. */
 const direct = {} as Record<(typeof namespaces)[number], (method: string, params: string) => Promise<RawAnswer>>;
 
 beforeAll(async () => {
@@ -75,7 +75,7 @@ beforeAll(async () => {
   }
 });
 
-/** Asks both ways and expects the same bytes. */
+/** Sends the request both ways and expects the same bytes. */
 async function expectSame(
   door: Door,
   { raw }: Guest,
@@ -103,7 +103,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     };
   });
 
-  it('have every definition in the lists byte for byte, but for the prefix', async () => {
+  it('have their definitions listed byte for byte, except for the prefix', async () => {
     const guest = await arrive();
     for (const method of Object.keys(lists) as (keyof typeof lists)[]) {
       const expected = [];
@@ -121,7 +121,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     }
   });
 
-  it('have their results passed on byte for byte', async () => {
+  it('have their results returned byte for byte', async () => {
     const guest = await arrive();
     const tool = (name: string, args: object) => expectSame(door, guest, 'tools/call', 'name', name, args);
     await tool('ev_echo', { message: 'caf\u00e9 😀 "\\' });
@@ -134,7 +134,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     await expectSame(door, guest, 'prompts/get', 'name', 'ev_args-prompt', { city: 'Oslo', state: 'x' });
   });
 
-  it('have their errors passed on byte for byte', async () => {
+  it('have their errors returned byte for byte', async () => {
     const guest = await arrive();
     const answers = [
       await expectSame(door, guest, 'tools/call', 'name', 'ev_get-sum', { a: 'x' }),
@@ -148,7 +148,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     for (const { result, error } of answers) expect(error ?? result).toMatch(/"isError":true|"code":-?\d/);
   });
 
-  it('do the work that they are asked for', async () => {
+  it('do what they are asked to do', async () => {
     const { client, cwd } = await arrive();
     const file = join(cwd, 'files', `${door} 😀.txt`);
     await callText(client, 'fs_write_file', { path: file, content: 'one\ntwo\n' });
@@ -162,7 +162,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     expect(JSON.stringify(contents)).toContain('is open');
   });
 
-  it('have resources that can be read by expanded URIs, and by the bare ones that results mention', async () => {
+  it('have resources that can be read by expanded URIs and by the bare URIs that results mention', async () => {
     const { client } = await arrive();
     const { contents } = await client.readResource({ uri: 'ev_demo://resource/dynamic/text/7' });
     expect(contents).toMatchObject([{ uri: 'demo://resource/dynamic/text/7', mimeType: 'text/plain' }]);
@@ -177,7 +177,7 @@ describe.each(doors)('everything, filesystem and memory over %s', (door) => {
     }
   });
 
-  it('are switched as a model would switch them', async () => {
+  it('can be activated and deactivated the way a model would do it', async () => {
     const { client } = await arrive();
     await activated(client, { tools_off: ['*'], resources_off: ['*'] });
     expect([await toolNames(client), await resourceUris(client), await templateUris(client)]).toEqual([[], [], []]);

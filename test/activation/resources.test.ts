@@ -1,4 +1,4 @@
-/** Resources and templates: listed under prefixed URIs, read by the URIs their servers know. */
+/** Resources and templates: listed under prefixed URIs, read by their servers' own URIs. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
@@ -26,7 +26,7 @@ async function readText({ client }: Guest, uri: string): Promise<string> {
   return (contents[0] as { text: string }).text;
 }
 
-/** The own error that reading is answered with, checked for its form. */
+/** Toolgate's own error from a read, with its form checked. */
 async function refused({ client }: Guest, uri: string) {
   const { code, message, data } = (await refusal(client.readResource({ uri }))) as unknown as {
     code: number;
@@ -43,7 +43,7 @@ describe.each(doors)('resources over %s', (door) => {
     config: `active_toolsets = ["*"]\n${serversToml({ a: server('basic', ...a), b: server('basic', ...b) })}`,
   }));
 
-  it('are listed with the prefix in front of the URI, and all else as it is', async () => {
+  it('are listed with a prefixed URI and otherwise unchanged', async () => {
     const { client } = await arrive();
     expect(await resourceUris(client)).toEqual(['a_n://1', 'a_n://2', 'a_shared://x', 'b_m://1', 'b_shared://x']);
     expect(await templateUris(client)).toEqual(['a_n://{id}', 'a_n://{id}/text', 'b_m://{id}']);
@@ -56,14 +56,14 @@ describe.each(doors)('resources over %s', (door) => {
     });
   });
 
-  it('are read by the URI that their server knows, and the result is not touched', async () => {
+  it('are read by their server’s own URI, and the result is unchanged', async () => {
     const guest = await arrive();
     const { contents } = await guest.client.readResource({ uri: 'a_n://1' });
     expect(contents).toEqual([{ uri: 'n://1', mimeType: 'text/plain', text: 'n://1 from A' }]);
     expect(await readText(guest, 'b_shared://x')).toBe('shared://x from B');
   });
 
-  it('are read by URIs expanded from a template, passed on as they are', async () => {
+  it('are read by URIs expanded from a template, which are passed on unchanged', async () => {
     const guest = await arrive();
     for (const id of ['7', 'a b', '%2F%20', 'x?y=z#w', '日本😀', '"\\']) {
       expect(await readText(guest, `a_n://${id}`)).toBe(`n://${id} from A`);
@@ -73,26 +73,26 @@ describe.each(doors)('resources over %s', (door) => {
     expect(await refused(guest, 'a_n://1/2/3')).toMatchObject({ code: 'resource_unknown', rpc: codeAt(door, -32002) });
   });
 
-  it('are read by the bare URI too where one server owns it, as results mention it', async () => {
+  it('are also read by the bare URI, as results mention it, if one server owns it', async () => {
     const guest = await arrive();
     expect(await readText(guest, 'n://1')).toBe('n://1 from A');
     expect(await readText(guest, 'm://1')).toBe('m://1 from B');
     expect(await readText(guest, 'm://expanded')).toBe('m://expanded from B');
   });
 
-  it('have their exposed URIs listed where several servers own a bare one', async () => {
+  it('with a bare URI that several servers own are refused with the list of exposed URIs', async () => {
     const guest = await arrive();
     const { code, message } = await refused(guest, 'shared://x');
     expect(code).toBe('params_invalid');
     expect(message).toBe(
       'Several servers have "shared://x". Read one of these instead: "a_shared://x", "b_shared://x".',
     );
-    // Once only one of them is active there is no question left.
+    // Once only one of them is active, the URI is no longer ambiguous.
     await activated(guest.client, { resources_off: ['a_shared://x'] });
     expect(await readText(guest, 'shared://x')).toBe('shared://x from B');
   });
 
-  it('that are inactive say how to activate them, under either URI', async () => {
+  it('that are inactive are refused with advice on how to activate them, under either URI', async () => {
     const guest = await arrive();
     await activated(guest.client, { resources_off: ['a_n://1', 'b_*'] });
     const advice = (uri: string, name: string) =>
@@ -106,7 +106,7 @@ describe.each(doors)('resources over %s', (door) => {
     ] as const) {
       expect(await refused(guest, uri)).toEqual({ rpc: -32602, code: 'item_inactive', message: advice(uri, name) });
     }
-    // Neighbours are not concerned.
+    // Other resources are not affected.
     expect(await readText(guest, 'a_n://2')).toBe('n://2 from A');
     expect(await readText(guest, 'a_n://7')).toBe('n://7 from A');
     await activated(guest.client, { resources_on: ['b_m://{id}'] });
@@ -115,7 +115,7 @@ describe.each(doors)('resources over %s', (door) => {
     expect((await refused(guest, 'b_m://1')).code).toBe('item_inactive');
   });
 
-  it('that are unknown have names suggested', async () => {
+  it('that are unknown are refused with suggestions', async () => {
     const guest = await arrive();
     expect(await refused(guest, 'a_shared://y')).toMatchObject({
       code: 'resource_unknown',
@@ -125,10 +125,10 @@ describe.each(doors)('resources over %s', (door) => {
     expect((await refused(guest, 'http://elsewhere/')).message).toContain('List the resources');
   });
 
-  it('need a URI', async () => {
+  it('cannot be read without a URI', async () => {
     const { raw } = await arrive();
     const { error = '' } = await raw('resources/read', '{"name":"a_n://1"}');
-    // Where a header has to repeat the URI, what is missed first is the header.
+    // If a header must repeat the URI, the missing header is reported first.
     const expected =
       door === 'modern http'
         ? headerMissing
@@ -137,8 +137,8 @@ describe.each(doors)('resources over %s', (door) => {
   });
 });
 
-describe.each(doors)('a read over %s', (door) => {
-  it('arrives at one server only, with the prefix gone', async () => {
+describe.each(doors)('a resource read over %s', (door) => {
+  it('arrives at exactly one server, without the prefix', async () => {
     const cwd = tempFolder();
     const logs = [join(cwd, 'a.log'), join(cwd, 'b.log')] as const;
     const config = `active_toolsets = ["*"]\n${serversToml({
@@ -148,15 +148,15 @@ describe.each(doors)('a read over %s', (door) => {
     const guest = await enter(door, { cwd, config });
     await readText(guest, 'a_n://7/text');
     await readText(guest, 'm://1');
-    // With an empty namespace the bare URI is the exposed one.
+    // With an empty namespace the bare URI is also the exposed one.
     expect(await readText(guest, 'shared://x')).toBe('shared://x from B');
-    // Nothing of the envelope is passed on; what is left of it has no keys.
+    // The envelope is not passed on; only an object without keys is left of it.
     const left = isModern(door) ? { _meta: {} } : {};
     expect(received(logs[0], 'resources/read').map(({ params }) => params)).toEqual([{ uri: 'n://7/text', ...left }]);
     expect(received(logs[1], 'resources/read').map(({ params }) => params?.uri)).toEqual(['m://1', 'shared://x']);
   });
 
-  it('does not reach a resource that its server has taken away', async () => {
+  it('does not reach a resource that its server has removed', async () => {
     const guest = await enter(door, { config: `active_toolsets = ["*"]\n${serversToml({ c: server('changing') })}` });
     expect(await readText(guest, 'c_changing://first')).toBe('changing://first from changing');
     await guest.client.callTool({ name: 'c_remove_resource', arguments: { name: 'changing://first' } });

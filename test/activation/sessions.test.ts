@@ -1,4 +1,4 @@
-/** Whose selection it is: over HTTP each session has its own, on stdio there is only the default. */
+/** The scope of a selection: over HTTP each session has its own, on stdio there is only the default one. */
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -22,7 +22,7 @@ const config = `active_toolsets = ["git_status"]\n${serversToml({
 })}`;
 
 describe('two sessions', () => {
-  it('switch different things and do not see each other’s', async () => {
+  it('activate different items without seeing each other’s', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visit(gateway), await visit(gateway)];
     await activated(one.client, { tools_on: ['git_push'], resources_on: ['git_log://1'] });
@@ -43,7 +43,7 @@ describe('two sessions', () => {
     ]);
   });
 
-  it('can each call only what is active in their own', async () => {
+  it('can each call only what is active in their own selection', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visit(gateway), await visit(gateway)];
     await activated(one.client, { tools_on: ['git_push'] });
@@ -53,7 +53,7 @@ describe('two sessions', () => {
     await callText(two.client, 'git_status');
   });
 
-  it('are told of their own changes alone', async () => {
+  it('are notified only of their own changes', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visit(gateway), await visit(gateway)];
     await activated(one.client, { tools_on: ['git_push'] });
@@ -61,7 +61,7 @@ describe('two sessions', () => {
     await expectTold(two, 0, 0, 0);
   });
 
-  it('share one process of each server, whatever is active', async () => {
+  it('share one process per server, regardless of what is active', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await visit(gateway), await visit(gateway)];
     const pid = async ({ client }: Guest) => {
@@ -71,7 +71,7 @@ describe('two sessions', () => {
     expect(await pid(one)).toBe(await pid(two));
   });
 
-  it('start from active_toolsets, whatever others have switched before', async () => {
+  it('start from active_toolsets, regardless of what other sessions have activated', async () => {
     const gateway = await startHttp({ config });
     const one = await visit(gateway);
     await activated(one.client, { tools_on: ['*'] });
@@ -80,7 +80,7 @@ describe('two sessions', () => {
     expect(await toolNames(two.client)).toEqual(['git_status']);
   });
 
-  it('are both told when a server changes, each of what it sees', async () => {
+  it('are both notified when a server changes, each about its own lists', async () => {
     const gateway = await startHttp({ config: serversToml({ c: server('changing') }) });
     const [one, two] = [await visit(gateway), await visit(gateway)];
     await activated(one.client, { tools_on: ['*'], resources_on: ['*'] });
@@ -90,13 +90,13 @@ describe('two sessions', () => {
     await waitFor(() => one.changes('tools') === 2 && two.changes('tools') === 2);
     await callText(one.client, 'c_add_resource', { name: 'changing://new' });
     await waitFor(() => one.changes('tools') === 3 && two.changes('tools') === 3);
-    // In the catalogs of both and in the list of none: a pattern switches what there is when it is given.
+    // In both catalogs but in neither tool list: a pattern activates only the items that exist when it is given.
     await expectTold(one, 3, 1, 0);
     await expectTold(two, 3, 0, 0);
     expect(await resourceUris(one.client)).toEqual(['c_changing://first']);
   });
 
-  it('are served side by side without mixing', async () => {
+  it('are served concurrently without mixing', async () => {
     const gateway = await startHttp({ config });
     const guests = await Promise.all(Array.from({ length: 8 }, () => visit(gateway)));
     await Promise.all(
@@ -113,7 +113,7 @@ describe('two sessions', () => {
 });
 
 describe('the selection on stdio', () => {
-  it('is the default one, and starts again from active_toolsets with the next gateway', async () => {
+  it('is the default selection, and is reset to active_toolsets when the gateway restarts', async () => {
     const first = await enter('stdio', { config });
     await activated(first.client, { tools_on: ['git_push'] });
     expect(await toolNames(first.client)).toEqual(['git_status', 'git_push']);

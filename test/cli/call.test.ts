@@ -1,4 +1,4 @@
-/** `toolgate call`: one call from a shell, with its arguments read by what the tool declares. */
+/** `toolgate call`: one call from a shell, with its arguments converted to the types the tool declares. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
@@ -38,8 +38,8 @@ async function echo(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-describe('the arguments', () => {
-  it('are read by the type that the tool declares', async () => {
+describe('the arguments of toolgate call', () => {
+  it('are converted to the type the tool declares', async () => {
     const given = [
       'text=5',
       'count=5',
@@ -62,7 +62,7 @@ describe('the arguments', () => {
     });
   });
 
-  it('are text where they are nothing else and may be text', async () => {
+  it('are strings if they match no other declared type and may be strings', async () => {
     expect(await echo('free=plain words', 'unknown=x', 'text=', 'maybe=5')).toEqual({
       free: 'plain words',
       unknown: 'x',
@@ -71,7 +71,7 @@ describe('the arguments', () => {
     });
   });
 
-  it('may hold an equals sign, and keys of any name', async () => {
+  it('may contain an equals sign, and keys of any name', async () => {
     expect(await echo('text=a=b=c', 'constructor=1', 'toString=x')).toEqual({
       text: 'a=b=c',
       constructor: 1,
@@ -91,15 +91,15 @@ describe('the arguments', () => {
     [['=x'], '"=x" is not key=value'],
     [['{"a":'], 'The arguments is not valid JSON'],
     [['{}', 'a=1'], 'not both'],
-  ])('that are wrong (%j) are refused before anything is called', async (args, why) => {
+  ])('that are invalid (%j) are refused before anything is called', async (args, why) => {
     const { code, stdout, stderr } = await runCli(['call', 'up_echo', ...args], { config });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(why);
   });
 });
 
-describe('the result', () => {
-  it('is the text of its blocks', async () => {
+describe('the result of toolgate call', () => {
+  it('is printed as the text of its content blocks', async () => {
     const result = {
       content: [
         { type: 'text', text: 'one\n\ttwo' },
@@ -113,7 +113,7 @@ describe('the result', () => {
     expect(stdout).toBe('one\n\ttwo\n[image; use --json to see it]\n');
   });
 
-  it('comes byte for byte with --json', async () => {
+  it('is printed byte for byte with --json', async () => {
     const raw =
       '{"content":[ ],"structuredContent":{"n":9007199254740993,"f":1.0,"e":1e400,"s":"\\u00e9\\/é😀"}, "x":-0}';
     const { code, stdout } = await runCli(['call', '--json', 'up_raw', JSON.stringify({ json: raw })], { config });
@@ -127,8 +127,8 @@ describe('the result', () => {
     expect(await runCli(['call', ...args, '--json'], { config })).toEqual({ code: 1, stdout: `${raw}\n`, stderr: '' });
   });
 
-  it('that is a protocol error of the server has its message and exit code 1', async () => {
-    // It lists `echo` and then does not know it.
+  it('that is a protocol error from the server prints its message with exit code 1', async () => {
+    // The server lists `echo` but does not recognize it when called.
     const lying = { config: serversToml({ up: server('basic', '--raw-tools', definitions, '--tools', 'raw') }) };
     const message = 'Unknown tool: echo';
     expect(await runCli(['call', 'up_echo'], lying)).toEqual({ code: 1, stdout: '', stderr: `${message}\n` });
@@ -136,26 +136,26 @@ describe('the result', () => {
     expect([code, JSON.parse(stdout)]).toEqual([1, { error: { code: -32602, message } }]);
   });
 
-  it('that never comes, because the server died, is said so', async () => {
+  it('that is missing because the server died is reported', async () => {
     const { code, stdout, stderr } = await runCli(['call', 'flaky_crash'], { config });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('Server "flaky" exited with code 1 before it answered');
   });
 });
 
-describe('the name', () => {
-  it('that is mistyped is answered with a suggestion', async () => {
+describe('the tool name in toolgate call', () => {
+  it('with a typo gets a suggestion', async () => {
     const { code, stderr } = await runCli(['call', 'up_ehco'], { config });
     expect(code).toBe(2);
     expect(stderr).toContain('There is no tool "up_ehco". Did you mean "up_echo"');
   });
 
-  it('may be that of a tool that is not active', async () => {
+  it('may be that of an inactive tool', async () => {
     const run = await runCli(['call', 'up_echo'], { config: `active_toolsets = []\n${config}` });
     expect(run).toEqual({ code: 0, stdout: '{}\n', stderr: '' });
   });
 
-  it('is needed', async () => {
+  it('is required', async () => {
     const { code, stderr } = await runCli(['call'], { config });
     expect(code).toBe(2);
     expect(stderr).toContain('Which tool?');

@@ -1,4 +1,4 @@
-/** Help, and what is said to a command line that is wrong. */
+/** Help, and the errors for an invalid command line. */
 import { describe, expect, it } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/index.ts';
@@ -7,9 +7,9 @@ import { runCli } from './run.ts';
 const literal = (text: string) => text.replace(/[^\w ]/g, '\\$&');
 const names = Object.keys(commands) as (keyof typeof commands)[];
 
-describe('help', () => {
+describe('toolgate help', () => {
   it.each([['--help'], ['-h'], ['help']])(
-    '%s lists every command and where the configuration is looked for',
+    '%s lists every command and the locations of the configuration',
     async (flag) => {
       const { code, stdout, stderr } = await runCli([flag]);
       expect([code, stderr]).toEqual([0, '']);
@@ -20,7 +20,7 @@ describe('help', () => {
     },
   );
 
-  it.each(names)('toolgate %s --help shows its usage and every option it takes', async (name) => {
+  it.each(names)('toolgate %s --help shows its usage and every option', async (name) => {
     for (const flag of ['--help', '-h']) {
       const { code, stdout, stderr } = await runCli([name, flag]);
       expect([code, stderr]).toEqual([0, '']);
@@ -30,13 +30,13 @@ describe('help', () => {
     }
   });
 
-  it('shows the version', async () => {
+  it('toolgate --version shows the version', async () => {
     expect(await runCli(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
     expect((await runCli(['list', '--version'])).stdout).toBe(`${VERSION}\n`);
   });
 });
 
-describe('a command line that is wrong', () => {
+describe('an invalid command line', () => {
   it.each([
     [['lst'], 'There is no command "lst". Did you mean "list"? See toolgate --help.'],
     [['docter'], 'Did you mean "doctor"?'],
@@ -54,7 +54,7 @@ describe('a command line that is wrong', () => {
     ],
     [['serve', '--port', 'x'], '--port is a number from 0 to 65535, not "x".'],
     [['serve', '--port', '65536'], '--port is a number from 0 to 65535, not "65536".'],
-  ])('%j is answered with what is right', async (args, message) => {
+  ])('%j gets an error with the correct usage', async (args, message) => {
     const { code, stdout, stderr } = await runCli(args, { config: '' });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(message);

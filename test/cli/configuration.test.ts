@@ -1,4 +1,4 @@
-/** Which configuration a command takes, and what it says about the choice. */
+/** Which configuration a command uses, and what it reports about the choice. */
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
@@ -28,7 +28,7 @@ const all = {
 };
 
 describe('the configuration', () => {
-  it('is the first that is there, in the order that the help names', async () => {
+  it('is the first existing file, in the order that the help gives', async () => {
     const entries = Object.entries(all);
     const order = ['one', 'two', 'three', 'four', 'five', 'six'];
     for (const [i, name] of order.entries()) {
@@ -36,7 +36,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('is what --config names, before TOOLGATE_CONFIG and before what is there', async () => {
+  it('is the file given by --config, before TOOLGATE_CONFIG and before files in the default locations', async () => {
     const files = { ...all, 'sub/named.toml': toml('named'), 'env.json': json('from-env') };
     const env = { TOOLGATE_CONFIG: 'env.json' };
     expect(await serverNames({ files, env })).toEqual(['from-env']);
@@ -47,13 +47,13 @@ describe('the configuration', () => {
   it.each([
     ['--config', ['--config', 'nowhere.toml'], {}],
     ['TOOLGATE_CONFIG', [], { TOOLGATE_CONFIG: 'nowhere.toml' }],
-  ])('that %s names and that is not there is an error', async (by, args, env: Record<string, string>) => {
+  ])('given by %s but missing is an error', async (by, args, env: Record<string, string>) => {
     const { code, stderr } = await runCli(['list', ...args], { config: '', env });
     expect(code).toBe(2);
     expect(stderr).toMatch(new RegExp(`There is no file .*nowhere\\.toml, which ${by} names`));
   });
 
-  it('that is nowhere is an error with an example', async () => {
+  it('found nowhere is an error with an example', async () => {
     for (const command of ['list', 'serve', 'stdio']) {
       const { code, stdout, stderr } = await runCli([command]);
       expect([code, stdout]).toEqual([2, '']);
@@ -62,7 +62,7 @@ describe('the configuration', () => {
     }
   });
 
-  it('that is wrong names every fault with its line', async () => {
+  it('with errors has each of them reported with its line', async () => {
     const config = 'start_wait = "soon"\n\n[[servers]]\nnamespace = "a b"\ncomand = "x"\n';
     const { code, stderr } = await runCli(['list'], { config });
     expect(code).toBe(2);
@@ -72,7 +72,7 @@ describe('the configuration', () => {
   });
 });
 
-describe('files that are passed over', () => {
+describe('ignored configuration files', () => {
   const notice = 'tools.toml is used; toolgate.json, .mcp.json are here too and passed over. Choose one with --config.';
   const files = { 'tools.toml': '', 'toolgate.json': '{}', '.mcp.json': '{}' };
 
@@ -84,13 +84,13 @@ describe('files that are passed over', () => {
     expect(stdio.stdout()).toBe('');
   });
 
-  it('are not mentioned between data', async () => {
+  it('are not mentioned in data output', async () => {
     expect(await runCli(['list', '--json'], { files })).toEqual({ code: 0, stdout: '[]\n', stderr: '' });
   });
 });
 
-describe('the port', () => {
-  it('that is taken is said so', async () => {
+describe('a port that is already in use', () => {
+  it('is reported', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     atEnd(() => taken.close());

@@ -1,4 +1,4 @@
-/** `toolgate doctor`: 0 well, 1 warnings, 2 broken, and always what to do about it. */
+/** `toolgate doctor`: exit code 0 for OK, 1 for warnings, 2 for errors, each with a remedy. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
@@ -19,14 +19,14 @@ async function findings(options: Parameters<typeof runCli>[1]): Promise<{ code: 
 const crashing = server('crash', '--crash-on-start');
 
 describe('toolgate doctor', () => {
-  it('exits 0 where all is well', async () => {
+  it('exits 0 if everything is fine', async () => {
     const { code, stdout, stderr } = await runCli(['doctor'], { config: serversToml({ up: server('basic') }) });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^✓ configuration: .*tools\.toml$/m);
     expect(stdout).toMatch(/^✓ up: up, 4 tools, protocol 2025-11-25 basic 1\.0\.0$/m);
   });
 
-  it('exits 1 where a server failed, and shows what that wrote to stderr', async () => {
+  it('exits 1 if a server failed, and shows its stderr output', async () => {
     const { code, stdout } = await runCli(['doctor'], { config: serversToml({ up: server('basic'), bad: crashing }) });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^! bad: down: exited with code 1$/m);
@@ -34,7 +34,7 @@ describe('toolgate doctor', () => {
     expect(stdout).toMatch(/^✓ up: /m);
   });
 
-  it('exits 2 where that server is required', async () => {
+  it('exits 2 if the failed server is required', async () => {
     const config = `[[servers]]\nnamespace = "bad"\nrequired = true\ncommand = ${JSON.stringify(crashing)}\n`;
     expect(await findings({ config })).toMatchObject({
       code: 2,
@@ -50,20 +50,20 @@ describe('toolgate doctor', () => {
     ['a value of the wrong type', '[[servers]]\nnamespace = 5\n', 'tools.toml:2: servers[0].namespace: '],
     ['a file that is no TOML', 'x = = 1\n', 'tools.toml:1'],
     ['a variable that is not set', '[[servers]]\nurl = "http://${NOT_SET_ANYWHERE}/mcp"\n', 'NOT_SET_ANYWHERE'],
-  ])('exits 2 for %s, with the place and the remedy', async (_, config, message) => {
+  ])('exits 2 for %s, with the location and the remedy', async (_, config, message) => {
     const { code, findings: found } = await findings({ config });
     expect(code).toBe(2);
     expect(found).toMatchObject([{ level: 'broken', about: 'configuration' }]);
     expect(found[0]!.message).toContain(message);
   });
 
-  it('exits 2 where there is no configuration', async () => {
+  it('exits 2 without a configuration', async () => {
     const { code, findings: found } = await findings({});
     expect(code).toBe(2);
     expect(found[0]!.message).toContain('There is no configuration in');
   });
 
-  it('warns of names that two servers claim', async () => {
+  it('warns about names that two servers claim', async () => {
     const both = { same: server('basic', '--tools', 'a,b'), other: server('basic', '--tools', 'c') };
     const twice = `${serversToml(both)}\n${serversToml({ same: server('basic', '--tools', 'b', '--name', 'second') })}`;
     const { code, findings: found } = await findings({ config: twice });
@@ -77,7 +77,7 @@ describe('toolgate doctor', () => {
     ]);
   });
 
-  it('warns of files that are passed over and of servers that are left out', async () => {
+  it('warns about ignored configuration files', async () => {
     const files = { 'toolgate.toml': serversToml({ up: server('basic') }), '.mcp.json': '{"mcpServers":{}}' };
     const { code, findings: found } = await findings({ files });
     expect(code).toBe(1);
@@ -88,20 +88,20 @@ describe('toolgate doctor', () => {
     });
   });
 
-  it('warns where no server is configured', async () => {
+  it('warns if no server is configured', async () => {
     expect(await findings({ config: '' })).toMatchObject({
       code: 1,
       findings: [{}, { message: 'No servers are configured.' }],
     });
   });
 
-  it('says how a program that is not there can be helped', async () => {
+  it('suggests how to fix a command that does not exist', async () => {
     const { code, stdout } = await runCli(['doctor'], { config: serversToml({ gone: 'no-such-program-anywhere' }) });
     expect(code).toBe(1);
     expect(stdout).toContain('"no-such-program-anywhere" was not found; install it or give its full path');
   });
 
-  it('reports a server over HTTP that is not there, or not at that path', async () => {
+  it('reports an HTTP server that refuses the connection', async () => {
     const refused = await findings({ config: '[[servers]]\nnamespace = "web"\nurl = "http://127.0.0.1:9/mcp"\n' });
     expect(refused.code).toBe(1);
     expect(refused.findings[1]).toMatchObject({
@@ -110,7 +110,7 @@ describe('toolgate doctor', () => {
     });
   });
 
-  it('lets no escape sequence of a server through', async () => {
+  it('removes the escape sequences of a server', async () => {
     const script = fileURLToPath(new URL('escape-server.mjs', import.meta.url));
     const command = `${process.execPath} ${script}`;
     const config = serversToml({ evil: command, failing: `${command} --fail`, refusing: `${command} --refuse` });

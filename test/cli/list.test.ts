@@ -1,4 +1,4 @@
-/** `toolgate list`: what there is, for people and for programs. */
+/** `toolgate list`: the items of the gateway, for people and for programs. */
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
 import { runCli } from './run.ts';
@@ -10,7 +10,7 @@ const config = `active_toolsets = ["up_echo", "up_up://one"]\n${serversToml({
 })}`;
 
 describe('toolgate list', () => {
-  it('shows tools, and with a star those that are active', async () => {
+  it('shows tools, the active ones with a star', async () => {
     const { code, stdout, stderr } = await runCli(['list'], { config });
     expect([code, stderr]).toEqual([0, '']);
     const lines = stdout.trimEnd().split('\n');
@@ -49,13 +49,13 @@ describe('toolgate list', () => {
     ['resources', { name: 'up_up://{id}', kind: 'template', active: false }],
     ['prompts', { name: 'up_greet', kind: 'prompt', active: true }],
     ['servers', { key: 'up', kind: 'stdio', state: 'up', present: true, revision: '2025-11-25' }],
-  ])('gives %s as JSON', async (kind, expected) => {
+  ])('prints %s as JSON', async (kind, expected) => {
     const { code, stdout } = await runCli(['list', kind, '--json'], { config });
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining(expected));
   });
 
-  it('shows servers with their state, also those that failed', async () => {
+  it('shows servers with their state, including failed ones', async () => {
     const { code, stdout } = await runCli(['list', 'servers'], {
       config: serversToml({ up: server('basic'), gone: 'no-such-program-anywhere' }),
     });
@@ -64,7 +64,7 @@ describe('toolgate list', () => {
     expect(stdout).toMatch(/^gone +stdio +down .*no-such-program-anywhere/m);
   });
 
-  it('says since when a server is in its state, and with --json what it has been through', async () => {
+  it('shows since when a server is in its state, and its history with --json', async () => {
     const commands = { up: server('basic', '--name', 'basic'), gone: 'no-such-program-anywhere' };
     const shown = await runCli(['list', 'servers'], { config: serversToml(commands) });
     expect(shown.stdout).toMatch(/^up +stdio +up +since \d\d:\d\d:\d\d {2}basic 1\.0\.0$/m);
@@ -79,7 +79,7 @@ describe('toolgate list', () => {
     }
   });
 
-  it('says so where there is nothing', async () => {
+  it('prints a notice if there is nothing to list', async () => {
     expect((await runCli(['list'], { config: 'controls = []\n' })).stdout).toBe('There is nothing.\n');
     expect((await runCli(['list', 'servers'], { config: '' })).stdout).toBe('No servers are configured.\n');
     expect((await runCli(['list', '--json'], { config: '' })).stdout).toBe('[]\n');
@@ -90,7 +90,7 @@ describe('toolgate list', () => {
     ['promts', 'Did you mean "prompts"'],
     ['zebras', 'Choose from servers, tools, resources, prompts, toolsets, namespaces, agents.'],
     ['constructor', 'Choose from servers, tools, resources, prompts, toolsets, namespaces, agents.'],
-  ])('refuses to list %s with a hint', async (what, hint) => {
+  ])('refuses to list %s, with a hint', async (what, hint) => {
     const { code, stdout, stderr } = await runCli(['list', what], { config });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(`"${what}" cannot be listed`);

@@ -1,4 +1,4 @@
-/** The command line as a user meets it: a process with arguments, an environment and a folder. */
+/** The command line as a user runs it: a process with arguments, an environment and a folder. */
 import { fileURLToPath } from 'node:url';
 import { type Child, childEnv, startChild, within } from '../support/child.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
@@ -6,7 +6,7 @@ import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
 
 export interface RunOptions {
-  /** Text of tools.toml. */
+  /** The text of tools.toml. */
   readonly config?: string;
   readonly files?: Files;
   readonly cwd?: string;
@@ -19,7 +19,7 @@ export interface Run {
   readonly stderr: string;
 }
 
-/** A command that goes on until it is stopped. */
+/** A command that runs until it is stopped. */
 export function startCli(args: readonly string[], options: RunOptions = {}): Child {
   const cwd = options.cwd ?? tempFolder();
   writeFiles(cwd, { ...(options.config !== undefined && { 'tools.toml': options.config }), ...options.files });
@@ -27,7 +27,7 @@ export function startCli(args: readonly string[], options: RunOptions = {}): Chi
   return startChild(process.execPath, [bin, ...args], { cwd, env });
 }
 
-/** A command that ends by itself. */
+/** A command that exits by itself. */
 export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Run> {
   const child = startCli(args, options);
   child.process.stdin.end();
@@ -36,6 +36,6 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
   return { code: exit.code, stdout: child.stdout(), stderr: child.stderr() };
 }
 
-/** What a terminal would obey instead of showing: everything but text, tabs and line feeds. */
+/** Characters that a terminal would execute instead of showing: everything except text, tabs and line feeds. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are meant
 export const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;

@@ -1,4 +1,4 @@
-/** `toolgate schema`: a JSON Schema that editors can use, and that says the same as the gateway. */
+/** `toolgate schema`: a JSON Schema for editors that agrees with the gateway. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from './run.ts';
@@ -46,7 +46,7 @@ describe('toolgate schema', () => {
     expect(code).toBe(2);
   });
 
-  it('names a revision of JSON Schema that ajv knows', () => {
+  it('declares a JSON Schema version that ajv supports', () => {
     expect(schema.$schema).toBe('https://json-schema.org/draft/2020-12/schema');
   });
 });

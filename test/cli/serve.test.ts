@@ -1,4 +1,4 @@
-/** What `toolgate serve` prints: first where it is, then how to connect, then what is served. */
+/** What `toolgate serve` prints: first its URL, then how to connect, then what is served. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
@@ -12,7 +12,7 @@ async function served(config: string, env: Record<string, string> = {}): Promise
 }
 
 describe('toolgate serve', () => {
-  it('prints the URL, the claude line, a snippet, then what is served, in that order', async () => {
+  it('prints the URL, the claude command, a snippet and then what is served, in that order', async () => {
     const config = serversToml({
       up: server('basic', '--resources', 'a://b', '--prompts', 'p,q', '--slow-start', 300),
       gone: 'no-such-program-anywhere',
@@ -34,7 +34,7 @@ describe('toolgate serve', () => {
     expect(text).toMatch(/✗ gone +down: could not be started: "no-such-program-anywhere" was not found/);
   });
 
-  it('has the URL out before the servers are there', async () => {
+  it('prints the URL before the servers are up', async () => {
     const config = serversToml({ up: server('basic', '--slow-start', 2000) });
     const child = startCli(['serve', '--port', '0'], { config });
     const url = await waitFor(() => /http:\/\/127\.0\.0\.1:\d+/.exec(child.stdout())?.[0]);
@@ -43,7 +43,7 @@ describe('toolgate serve', () => {
     expect(child.stdout()).not.toContain('Serving:');
   });
 
-  it('has a snippet that is JSON, with the token by its name', async () => {
+  it('prints a snippet that is valid JSON and refers to the token by its variable name', async () => {
     const environments: Record<string, string>[] = [{}, { BEARER_TOKEN: 'very-secret' }];
     for (const env of environments) {
       const text = await served('', env);

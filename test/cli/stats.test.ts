@@ -1,4 +1,4 @@
-/** toolgate list --stats: the figures of a gateway that is running. */
+/** toolgate list --stats: the metrics of a running gateway. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -24,7 +24,7 @@ const stats = (args: readonly string[], more: Record<string, string> = env) =>
   runCli(['list', ...args, '--stats'], { env: more });
 
 describe('toolgate list --stats', () => {
-  it('prints a table, what is called most first', async () => {
+  it('prints a table, with the most-called tools first', async () => {
     const { code, stdout, stderr } = await stats(['tools', '--url', gateway.url]);
     expect([code, stderr]).toEqual([0, '']);
     const [head, ...rows] = stdout.trimEnd().split('\n');
@@ -35,7 +35,7 @@ describe('toolgate list --stats', () => {
     ]);
   });
 
-  it('prints JSON, and the figures of other kinds', async () => {
+  it('prints JSON, and the metrics of other kinds', async () => {
     const { stdout } = await stats(['prompts', '--url', gateway.origin, '--json']);
     expect(JSON.parse(stdout)).toEqual([
       {
@@ -53,7 +53,7 @@ describe('toolgate list --stats', () => {
     expect((await stats(['resources', '--url', gateway.origin])).stdout).toBe('Nothing has been called yet.\n');
   });
 
-  it('prints the figures of agents', async () => {
+  it('prints the metrics of agents', async () => {
     const { stdout } = await stats(['agents', '--url', gateway.url]);
     const [head, ...rows] = stdout.trimEnd().split('\n');
     expect(head).toMatch(/^AGENT +CALLS +ERRORS +TOOL ERRORS +P50 +P99 +REFUSED$/);
@@ -62,7 +62,7 @@ describe('toolgate list --stats', () => {
     expect(json).toEqual([expect.objectContaining({ agent: 'default', calls: 6, refused: 0, inFlight: 0 })]);
   });
 
-  it('says what is wrong', async () => {
+  it('reports errors clearly', async () => {
     const failing = async (args: readonly string[], more?: Record<string, string>) => {
       const { code, stderr, stdout } = await stats(args, more);
       expect([code, stdout]).toEqual([2, '']);

@@ -1,4 +1,4 @@
-/** How the command line looks: colour where it is wanted, and nothing of a server’s making that a terminal would obey. */
+/** Terminal output: colour only if it is wanted, and no control characters from a server. */
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -16,18 +16,18 @@ describe('colour', () => {
   it.each(['list', 'doctor'])('is on with FORCE_COLOR: %s', async (command) => {
     const { stdout } = await runCli([command], { config, env: { FORCE_COLOR: '1' } });
     expect(stdout).toContain(`${ESCAPE}32m`);
-    // Without its colour it is the same text.
+    // Without the colour codes it is the same text.
     const plain = (await runCli([command], { config })).stdout;
     const shown = stripVTControlCharacters(stdout);
     if (command === 'list') expect(shown).toBe(plain);
   });
 
-  it('is off with NO_COLOR, which goes before FORCE_COLOR', async () => {
+  it('is off with NO_COLOR, which takes precedence over FORCE_COLOR', async () => {
     const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
     expect((await runCli(['list'], { config, env })).stdout).not.toContain(ESCAPE);
   });
 
-  it('never gets into JSON or into errors in a pipe', async () => {
+  it('is never used in JSON, or in errors written to a pipe', async () => {
     const { stdout } = await runCli(['list', '--json'], { config, env: { FORCE_COLOR: '1' } });
     expect(() => JSON.parse(stdout) as unknown).not.toThrow();
     expect((await runCli(['nonsense'])).stderr).not.toContain(ESCAPE);
@@ -35,7 +35,7 @@ describe('colour', () => {
   });
 });
 
-describe('escape sequences of a server', () => {
+describe('the escape sequences of a server', () => {
   const script = fileURLToPath(new URL('escape-server.mjs', import.meta.url));
   const evil = serversToml({ evil: `${process.execPath} ${script}` });
 
@@ -50,13 +50,13 @@ describe('escape sequences of a server', () => {
     [['call', 'evil_reject'], 'red ?[31m title'],
     [['call', 'evil_nam'], 'Did you mean "evil_name?[31m"'],
     [['list', '--log-level', 'debug'], 'evil_say'],
-  ])('are taken out of what %j shows', async (args, shown) => {
+  ])('are removed from what %j shows', async (args, shown) => {
     const { stdout, stderr } = await runCli(args, { config: evil });
     expect(stdout + stderr).toContain(shown);
     expect(stdout + stderr).not.toMatch(CONTROL);
   });
 
-  it('are kept, escaped, where a program reads', async () => {
+  it('are kept, escaped, in output for programs', async () => {
     const { stdout } = await runCli(['list', '--json'], { config: evil });
     expect(stdout).not.toContain('\u001b');
     expect((JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)).toContain('evil_name\u001b[31m');

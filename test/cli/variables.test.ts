@@ -1,4 +1,4 @@
-/** The variables of .env.example: each does what it says, and the file as it stands is good. */
+/** The variables of .env.example: each has its documented effect, and the file is valid unchanged. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -14,7 +14,7 @@ import { runCli } from './run.ts';
 const lines = readFileSync(join(root, '.env.example'), 'utf8').matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm);
 const example = Object.fromEntries([...lines].map(([, name, value]) => [name!, value!]));
 
-it('is a good configuration as it stands, and every variable in it is told of in the documentation', async () => {
+it('.env.example is valid unchanged, and every variable in it is documented', async () => {
   const { SECRETS_KEY_FILE: _, ...env } = example;
   const config = await loadConfig({ cwd: tempFolder({ 'tools.toml': '' }), env });
   expect(config).toMatchObject({
@@ -30,7 +30,7 @@ it('is a good configuration as it stands, and every variable in it is told of in
   for (const name of Object.keys(example)) expect(pages).toContain(`\`${name}\``);
 });
 
-it('says which variable is wrong', async () => {
+it('an invalid environment variable is named in the error', async () => {
   const env = { CORE_PORT: '70000', MCP_SUPPORTED_VERSIONS: '2020-01-01', MCP_SESSION_TTL_HOURS: 'long' };
   const loading = loadConfig({ cwd: tempFolder({ 'tools.toml': '' }), env });
   await expect(loading).rejects.toThrow(
@@ -40,7 +40,7 @@ it('says which variable is wrong', async () => {
   expect([code, stderr]).toEqual([2, expect.stringContaining('debug, info, warn, error, silent, not "loud"')]);
 });
 
-it('lets clients speak these revisions and no others, from these origins', async () => {
+it('MCP_SUPPORTED_VERSIONS and CORS_ORIGINS limit the protocol revisions and origins of clients', async () => {
   const gateway = await startHttp({
     config: serversToml({ a: server('basic') }),
     env: { MCP_SUPPORTED_VERSIONS: '2025-06-18, 2025-03-26', CORS_ORIGINS: '*' },

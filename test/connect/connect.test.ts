@@ -1,4 +1,4 @@
-/** `toolgate connect`: a stdio server that is a gateway elsewhere. */
+/** `toolgate connect`: a stdio server that forwards to a remote gateway. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -23,8 +23,8 @@ beforeAll(async () => {
 
 const textOf = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
 
-describe('a client with a session', () => {
-  it('has everything that the gateway has, and nothing else', async () => {
+describe('toolgate connect, for a client with a session', () => {
+  it('exposes exactly what the gateway exposes', async () => {
     const pipe = openPipe(connectTo(gateway.origin), { elicitation: {} });
     pipe.client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'accept', content: { word: 'yes' } }));
     await pipe.connect();
@@ -41,7 +41,7 @@ describe('a client with a session', () => {
     expect(textOf(await pipe.client.callTool({ name: 'q_ask', arguments: { message: 'which' } }))).toContain('yes');
     await pipe.client.callTool({ name: 'c_add_tool', arguments: { name: 'more' } });
     await waitFor(() => pipe.changes('tools') > 0);
-    // What it switches is its own session's.
+    // Its activations affect only its own session.
     const off = { tools_on: [], tools_off: ['a_echo'], resources_on: [], resources_off: [] };
     await pipe.client.callTool({ name: 'toolman_activate', arguments: off });
     const names = async (client: typeof pipe.client) => (await client.listTools()).tools.map(({ name }) => name);
@@ -49,7 +49,7 @@ describe('a client with a session', () => {
     expect(await names(direct.client)).toContain('a_echo');
   });
 
-  it('can take a call back', async () => {
+  it('forwards the cancellation of a call', async () => {
     const pipe = openPipe(connectTo(gateway.origin));
     await pipe.connect();
     const abort = new AbortController();
@@ -63,8 +63,8 @@ describe('a client with a session', () => {
   });
 });
 
-describe('a client without a session', () => {
-  it('has everything too', async () => {
+describe('toolgate connect, for a client without a session', () => {
+  it('forwards lists, calls and list changes', async () => {
     const { client, changes } = await openModernPipe(connectTo(gateway.origin));
     expect((await client.listTools()).tools.length).toBeGreaterThan(5);
     expect(textOf(await client.callTool({ name: 'a_echo', arguments: { é: '✓' } }))).toBe('{"é":"✓"}');
@@ -73,8 +73,8 @@ describe('a client without a session', () => {
   });
 });
 
-describe('the credential', () => {
-  it('is the token in the environment, or in a file that may be replaced', async () => {
+describe('the credential of toolgate connect', () => {
+  it('is the token from the environment, or from a file that is read again when replaced', async () => {
     const file = join(tempFolder(), 'token');
     writeFileSync(file, `${TOKEN.BEARER_TOKEN}\n`);
     const pipe = openPipe(connectTo(gateway.origin, [], { TOOLGATE_TOKEN: '', TOOLGATE_TOKEN_FILE: file }));
@@ -88,14 +88,14 @@ describe('the credential', () => {
     expect(textOf(await pipe.client.callTool({ name: 'a_echo', arguments: { a: 1 } }))).toBe('{"a":1}');
   });
 
-  it('goes with other headers, such as the namespace', async () => {
+  it('is sent together with other headers, such as X-Namespace', async () => {
     const pipe = openPipe(connectTo(gateway.origin, ['--header', 'X-Namespace: a']));
     await pipe.connect();
     expect((await pipe.client.listTools()).tools.map(({ name }) => name)).toContain('echo');
   });
 });
 
-it('says what is wrong with an address', async () => {
+it('toolgate connect reports an invalid or unreachable address', async () => {
   expect((await runCli(['connect'])).stderr).toContain('needs one address');
   expect((await runCli(['connect', 'ftp://x'])).stderr).toContain(
     'URL is an address such as http://127.0.0.1:8808, not "ftp://x"',
@@ -107,14 +107,14 @@ it('says what is wrong with an address', async () => {
 });
 
 it.each(['legacy', 'modern'] as const)(
-  'outlasts restarts of the gateway, for a %s client',
+  'toolgate connect survives gateway restarts, for a %s client',
   async (era) => {
     await outlast(era, 2);
   },
   60_000,
 );
 
-it('waits for a gateway that starts later, and toolgate wait until it is ready', async () => {
+it('toolgate connect waits for a gateway that starts later, and toolgate wait waits until it is ready', async () => {
   const port = await freePort();
   const pipe = openPipe(connectTo(`http://127.0.0.1:${port}`));
   const connecting = pipe.connect();

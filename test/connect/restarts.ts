@@ -1,4 +1,4 @@
-/** An agent behind `toolgate connect`, and a gateway that is restarted again and again. */
+/** An agent behind `toolgate connect`, with a gateway that is restarted repeatedly. */
 import { createServer } from 'node:net';
 import { expect } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
@@ -33,7 +33,7 @@ export function connectTo(url: string, more: readonly string[] = [], env: Record
   });
 }
 
-/** Every restart: what is under way gets one answer, what comes later works, and changed lists are told of. */
+/** On every restart, a call in flight gets one answer, later calls work, and list changes are announced. */
 export async function outlast(era: 'legacy' | 'modern', restarts: number): Promise<void> {
   const port = await freePort();
   const cwd = tempFolder();
@@ -58,7 +58,7 @@ export async function outlast(era: 'legacy' | 'modern', restarts: number): Promi
     gateway.process.kill('SIGKILL');
     await gateway.exited;
     expect(await underWay).toMatch(/was lost \(.*\) while this was under way\. It may have been done or not/);
-    // It waits for the gateway.
+    // This call waits for the gateway.
     const waiting = call('a_echo', { i });
     gateway = await startAt(port, cwd);
     expect(JSON.parse(await waiting)).toEqual({ i });

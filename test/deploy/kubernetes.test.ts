@@ -60,7 +60,7 @@ const task = parseToml(read('task.toml')) as { service: string; description: str
 const commands = commandFolder();
 const PATH = `${commands}:${process.env.PATH}`;
 
-/** What the README says to do with the task, as far as the file that it makes. */
+/** Runs the command for the task from the README and returns the file it generates. */
 async function plan(more = ''): Promise<string> {
   const [, script] = /```sh\n(export .*\ntoolgate plan .*) > configmap\.yaml$/m.exec(read('README.md'))!;
   const { code, stdout, stderr } = await runTool('/bin/sh', ['-c', `${script} ${more}`], {
@@ -71,8 +71,8 @@ async function plan(more = ''): Promise<string> {
   return stdout;
 }
 
-describe('the manifests', () => {
-  it('are what Kubernetes 1.37 takes, to every key', () => {
+describe('the Kubernetes manifests', () => {
+  it('match the Kubernetes 1.37 schema, down to every key', () => {
     const lines = read('../../test/deploy/kubernetes-1.37.jsonl').trim().split('\n');
     const $defs = Object.fromEntries(lines.map((line) => JSON.parse(line) as [string, object]));
     const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
@@ -84,12 +84,12 @@ describe('the manifests', () => {
       validate(manifest);
       expect(validate.errors ?? [], `${kind} ${manifest.metadata.name}`).toEqual([]);
     }
-    // The check itself.
+    // Makes sure that the schema check detects an unknown key.
     const validate = ajv.getSchema('kubernetes#/$defs/io.k8s.api.core.v1.Container')!;
     expect(validate({ ...gatewayContainer, livenesProbe: {} })).toBe(false);
   });
 
-  it('are all listed, with every image', () => {
+  it('are all listed in kustomization.yaml, with every image', () => {
     const { resources, images } = parseYaml(read('kustomization.yaml')) as {
       resources: string[];
       images: { name: string }[];
@@ -100,14 +100,14 @@ describe('the manifests', () => {
     expect([...new Set(used.map(({ image }) => image))].sort()).toEqual(images.map(({ name }) => name).sort());
   });
 
-  it('have the ConfigMap that toolgate plan makes of the task', async () => {
+  it('contain the ConfigMap that toolgate plan generates from the task', async () => {
     const made = await plan();
     if (process.env.UPDATE_DOCS) writeFileSync(join(folder, 'configmap.yaml'), made);
     expect(read('configmap.yaml')).toBe(made);
     expect(configMaps['user-api-agent']!['task.txt']).toBe(task.description);
   });
 
-  it('run nothing as root, write to volumes only, and give no token of the cluster', () => {
+  it('run nothing as root, write only to volumes and mount no cluster token', () => {
     for (const { template } of [deployment, job]) {
       const { initContainers = [], containers, securityContext, automountServiceAccountToken } = template.spec;
       expect(automountServiceAccountToken).toBe(false);
@@ -126,7 +126,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('keep the credentials of servers and of the operator from the agent', () => {
+  it('keep the credentials of the servers and of the operator from the agent', () => {
     const names = (spec: PodSpec) =>
       [...JSON.stringify(spec).matchAll(/"(?:secretName|secretKeyRef":\{"name)":"([\w-]+)"/g)].map((match) => match[1]);
     expect(new Set(names(job.template.spec))).toEqual(new Set(['toolgate-agent', 'agent-model']));
@@ -139,7 +139,7 @@ describe('the manifests', () => {
         expect(readme).toMatch(new RegExp(`secret generic ${name} --from-literal=${key}=`));
   });
 
-  it('lead from agents to the gateway, and from nobody else', async () => {
+  it('route traffic to the gateway from agents only', async () => {
     const labels = deployment.template.metadata.labels;
     const [port] = gatewayContainer.ports!;
     const { http } = await loadConfig({
@@ -159,7 +159,7 @@ describe('the manifests', () => {
   });
 });
 
-describe('the containers, run as processes', () => {
+describe('the Kubernetes containers, run as processes', () => {
   let port: number;
   let gatewayPod: Pod;
   let agentPod: Pod;
@@ -190,30 +190,30 @@ describe('the containers, run as processes', () => {
     ];
     gatewayPod = createPod(deployment.template.spec, configMaps, secrets, PATH, replaced);
     agentPod = createPod(job.template.spec, configMaps, secrets, PATH, replaced);
-    // The agent waits from the beginning.
+    // The agent waits from the start, before the gateway runs.
     const waiting = start(agentPod, job.template.spec.initContainers![0]!);
     cloned = await start(gatewayPod, deployment.template.spec.initContainers![0]!).exited;
     gateway = start(gatewayPod, gatewayContainer, { CORE_PORT: String(port) });
     waited = await waiting.exited;
   }, 60_000);
 
-  it('clone, serve and wait, and are what the probes expect', async () => {
+  it('clone, serve and wait, and answer the probes', async () => {
     expect(cloned).toMatchObject({ code: 0 });
     expect(waited).toMatchObject({ code: 0 });
     const { livenessProbe, readinessProbe, startupProbe, ports } = gatewayContainer;
     for (const { httpGet } of [livenessProbe!, readinessProbe!, startupProbe!]) {
       expect(httpGet.port).toBe(ports![0]!.name);
-      // By the address of the pod, as probes come, and by the name of the Service, as agents do.
+      // By pod address, as probes do, and by the name of the Service, as agents do.
       expect(await statusOf(httpGet.path, '10.1.2.3:8808')).toBe(200);
       expect(await statusOf(httpGet.path, 'toolgate:8808')).toBe(200);
     }
-    // Nothing is written where nothing can be.
+    // Nothing is written to read-only mounts.
     const written = readdirSync(gatewayPod.folders.get('config')!).filter((name) => !name.startsWith('..'));
     expect(written).toEqual(['toolgate.toml']);
     expect(readdirSync(gatewayPod.folders.get('data')!)).toContain('logs');
   });
 
-  it('give the agent its tools, and follow a ConfigMap that is changed', async () => {
+  it('give the agent its tools, and follow a changed ConfigMap', async () => {
     const { command, env } = agentPod.run(agentContainer);
     expect(command.slice(0, 3)).toEqual(['claude', '-p', task.description]);
     const { mcpServers } = JSON.parse(readFileSync(command[command.indexOf('--mcp-config') + 1]!, 'utf8')) as {
@@ -243,7 +243,7 @@ describe('the containers, run as processes', () => {
     expect(JSON.stringify(await pipe.client.callTool(reading))).toContain('export const login');
   }, 30_000);
 
-  it('let nobody in without the token', async () => {
+  it('reject clients without the token', async () => {
     const child = startChild('toolgate', ['connect', `http://127.0.0.1:${port}`], {
       cwd: tempFolder(),
       env: { PATH, HOME: tempFolder() },

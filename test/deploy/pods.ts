@@ -1,4 +1,7 @@
-/** Containers of manifests as processes: the same command, arguments, variables and mounted files, in folders of their own. */
+/**
+ * Runs the containers of manifests as processes: the same command, arguments, variables and mounted files, in separate
+ * folders.
+ */
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnv } from '../support/child.ts';
@@ -59,13 +62,13 @@ export interface PodSpec {
   }[];
 }
 
-/** The data of ConfigMaps and Secrets, by their names. */
+/** The data of ConfigMaps and Secrets, by name. */
 export type Store = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export interface Pod {
   /** A folder for each volume. */
   readonly folders: ReadonlyMap<string, string>;
-  /** What a container runs, with paths of its mounts made real and `replaced` texts too. */
+  /** The command and environment of a container, with mount paths and `replaced` texts replaced by real ones. */
   run(container: Container): { readonly command: readonly string[]; readonly env: Record<string, string> };
 }
 
@@ -95,7 +98,7 @@ export function createPod(
     run({ command, args, env = [], volumeMounts = [] }) {
       const mounts = volumeMounts.map(({ name, mountPath }) => [mountPath, folders.get(name)!] as const);
       const texts = new Map([...mounts, ...replaced]);
-      // All at once: what was put in may hold what another one stands for.
+      // All in one pass, because a replacement may contain the text of another one.
       const pattern = new RegExp([...texts.keys()].map((text) => text.replaceAll('.', '\\.')).join('|'), 'g');
       const real = (text: string) => (texts.size === 0 ? text : text.replace(pattern, (found) => texts.get(found)!));
       const given = env.map(({ name, value, valueFrom }) => {
@@ -112,7 +115,7 @@ export function createPod(
   };
 }
 
-/** Files as Kubernetes mounts them: links to a folder that is swapped as a whole. */
+/** Writes files the way Kubernetes mounts them: symlinks into a folder that is swapped as a whole. */
 export function project(folder: string, data: Readonly<Record<string, string>>): void {
   const version = `..${process.hrtime.bigint()}`;
   mkdirSync(join(folder, version));

@@ -1,4 +1,7 @@
-/** A folder whose worker ends time after time is left alone for a while, and tried at once when there is a reason to. */
+/**
+ * A folder whose worker crashes repeatedly is not restarted for a while, but is retried at once after an edit or a
+ * reload.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -12,10 +15,10 @@ import { noPython } from '../support/python.ts';
 const DIES =
   tsTool('die', 'console.error("the last words of ts"); (process as any).reallyExit(7);') +
   tsTool('here', 'return "1";');
-/** It ends before it is there. */
+/** Exits before it is ready. */
 const NEVER = 'import os\nprint("not today", flush=True)\nos._exit(9)\n';
 
-describe.skipIf(noPython !== undefined)('a worker that ends five times in a minute', () => {
+describe.skipIf(noPython !== undefined)('a worker that exits five times within a minute', () => {
   let dock: Dock;
   beforeAll(async () => {
     dock = await startDock({ 'ts/a.ts': DIES, 'never/a.py': NEVER });
@@ -33,27 +36,29 @@ describe.skipIf(noPython !== undefined)('a worker that ends five times in a minu
     await waitFor(() => loopOf(namespace), 10_000);
   }
 
-  it('is in a loop, says why, and comes back with the next reload', { timeout: 60_000 }, async () => {
+  it('is reported as a crash loop with the reason, and restarts on the next configuration reload', {
+    timeout: 60_000,
+  }, async () => {
     await Promise.all([killFive('ts'), waitFor(() => loopOf('never'), 40_000)]);
     expect(loopOf('ts')).toMatch(
       /^crash_loop: ended 5 times within 60 s; the last time it exited with code 7 \(a tool must not end its process\). It is tried again in 30 s, and at once when its folder is edited or the configuration read again \(it said: the last words of ts\)$/,
     );
     expect(loopOf('never')).toMatch(/the last time it exited with code 9. .*\(it said: not today\)/);
-    // What is not there is not offered.
+    // The tools of a worker that is down are not listed.
     expect(await dock.names()).toEqual([]);
     const metrics = await (await fetch(`${dock.origin}/metrics`)).text();
     expect(metrics.match(/^toolgate_server_state\{.*state="crash_loop"\} 1$/gm)).toHaveLength(2);
 
-    // Long before it would be tried again.
+    // Long before the next scheduled restart.
     const config = join(dock.cwd, 'tools.toml');
     writeFileSync(config, `${readFileSync(config, 'utf8')}# read again\n`);
     await dock.until('ts_here', ({ text }) => text === '1');
-    // A single end is no loop any more.
+    // The count starts over: a single exit is not a crash loop.
     await dock.call('ts_die');
     await dock.until('ts_here', ({ isError }) => !isError);
   });
 
-  it('is listed with its last words', { timeout: 60_000 }, async () => {
+  it('is listed with its last stderr output', { timeout: 60_000 }, async () => {
     const env = childEnv({ HOME: dock.cwd, ...dockEnv() });
     const child = startChild(process.execPath, [bin, 'list', 'servers'], { cwd: dock.cwd, env });
     await child.exited;
@@ -61,7 +66,7 @@ describe.skipIf(noPython !== undefined)('a worker that ends five times in a minu
     expect(child.stdout()).toContain('    not today');
   });
 
-  it('comes back with the next edit', { timeout: 60_000 }, async () => {
+  it('restarts on the next edit of its folder', { timeout: 60_000 }, async () => {
     save(join(dock.tools, 'never/a.py'), PY_HEAD + pyTool('here', 'return "now"'));
     await dock.until('never_here', ({ text }) => text === 'now');
   });

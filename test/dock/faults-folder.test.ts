@@ -1,4 +1,4 @@
-/** Folders that cannot be served as they are, and what is around them gone or full: what is served goes on. */
+/** Folders that cannot be loaded, deleted sockets and a full disk: everything else stays in service. */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,11 +14,11 @@ import { type Faulty, startFaulty } from './faulty.ts';
 const ts = (version: number) => tsTool('ts', `return '${version}';`);
 const py = (version: number) => PY_HEAD + pyTool('py', `return "${version}"`);
 
-/** Give how many of them ran at the same time. */
+/** These tools return how many of them run at the same time. */
 const CROWD_TS = 'const seen = ++now; await new Promise((done) => setTimeout(done, 100)); now--; return String(seen);';
 const CROWD_PY = 'import time\nnow.append(1)\nseen = len(now)\ntime.sleep(0.1)\nnow.pop()\nreturn str(seen)';
 
-describe.skipIf(noPython !== undefined)('while other namespaces go on answering', () => {
+describe.skipIf(noPython !== undefined)('while other namespaces keep answering', () => {
   let dock: Faulty;
   beforeAll(async () => {
     const more = {
@@ -33,7 +33,7 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
   const saidOf = (text: RegExp) =>
     waitFor(() => logOf(dock).find(({ message }) => text.test(message))?.message, 60_000);
 
-  it('a folder with an error at load, or without its packages, serves the rest', { timeout: 60_000 }, async () => {
+  it('a folder with load errors or missing packages serves its remaining tools', { timeout: 60_000 }, async () => {
     await dock.during('broken files', async () => {
       mkdirSync(join(dock.tools, 'broken'));
       for (const [name, text] of Object.entries({
@@ -56,14 +56,14 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
     await saidOf(/^lacks.py:1: .*no_such_package_anywhere.*requirements.txt/);
   });
 
-  it('no more calls run in a folder at one time than it may have', async () => {
+  it('a folder runs no more concurrent calls than its limit', async () => {
     for (const tool of ['n_crowd_ts', 'n_crowd_py']) {
       const called = await Promise.all(Array.from({ length: 8 }, () => dock.call(tool)));
       expect(Math.max(...called.map(({ text }) => Number(text)))).toBe(2);
     }
   });
 
-  it('a dependency that cannot be installed changes nothing', { timeout: 120_000 }, async () => {
+  it('a dependency that cannot be installed leaves the running tools in service', { timeout: 120_000 }, async () => {
     await dock.during('packages that do not exist', async () => {
       save(join(dock.tools, 'm/requirements.txt'), 'no-such-package-anywhere-at-all==99.9\n');
       save(join(dock.tools, 'm/package.json'), '{"dependencies":{"no-such-package-anywhere-at-all":"99.9.9"}}\n');
@@ -76,7 +76,9 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
     expect((await dock.call('m_py')).text).toBe('1');
   });
 
-  it('the sockets of workers, and the folder of them, may be deleted', { timeout: 60_000 }, async () => {
+  it('deleting the worker sockets and their folder does not interrupt calls or restarts', {
+    timeout: 60_000,
+  }, async () => {
     await dock.during('no sockets', async () => {
       rmSync(join(dock.cwd, '.toolgate/workers'), { recursive: true });
       expect((await dock.call('n_ts')).text).toBe('1');
@@ -87,8 +89,10 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
   });
 });
 
-describe.skipIf(noPython !== undefined)('on a disk that is full', () => {
-  it('what is served goes on, and so does the rest when there is room again', { timeout: 90_000 }, async (context) => {
+describe.skipIf(noPython !== undefined)('on a full disk', () => {
+  it('folders stay in service, and edits are applied once there is space again', {
+    timeout: 90_000,
+  }, async (context) => {
     const disk = join(tempFolder(), 'disk');
     if (!mount(disk)) context.skip('only root may mount a disk');
     const dock = await startFaulty({ a: '30s' }, { env: { DATA_DIR: disk }, dataDir: disk });
@@ -110,7 +114,7 @@ describe.skipIf(noPython !== undefined)('on a disk that is full', () => {
   });
 });
 
-/** A small disk; false where that is not allowed. */
+/** Mounts a small disk. Returns false if that is not permitted. */
 function mount(place: string): boolean {
   try {
     mkdirSync(place);

@@ -1,11 +1,11 @@
-/** Tools that do not come back, take all memory, end their process or spoil the wire: only their own namespace is touched. */
+/** Tools that hang, exhaust memory, exit or corrupt the worker connection affect only their own namespace. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
 import { running } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { type Faulty, startFaulty } from './faulty.ts';
 
-describe.skipIf(noPython !== undefined)('while other namespaces go on answering', () => {
+describe.skipIf(noPython !== undefined)('while other namespaces keep answering', () => {
   let dock: Faulty;
   beforeAll(async () => {
     dock = await startFaulty(
@@ -18,7 +18,8 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
   const MEMORY = /used more than its limit of 300 MiB of memory, and was ended; let its tools need less/;
   const CONTRACT = /a tool must not write to the socket of its worker. Try again/;
 
-  // Each namespace is ended less often than what is taken for a loop. Where a language has no such fault, it has another.
+  // Each namespace crashes too rarely to count as a crash loop. If one language cannot have a fault, it has a different
+  // one.
   it.each<[string, [namespace: string, ts: string, py: string, says: RegExp][]]>([
     [
       'loops, blocks, eats or exits',
@@ -47,7 +48,7 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
       ],
     ],
   ])(
-    'a tool that %s is ended with its worker, and the next one is there soon',
+    'a tool that %s is ended together with its worker, and the worker is replaced soon',
     { timeout: 60_000 },
     async (what, faults) => {
       await dock.during(what, async () => {
@@ -61,32 +62,30 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
     },
   );
 
-  it.each(['ts', 'py'])(
-    'a %s tool cannot harm the other calls of its worker',
-    { timeout: 60_000 },
-    async (language) => {
-      const said: Record<string, string> = {};
-      await dock.during(language, async () => {
-        const tools = ['exit', 'recursion', 'huge', 'garbage', 'spoil', 'long', 'fork', 'closes', 'talks'];
-        if (language === 'py') tools.push('fork_async');
-        for (const tool of tools) said[tool] = await dock.survived('c', `${language}_${tool}`);
-      });
-      expect(said.exit).toMatch(/a tool returns or (throws|raises) instead/i);
-      expect(said.recursion).toMatch(/maximum (recursion depth|call stack size) exceeded/i);
-      expect(said.huge).toMatch(/The result has \d+ bytes; \d+ are allowed. Return less, or raise limits.message/);
-      expect(said.garbage).toBe('written');
-      expect(said.spoil).toContain('sent a broken answer: a tool wrote to the socket of its worker. Try again');
-      expect(said.long).toBe('written');
-      expect(said.fork).toBe('forked');
-      expect(said.closes).toBe('closed');
-      expect(said.talks).toMatch(/talked|Bad file descriptor/);
-      const log = dock.stderr();
-      expect(log).toContain('wrote a line that does not follow the worker contract');
-      expect(log).toMatch(/answered with more than \d+ bytes. Raise limits.message/);
-    },
-  );
+  it.each(['ts', 'py'])('a %s tool cannot disturb other calls in its worker', { timeout: 60_000 }, async (language) => {
+    const said: Record<string, string> = {};
+    await dock.during(language, async () => {
+      const tools = ['exit', 'recursion', 'huge', 'garbage', 'spoil', 'long', 'fork', 'closes', 'talks'];
+      if (language === 'py') tools.push('fork_async');
+      for (const tool of tools) said[tool] = await dock.survived('c', `${language}_${tool}`);
+    });
+    expect(said.exit).toMatch(/a tool returns or (throws|raises) instead/i);
+    expect(said.recursion).toMatch(/maximum (recursion depth|call stack size) exceeded/i);
+    expect(said.huge).toMatch(/The result has \d+ bytes; \d+ are allowed. Return less, or raise limits.message/);
+    expect(said.garbage).toBe('written');
+    expect(said.spoil).toContain('sent a broken answer: a tool wrote to the socket of its worker. Try again');
+    expect(said.long).toBe('written');
+    expect(said.fork).toBe('forked');
+    expect(said.closes).toBe('closed');
+    expect(said.talks).toMatch(/talked|Bad file descriptor/);
+    const log = dock.stderr();
+    expect(log).toContain('wrote a line that does not follow the worker contract');
+    expect(log).toMatch(/answered with more than \d+ bytes. Raise limits.message/);
+  });
 
-  it('a call that shares its worker with a loop is told why it was lost', { timeout: 30_000 }, async () => {
+  it('a call lost because another call blocked its worker gets an error with the reason', {
+    timeout: 30_000,
+  }, async () => {
     const loop = dock.call('a_ts_loop');
     const lost: string[] = [];
     await loop;
@@ -95,12 +94,12 @@ describe.skipIf(noPython !== undefined)('while other namespaces go on answering'
     expect(lost.at(-1)).toContain('was busy with a call that did not end in time, and is being replaced. Try again');
   });
 
-  it('nothing that its tools started outlives the gateway', async () => {
+  it('no process started by a tool outlives the gateway', async () => {
     expect(running('987654').length).toBeGreaterThan(0);
     await dock.stop();
     const left = ['987654', dock.cwd].flatMap(running);
     expect(left).toEqual([]);
-    // In a session of its own.
+    // Started in a process session of its own.
     const detached = running('987655');
     for (const pid of detached) process.kill(pid, 'SIGKILL');
     if ((await bubblewrapTrouble()) === null) expect(detached).toEqual([]);

@@ -1,10 +1,10 @@
-/** Tools with one fault each, in both languages, beside healthy ones that are called all the time. */
+/** Tools with one fault each, in both languages, and healthy tools that are called continuously. */
 import { expect } from 'vitest';
 import { callAlways, type Dock, type DockOptions, PY_HEAD, pyTool, startDock, tsTool } from '../support/dock.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Files, tempFolder } from '../support/temp.ts';
 
-/** Finds the socket over which the worker speaks, and writes to it. */
+/** Finds the socket of the worker's connection to the gateway and writes to it. */
 const TS_SOCKET = `import { closeSync, readdirSync, readlinkSync, writeSync } from 'node:fs';
 const write = (bytes: Buffer) => {
   for (const fd of readdirSync('/proc/self/fd').map(Number).filter((fd) => fd > 2)) {
@@ -109,33 +109,33 @@ export const faultyPy = `${PY_HEAD}${PY_SOCKET}BORN = time.time()\n${Object.entr
   .map(([name, [body, isAsync]]) => pyTool(`py_${name}`, body, isAsync ? 'async ' : ''))
   .join('')}`;
 
-/** What is called all the time. */
+/** The healthy tools, which are called continuously. */
 const CALM: Files = {
   'calm/here.ts': tsTool('ts', 'return "calm";'),
   'calm/here.py': PY_HEAD + pyTool('py', 'return "calm"'),
 };
 const EXPECTED = { calm_ts: 'calm', calm_py: 'calm' };
-/** Of a healthy neighbour, on a machine that has other things to do. */
+/** The longest acceptable call of a healthy tool, in ms, on a busy machine. */
 const MOST_WAIT = 3_000;
 
 export interface Faulty extends Dock {
-  /** Does something while all the others go on answering. */
+  /** Runs `act` while the healthy tools are called, and expects them all to answer. */
   during(what: string, act: () => Promise<unknown>): Promise<void>;
-  /** Calls a tool that is to end its worker; gives what was said. Waits for the next worker. */
+  /** Calls a tool that must end its worker, and waits for the next worker. Returns the text of the answer. */
   ended(namespace: string, tool: string): Promise<string>;
-  /** Calls a tool that is not to end its worker. */
+  /** Calls a tool that must not end its worker. */
   survived(namespace: string, tool: string): Promise<string>;
 }
 
 export interface FaultyOptions extends DockOptions {
-  /** Of the namespaces with faults. */
+  /** The memory limit of the faulty namespaces. */
   readonly memory?: string;
   readonly more?: Files;
-  /** Of the configuration. */
+  /** Additional configuration text. */
   readonly settings?: string;
 }
 
-/** The namespaces, each with how long its calls may take, have all the faults in both languages. */
+/** Starts a gateway with these namespaces, each with its call timeout and with all faults in both languages. */
 export async function startFaulty(timeouts: Record<string, string>, options: FaultyOptions = {}): Promise<Faulty> {
   const { memory = '1GiB', more = {}, settings = '', ...rest } = options;
   const namespaces = Object.keys(timeouts);

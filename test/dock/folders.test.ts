@@ -1,4 +1,6 @@
-/** Folders of tools behind the gateway: dropped, called, edited, broken, deleted; with real workers of both languages. */
+/**
+ * Folders of tools behind the gateway: added, called, edited, broken and deleted, with real workers of both languages.
+ */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,13 +21,13 @@ const tool = (name: string, body: string, more = '') => `export const ${name} = 
 };
 `;
 
-/** `venvs` are environments that are there already. */
+/** `venvs` is a folder of environments that already exist. */
 async function start(files: Record<string, string> = {}, venvs: string | null = null): Promise<HttpGateway> {
   const cwd = tempFolder(
     Object.fromEntries(Object.entries(files).map(([name, text]) => [`.toolgate/tools/${name}`, text])),
   );
   if (venvs !== null) symlinkSync(venvs, join(cwd, '.toolgate/venvs'));
-  // As the environment was made with them.
+  // The environment was created with these settings, which are part of its key.
   const installer = Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)));
   return startHttp({ config, cwd, args: ['--log-level', 'info'], env: { ...installer, TOOLGATE_UV: 'off' } });
 }
@@ -44,8 +46,8 @@ const call = async (client: Client, name: string, args: Record<string, unknown> 
   return { text: (content as { text: string }[])[0]?.text ?? '', isError: isError === true };
 };
 
-describe('a folder of TypeScript', () => {
-  it('is served when it is dropped, changed when it is edited, and gone when it is deleted', async () => {
+describe('a folder of TypeScript tools', () => {
+  it('is served when added, updated when edited and removed when deleted', async () => {
     const gateway = await start();
     const { client, notifications } = await gateway.connect();
     expect(await names(client)).not.toContain('greet_hello');
@@ -66,7 +68,7 @@ describe('a folder of TypeScript', () => {
     expect((await call(client, 'up_echo')).isError).toBe(false);
   });
 
-  it('keeps its last good version when an edit breaks it, and says where', async () => {
+  it('keeps its last good version when an edit breaks it, and reports the location', async () => {
     const gateway = await start({ 'a/one.ts': tool('one', 'return "1";'), 'a/two.ts': tool('two', 'return "2";') });
     const { client } = await gateway.connect();
     await waitFor(async () => (await names(client)).includes('a_two') || null, 10_000);
@@ -79,18 +81,18 @@ describe('a folder of TypeScript', () => {
     await waitFor(async () => (await call(client, 'a_two')).text === '3' || null, 10_000);
   });
 
-  it('that is broken from the start serves what is not', async () => {
+  it('with a broken file from the start serves its other files', async () => {
     const gateway = await start({ 'a/good.ts': tool('good', 'return "yes";'), 'a/bad.ts': 'export const x = ;\n' });
     const { client } = await gateway.connect();
     await waitFor(async () => (await names(client)).includes('a_good') || null, 10_000);
     expect((await call(client, 'a_good')).text).toBe('yes');
     expect(gateway.stderr()).toContain('bad.ts:1');
-    // What was broken before does not hold up the rest.
+    // A file that was already broken does not block edits of the others.
     put(gateway, 'a/good.ts', tool('good', 'return "better";'));
     await waitFor(async () => (await call(client, 'a_good')).text === 'better' || null, 10_000);
   });
 
-  it('reports progress, is cancelled, and has its own environment only', async () => {
+  it('reports progress, can be cancelled, and sees only its own environment variables', async () => {
     const gateway = await start({
       'a/tools.ts':
         tool('steps', 'for (let i = 1; i <= 3; i++) ctx.progress(i, 3); return "done";') +
@@ -114,7 +116,7 @@ describe('a folder of TypeScript', () => {
     expect((await call(client, 'a_env')).isError).toBe(false);
   });
 
-  it('that dies comes back, and takes nothing else with it', async () => {
+  it('restarts after its worker is killed, without affecting other folders', async () => {
     const gateway = await start({
       'a/die.ts':
         tool(
@@ -138,7 +140,7 @@ describe('a folder of TypeScript', () => {
     expect(after).not.toBe(before);
   });
 
-  it('is served alone under its bare names', async () => {
+  it('is served under bare names at its own address', async () => {
     const gateway = await start({ 'a/one.ts': tool('one', 'return "1";') });
     await waitFor(() => gateway.stderr().includes('"a","message":"up') || null, 10_000);
     const { client } = await gateway.connect({ path: '/ns/a/mcp' });
@@ -147,7 +149,7 @@ describe('a folder of TypeScript', () => {
   });
 });
 
-describe.skipIf(noPython !== undefined)('a folder of Python', () => {
+describe.skipIf(noPython !== undefined)('a folder of Python tools', () => {
   const HELLO = `from fastmcp import Context
 from fastmcp.tools import tool
 
@@ -160,7 +162,7 @@ async def hello(name: str, ctx: Context) -> str:
     return f"Hello {name}"
 `;
 
-  it('is served beside TypeScript, under one namespace, and keeps its last good version', async () => {
+  it('is served together with TypeScript under one namespace, and keeps its last good version', async () => {
     const { command } = await basePython();
     const gateway = await start(
       { 'mix/hello.py': HELLO, 'mix/bye.ts': tool('bye', 'return "Bye";') },
@@ -187,7 +189,7 @@ async def hello(name: str, ctx: Context) -> str:
   });
 });
 
-/** The folder of environments that an interpreter is in. */
+/** The folder of environments that contains this interpreter. */
 function venvsOf(python: string): string {
   return python.slice(0, python.indexOf('/venvs/') + '/venvs'.length);
 }

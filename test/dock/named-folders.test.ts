@@ -1,4 +1,4 @@
-/** Folders of tools that the configuration names: served as their entries say, wherever they stand. */
+/** Folders of tools named in the configuration: served as their entries say, from any location. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -54,15 +54,15 @@ const text = async (client: Client, name: string, args: Record<string, unknown> 
   ((await client.callTool({ name, arguments: args })).content as { text: string }[])[0]!.text;
 const served = ['Other_b', 'dropped_a', 'loud_shout', 'loud_wait'];
 
-describe('folders of the configuration', () => {
-  it('stand beside those of the data folder, each once, and what is switched off is not served', async () => {
+describe('folders named in the configuration', () => {
+  it('are served together with those of the data folder, each once, unless disabled', async () => {
     const { client } = await gateway.connect();
     expect(await names(client)).toEqual(served);
     expect(await text(client, 'Other_b')).toBe('b');
     expect((await fetch(`${gateway.origin}/ready`)).status).toBe(200);
   });
 
-  it('have the variables of their metadata, under those of their entry, and its limits', async () => {
+  it('get the variables of their metadata, overridden by those of their entry, and the limits of the entry', async () => {
     const { client } = await gateway.connect();
     for (let i = 0; i < 3; i++) expect(await text(client, 'loud_shout')).toBe('file entry entry');
     expect(await text(client, 'loud_shout')).toContain('"code":"rate_limited"');
@@ -70,7 +70,7 @@ describe('folders of the configuration', () => {
     expect(await text(client, 'loud_wait', { ms: 20_000 })).toContain('"code":"source_timeout"');
   });
 
-  it('are namespaces of their own, empty ones too', async () => {
+  it('are namespaces of their own, even if empty', async () => {
     for (const [namespace, expected] of Object.entries({ loud: ['shout', 'wait'], Other: ['b'], empty: [] })) {
       const { client } = await gateway.connect({ path: `/ns/${namespace}/mcp` });
       expect(await names(client)).toEqual(expected);
@@ -97,12 +97,12 @@ describe('folders of the configuration', () => {
   });
 });
 
-it('are there in the first list on stdio', async () => {
+it('folders named in the configuration are in the first tool list on stdio', async () => {
   const { client } = await startStdio({ config, cwd: tempFolder(files) });
   expect(await names(client as Client)).toEqual(served);
 });
 
-describe('on the command line', () => {
+describe('folders named in the configuration, on the command line', () => {
   const run = promisify(execFile);
   const toolgate = (cwd: string, args: string[], env = {}) =>
     run(process.execPath, [bin, ...args], { cwd, env: childEnv(env) }).then(
@@ -110,7 +110,7 @@ describe('on the command line', () => {
       ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
     );
 
-  it('are listed with their files, and told apart from those that can be deleted', async () => {
+  it('are listed with their files, and can be deleted only if they are in the data folder', async () => {
     const cwd = tempFolder({ ...files, 'tools.toml': config });
     const { stdout } = await toolgate(cwd, ['namespaces']);
     expect(stdout.split('\n').map((line) => line.split(/\s+/, 2).join(' '))).toEqual([
@@ -126,7 +126,7 @@ describe('on the command line', () => {
     expect((await toolgate(cwd, ['namespaces', 'delete', 'Other', '--yes'])).stdout).toBe('Deleted "Other".\n');
   });
 
-  it('say what keeps their processes apart, and do not start where that is required and cannot be', async () => {
+  it('show their isolation, and do not start if isolation is required but unavailable', async () => {
     const cwd = tempFolder({
       'loud/a.ts': tool('a', 'return "a";'),
       'tools.toml': '[servers.loud]\nfolder = "loud"\n',
@@ -138,7 +138,7 @@ describe('on the command line', () => {
     writeFileSync(join(cwd, 'tools.toml'), '[servers.loud]\nfolder = "loud"\nisolation = "off"\n');
     expect(await list()).toMatchObject([{ state: 'up', isolation: 'process' }]);
     writeFileSync(join(cwd, 'tools.toml'), '[folders]\nisolation = "required"\n[servers.loud]\nfolder = "loud"\n');
-    // Where there is no bubblewrap.
+    // With a PATH that does not contain bubblewrap.
     const programs = tempFolder();
     symlinkSync(process.execPath, join(programs, 'node'));
     const PATH = [programs, dirname(process.execPath)].filter((one) => !one.startsWith('/usr')).join(delimiter);

@@ -1,4 +1,4 @@
-/** `toolgate namespaces` as a user meets it. */
+/** `toolgate namespaces` from a user's point of view. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -14,12 +14,12 @@ function project(files: Record<string, string> = {}) {
   return { cwd, tools: join(cwd, '.toolgate/tools'), run: (...args: string[]) => runCli(args, { cwd }) };
 }
 
-describe('create', () => {
+describe('toolgate namespaces create', () => {
   it.each([
     [[], 'hello.ts', 'typescript'],
     [['--language', 'typescript'], 'hello.ts', 'typescript'],
     [['--language', 'python'], 'hello.py', 'python'],
-  ] as const)('%j makes a folder with %s', async (flags, file, language) => {
+  ] as const)('%j creates a folder with %s', async (flags, file, language) => {
     const { tools, run } = project();
     const { code, stdout, stderr } = await run('namespace', 'create', 'my-tools', '--description', 'a "b"', ...flags);
     expect([code, stderr, stdout]).toEqual([0, '', expect.stringContaining(join(tools, 'my-tools', file))]);
@@ -42,7 +42,7 @@ describe('create', () => {
     ]);
   });
 
-  it('never touches what is there', async () => {
+  it('never changes an existing folder', async () => {
     const { tools, run } = project({ '.toolgate/tools/a/mine.py': 'x' });
     mkdirSync(join(tools, 'empty'));
     for (const name of ['a', 'empty']) {
@@ -63,7 +63,7 @@ describe('create', () => {
     expect(readdirSync(cwd)).toEqual(['tools.toml']);
   });
 
-  it('says what is wrong: the language, the number of names, a folder that cannot be written', async () => {
+  it('reports an unknown language, a wrong number of names and a folder that is not writable', async () => {
     const { cwd, run } = project();
     expect((await run('namespaces', 'create', 'a', '--language', 'ruby')).stderr).toContain('not "ruby"');
     expect((await run('namespaces', 'create')).stderr).toContain('needs one name');
@@ -72,15 +72,15 @@ describe('create', () => {
     expect((await run('namespaces', 'create', 'a')).stderr).toContain('cannot be created (ENOTDIR)');
   });
 
-  it('answers in JSON', async () => {
+  it('answers in JSON with --json', async () => {
     const { tools, run } = project();
     const { stdout } = await run('namespaces', 'create', 'a', '--json');
     expect(JSON.parse(stdout)).toEqual({ name: 'a', folder: join(tools, 'a'), file: join(tools, 'a/hello.ts') });
   });
 });
 
-describe('list', () => {
-  it('shows what there is, and what is wrong', async () => {
+describe('toolgate namespaces list', () => {
+  it('shows the namespaces and their problems', async () => {
     const { run } = project({
       '.toolgate/tools/both/a.py': '',
       '.toolgate/tools/both/b.ts': '',
@@ -102,15 +102,15 @@ describe('list', () => {
     );
   });
 
-  it('says how to begin where there are none', async () => {
+  it('explains how to create the first namespace if there is none', async () => {
     const { run } = project();
     expect((await run('namespaces')).stdout).toContain('Make one: toolgate namespaces create NAME');
     expect(JSON.parse((await run('namespaces', '--json')).stdout)).toEqual([]);
   });
 });
 
-describe('delete', () => {
-  it('needs --yes where nobody can be asked, and then removes the folder and what was made for it', async () => {
+describe('toolgate namespaces delete', () => {
+  it('requires --yes without a terminal, and then removes the folder and its environments', async () => {
     const { cwd, tools, run } = project({
       '.toolgate/tools/a/x.py': '',
       '.toolgate/tools/b/x.py': '',
@@ -134,7 +134,7 @@ describe('delete', () => {
   });
 });
 
-it('the folders of examples are namespaces without a fault, in both languages', async () => {
+it('the tool folders in examples/ are namespaces without problems, in both languages', async () => {
   const folders = readdirSync(join(root, 'examples')).filter((name) => name.includes('-tool'));
   const places = folders.map((name) => ({ name, folder: join(root, 'examples', name) }));
   const { namespaces, problems } = await scanNamespaces(tempFolder(), places);

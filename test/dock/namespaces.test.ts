@@ -1,4 +1,4 @@
-/** What is in `tools/` of the data folder: names, languages, metadata and hashes, also where it is odd or hostile. */
+/** Scanning `tools/` of the data folder: names, languages, metadata and hashes, including odd and hostile content. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { scanNamespaces } from '../../src/workers/namespaces.ts';
 import type { Namespace } from '../../src/workers/scan-folder.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
-/** A data folder with these files below `tools/`. */
+/** A data folder with these files in `tools/`. */
 function dataDir(files: Files): string {
   const folder = tempFolder();
   mkdirSync(join(folder, 'tools'));
@@ -23,8 +23,8 @@ async function scanOne(files: Files): Promise<Namespace> {
 
 const TOOL = 'from fastmcp.tools import tool\n';
 
-describe('what is a namespace', () => {
-  it('finds nothing where there is no folder, and says nothing', async () => {
+describe('the namespace scan', () => {
+  it('finds nothing and reports nothing if the folder does not exist', async () => {
     expect(await scanNamespaces(join(tempFolder(), 'none'))).toEqual({
       namespaces: [],
       problems: [],
@@ -32,7 +32,7 @@ describe('what is a namespace', () => {
     });
   });
 
-  it('takes every folder, sorted by name, with its languages', async () => {
+  it('finds every folder, sorted by name, with its languages', async () => {
     const data = dataDir({ 'git/x.py': TOOL, 'git/y.ts': '', 'both-2/a.mjs': '', 'README.md': 'not a folder' });
     mkdirSync(join(data, 'tools/empty'));
     const { namespaces, problems } = await scanNamespaces(data);
@@ -47,7 +47,7 @@ describe('what is a namespace', () => {
   });
 
   it.each(['_system', 'Git', 'a_b', '-a', 'a-', 'a b', 'a.b', 'ä', 'x'.repeat(65), 'a\nb', '$(id)'])(
-    'leaves a folder called %j alone, and says so',
+    'ignores a folder named %j, and reports it',
     async (name) => {
       const { namespaces, problems } = await scanNamespaces(dataDir({ [`${name}/x.py`]: TOOL, 'ok/x.py': TOOL }));
       expect(namespaces.map((one) => one.name)).toEqual(['ok']);
@@ -55,13 +55,13 @@ describe('what is a namespace', () => {
     },
   );
 
-  it('says nothing about what is hidden, and takes a name of 64 characters', async () => {
+  it('ignores hidden folders silently, and accepts a name of 64 characters', async () => {
     const name = 'x'.repeat(64);
     const { namespaces, problems } = await scanNamespaces(dataDir({ '.git/x.py': '', [`${name}/x.py`]: '' }));
     expect([namespaces.map((one) => one.name), problems]).toEqual([[name], []]);
   });
 
-  it('takes folders that stand elsewhere, after the others', async () => {
+  it('lists folders from other locations after the others', async () => {
     const elsewhere = tempFolder({ 'x.py': TOOL });
     const { namespaces } = await scanNamespaces(dataDir({ 'a/x.py': '' }), [{ name: 'My_Own', folder: elsewhere }]);
     expect(namespaces.map(({ name, folder }) => [name, folder === elsewhere])).toEqual([
@@ -70,7 +70,7 @@ describe('what is a namespace', () => {
     ]);
   });
 
-  it('names a folder elsewhere that is not there', async () => {
+  it('reports a folder in another location that does not exist', async () => {
     const { namespaces, problems } = await scanNamespaces(dataDir({}), [{ name: 'a', folder: '/nowhere/at/all' }]);
     expect(namespaces[0]?.parts).toEqual([]);
     expect(problems).toEqual([{ source: 'a', message: 'the folder cannot be read (ENOENT).' }]);
@@ -85,7 +85,7 @@ describe('tool files', () => {
     ['a.js', 'typescript'],
     ['a.mjs', 'typescript'],
     ['a.d.js', 'typescript'],
-  ])('%s is one', async (name, language) => {
+  ])('%s is a tool file', async (name, language) => {
     expect((await scanOne({ [`n/${name}`]: '' })).parts).toMatchObject([{ language, files: [name] }]);
   });
 
@@ -107,7 +107,7 @@ describe('tool files', () => {
     'node_modules/a.js',
     '__pycache__/a.py',
     '.git/a.py',
-  ])('%s is none', async (name) => {
+  ])('%s is not a tool file', async (name) => {
     expect((await scanOne({ [`n/${name}`]: '' })).parts).toEqual([]);
   });
 });
@@ -152,7 +152,7 @@ describe('the hash of a language', () => {
     ['n/__pycache__/k.py', [false, false]],
     ['n/.venv/l.py', [false, false]],
     ['n/own/lib/m.py', [false, false]],
-  ])('goes with %s: %j', async (path, changes) => {
+  ])('depends on %s ([Python, TypeScript]): %j', async (path, changes) => {
     const data = dataDir(files);
     const before = await hashes(data);
     writeFiles(join(data, 'tools'), { [path]: 'version: 2' });
@@ -160,13 +160,13 @@ describe('the hash of a language', () => {
     expect(after.map((hash, i) => hash !== before[i])).toEqual(changes);
   });
 
-  it('is the same wherever the folder is, and whenever it was written', async () => {
+  it('does not depend on the location of the folder or the modification times', async () => {
     const [one, other] = [dataDir(files), dataDir(files)];
     utimesSync(join(other, 'tools/n/a.py'), 1, 1);
     expect(await hashes(one)).toEqual(await hashes(other));
   });
 
-  it('notices an edit that keeps the size and the time, with what is known from before', async () => {
+  it('detects an edit that keeps size and modification time, despite the cached scan', async () => {
     const data = dataDir({ 'n/a.py': 'one' });
     const file = join(data, 'tools/n/a.py');
     const known = new Map();
@@ -182,7 +182,7 @@ describe('the hash of a language', () => {
 describe('tooldock.yaml', () => {
   const read = (text: string) => scanOne({ 'n/tooldock.yaml': text });
 
-  it('says what the seed says', async () => {
+  it('is parsed as documented', async () => {
     const { metadata, problems } = await read(
       'description: "GitHub API tools"\nversion: 1.0\nauthor: someone\nsecrets:\n  - GITHUB_TOKEN\nenv:\n  URL: "https://x"\n  PORT: 80\n  DEBUG: true\n',
     );
@@ -211,12 +211,12 @@ describe('tooldock.yaml', () => {
     ['secrets: TOKEN\n', 'tooldock.yaml:1: "secrets" needs a list of names.', ''],
     ['- a\n', 'tooldock.yaml: needs a map with description, version, author, secrets, env.', ''],
     ['a: [\n', expect.stringMatching(/^tooldock\.yaml:\d+:\d+: not valid YAML: .*Correct this line\.$/), ''],
-  ])('names what is wrong in %j, and keeps the rest', async (text, problem, author) => {
+  ])('with a problem is reported and keeps its valid keys: %j', async (text, problem, author) => {
     const { metadata, problems } = await read(text);
     expect([problems, metadata.author]).toEqual([[problem], author]);
   });
 
-  it('is no trap: a prototype, a bomb, a huge one, a folder of that name', async () => {
+  it('is safe to parse: prototype key, alias bomb, huge file, folder of that name', async () => {
     expect((await read('__proto__: { author: x }\n')).metadata.author).toBe('');
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]', ...'bcdefghi'].map((c, i, all) =>
       i === 0 ? c : `${c}: &${c} [${Array(9).fill(`*${i === 1 ? 'a' : all[i - 1]}`)}]`,
@@ -229,8 +229,8 @@ describe('tooldock.yaml', () => {
   });
 });
 
-describe('odd folders', () => {
-  it('follows a link inside, and leaves out one that leads out', async () => {
+describe('the namespace scan of odd folders', () => {
+  it('follows a symlink inside the folder, and ignores one that leads out of it', async () => {
     const data = dataDir({ 'n/lib/real.py': 'x' });
     const secret = tempFolder({ 'secret.py': 'x' });
     const folder = join(data, 'tools/n');
@@ -248,7 +248,7 @@ describe('odd folders', () => {
     ]);
   });
 
-  it('leaves a namespace alone that is a link', async () => {
+  it('ignores a namespace that is a symlink', async () => {
     const data = dataDir({ 'a/x.py': '' });
     symlinkSync(tempFolder({ 'x.py': '' }), join(data, 'tools/b'));
     const { namespaces, problems } = await scanNamespaces(data);
@@ -256,14 +256,14 @@ describe('odd folders', () => {
     expect(problems[0]?.message).toContain('it is a link; copy the folder here, or name it with folder =');
   });
 
-  it('does not open what is no file', async () => {
+  it('does not open anything other than regular files', async () => {
     const data = dataDir({ 'n/a.py': '' });
     execFileSync('mkfifo', [join(data, 'tools/n/pipe.py')]);
     const [namespace] = (await scanNamespaces(data)).namespaces;
     expect(namespace!.parts).toMatchObject([{ files: ['a.py'] }]);
   });
 
-  it.skipIf(process.getuid?.() === 0)('names what may not be read', async () => {
+  it.skipIf(process.getuid?.() === 0)('reports what it has no permission to read', async () => {
     const data = dataDir({ 'n/a.py': '', 'n/lib/x.py': '' });
     chmodSync(join(data, 'tools/n/lib'), 0o000);
     chmodSync(join(data, 'tools/n/a.py'), 0o000);
@@ -275,7 +275,7 @@ describe('odd folders', () => {
     ]);
   });
 
-  it('has an end: thousands of files, a deep tree', async () => {
+  it('is bounded: thousands of files, a deep tree', async () => {
     const data = dataDir({});
     const folder = join(data, 'tools/n');
     mkdirSync(join(folder, ...Array<string>(20).fill('d')), { recursive: true });
@@ -288,7 +288,7 @@ describe('odd folders', () => {
     expect(namespace!.parts[0]!.files.length).toBeLessThanOrEqual(4_000);
   });
 
-  it('looks at a file that is large by its size and time only', async () => {
+  it('hashes a large file by size and modification time only', async () => {
     const data = dataDir({ 'n/a.py': Buffer.alloc(5 * 1024 * 1024) });
     const [before] = (await scanNamespaces(data)).namespaces;
     writeFileSync(join(data, 'tools/n/a.py'), Buffer.alloc(5 * 1024 * 1024 + 1));
@@ -296,7 +296,7 @@ describe('odd folders', () => {
     expect(after!.hash).not.toBe(before!.hash);
   });
 
-  it('never rejects while folders come and go', async () => {
+  it('never rejects while folders are created and deleted', async () => {
     const data = dataDir({});
     const folder = join(data, 'tools/n');
     let rounds = 0;

@@ -1,4 +1,7 @@
-/** From TypeScript to what plain Node runs: the language, imports, source maps, and mistakes with their place. */
+/**
+ * Building TypeScript into what plain Node runs: language features, imports, source maps, and errors with their
+ * location.
+ */
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -14,7 +17,7 @@ describe.each(nodes)('on %s', (_, node) => {
   const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
 
   describe('TypeScript', () => {
-    it('has all of the language: enums, namespaces, parameter properties, generics, satisfies', async () => {
+    it('supports the full language: enums, namespaces, parameter properties, generics, satisfies', async () => {
       const worker = await start({
         'a.ts': `
         import type { Nothing } from 'not-installed';
@@ -31,7 +34,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect((await worker.result('f')).structuredContent).toEqual({ a: 'red', b: 7, c: 3, d: 3 });
     });
 
-    it('finds helpers however they are written, and has each of them once', async () => {
+    it('resolves helpers imported in any style, and loads each only once', async () => {
       const worker = await start({
         'a.ts': `
         import { plain } from './_plain';
@@ -54,7 +57,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(textOf(await worker.result('b'))).toBe('1');
     });
 
-    it('has the paths of its own tsconfig.json, and CommonJS', async () => {
+    it('supports the paths of its own tsconfig.json, and CommonJS', async () => {
       const worker = await start({
         'tsconfig.json': JSON.stringify({ compilerOptions: { paths: { '@/*': ['./lib/*'] } } }),
         'a.ts': `import { deep } from '@/deep';\nexport const a = { description: 'x', ${schema}, execute: () => deep };`,
@@ -68,7 +71,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(textOf(await worker.result('b'))).toBe('old/');
     });
 
-    it('knows where its files are', async () => {
+    it('sees the source locations of its files in import.meta', async () => {
       const worker = await start({
         'a.ts': `
         import { readFileSync } from 'node:fs';
@@ -92,7 +95,7 @@ describe.each(nodes)('on %s', (_, node) => {
       });
     });
 
-    it('tells errors by the lines of its source', async () => {
+    it('reports run-time errors with source lines', async () => {
       const worker = await start({
         'a.ts': `
         interface Only { a: string }
@@ -119,8 +122,8 @@ describe.each(nodes)('on %s', (_, node) => {
     });
   });
 
-  describe('a file with a mistake', () => {
-    it('is told with line and column, and hides no other', async () => {
+  describe('a file with an error', () => {
+    it('is reported with line and column, and does not hide errors in other files', async () => {
       const worker = await start({
         'bad.ts': `export const a = 1;\nexport const b = = 2;\n`,
         'good.ts': good,
@@ -152,7 +155,7 @@ describe.each(nodes)('on %s', (_, node) => {
       ]);
     });
 
-    it('cannot take in what is outside of its folder', async () => {
+    it('is refused if it imports from outside its folder', async () => {
       const outside = tempFolder({ 'secret.json': '{"key":"hidden"}', 'code.ts': 'export const key = "hidden";' });
       const worker = await start({
         'a.ts': `import secret from '${outside}/secret.json';\nexport { secret };`,
@@ -173,7 +176,7 @@ describe.each(nodes)('on %s', (_, node) => {
   });
 
   describe('a build', () => {
-    it('is the same for the same files, and another for others', async () => {
+    it('is identical for identical files and differs for different ones', async () => {
       const folder = tempFolder({ 'a.ts': good });
       const environment = tempFolder();
       const first = await buildTools(folder, environment);

@@ -1,4 +1,4 @@
-/** npm packages of a namespace: installed once for each state of its package.json, from the registry. */
+/** npm packages of a namespace: installed from the registry, once per version of its package.json. */
 import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -17,19 +17,19 @@ const usesMs = `
 
 function request(files: Files): EnvironmentRequest & { said: string[] } {
   const said: string[] = [];
-  // Another that waits for the same says so, too.
+  // A second request that waits for the same installation reports progress too, which is not counted here.
   const progress = (message: string) => message.startsWith('installing') && said.push(message);
   return { namespace: 'demo', folder: tempFolder(files), dataDir: tempFolder(), progress, signal: null, said };
 }
 
-/** Where the packages are, of each state of package.json. */
+/** The installed packages, one folder per version of package.json. */
 function environments({ dataDir }: EnvironmentRequest): string[] {
   const root = join(dataDir, 'venvs/demo.node');
   const ready = readdirSync(root).filter((key) => existsSync(join(root, key, 'ready.json')));
   return ready.map((key) => join(root, key, JSON.parse(readFileSync(join(root, key, 'ready.json'), 'utf8')).folder));
 }
 
-/** The failure of an environment that cannot be made. */
+/** The error of an environment that cannot be created. */
 async function failure(of: Promise<unknown>): Promise<EnvironmentError> {
   const error = await of.then(
     () => null,
@@ -39,14 +39,14 @@ async function failure(of: Promise<unknown>): Promise<EnvironmentError> {
   return error as EnvironmentError;
 }
 
-describe('packages', () => {
-  it('are installed and found by the tools', { timeout: 90_000 }, async () => {
+describe('npm packages', () => {
+  it('are installed and can be imported by the tools', { timeout: 90_000 }, async () => {
     const worker = await startWorker({ 'a.ts': usesMs, 'package.json': manifest({ ms: '2.1.3' }) });
     expect(worker.failed).toEqual([]);
     expect(textOf(await worker.result('parse', { text: '2 days' }))).toBe('172800000');
   });
 
-  it('are those of the lock file where there is one', { timeout: 90_000 }, async () => {
+  it('follow the lock file if there is one', { timeout: 90_000 }, async () => {
     const lock = {
       name: 'x',
       lockfileVersion: 3,
@@ -69,7 +69,7 @@ describe('packages', () => {
     expect(JSON.parse(readFileSync(installed, 'utf8')).version).toBe('2.1.2');
   });
 
-  it('are installed once, and anew when package.json changes', { timeout: 120_000 }, async () => {
+  it('are installed once, and again when package.json changes', { timeout: 120_000 }, async () => {
     const asked = request({ 'a.ts': usesMs, 'package.json': manifest({ ms: '2.1.3' }) });
     const [first, same] = await Promise.all([prepareNode(asked), prepareNode(asked)]);
     expect(same).toEqual(first);
@@ -82,11 +82,11 @@ describe('packages', () => {
     const next = await prepareNode(asked);
     expect(next.key).not.toBe(first!.key);
     expect(asked.said).toHaveLength(2);
-    // The one before stays, for a worker that still runs in it.
+    // The previous environment is kept for a worker that still runs in it.
     expect(environments(asked)).toHaveLength(2);
   });
 
-  it('never run scripts of their own', { timeout: 90_000 }, async () => {
+  it('never run install scripts', { timeout: 90_000 }, async () => {
     const asked = request({
       'package.json': manifest({ ms: '2.1.3' }, { scripts: { postinstall: 'touch ran', prepare: 'touch ran' } }),
     });
@@ -96,7 +96,7 @@ describe('packages', () => {
     expect(reads.every((path) => existsSync(path))).toBe(true);
   });
 
-  it('need no npm where none are named', async () => {
+  it('do not need npm if package.json names none', async () => {
     const env = { PATH: '/nowhere' };
     const asked = request({ 'a.ts': 'export {};', 'package.json': '{"type":"commonjs"}' });
     await prepareNode(asked, { env });
@@ -106,8 +106,8 @@ describe('packages', () => {
   });
 });
 
-describe('packages that cannot be installed', () => {
-  it('are told with the reason, and not tried again at once', { timeout: 120_000 }, async () => {
+describe('npm packages that cannot be installed', () => {
+  it('are reported with the reason, and not retried immediately', { timeout: 120_000 }, async () => {
     const asked = request({ 'a.ts': usesMs, 'package.json': manifest({ ms: '99.99.99' }) });
     const error = await failure(prepareNode(asked));
     expect(error.message).toMatch(/^npm could not install the packages: .*ms@99\.99\.99/);
@@ -121,7 +121,7 @@ describe('packages that cannot be installed', () => {
     expect(environments(asked)).toEqual([]);
   });
 
-  it('are given up in time, with all that npm has started', { timeout: 60_000 }, async () => {
+  it('are abandoned after the timeout, together with all processes npm has started', { timeout: 60_000 }, async () => {
     const bin = tempFolder({ npm: '#!/bin/sh\nsleep 30 &\necho started $!\nwait\n' });
     chmodSync(join(bin, 'npm'), 0o755);
     const env = { PATH: `${bin}:${process.env.PATH}` };
@@ -138,7 +138,7 @@ describe('packages that cannot be installed', () => {
     expect((await stopped).message).toContain('was stopped');
   });
 
-  it('because package.json is broken', async () => {
+  it('are reported if package.json is invalid JSON', async () => {
     const asked = request({ 'package.json': '{ "dependencies": ' });
     expect((await failure(prepareNode(asked))).message).toContain('package.json is not valid JSON');
   });

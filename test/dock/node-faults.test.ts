@@ -1,4 +1,4 @@
-/** Tools that misbehave, and a worker that ends when it has to. */
+/** Misbehaving tools, and a worker that must exit in all circumstances. */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ const tool = (name: string, body: string) =>
 describe.each(nodes)('on %s', (_, node) => {
   const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
 
-  describe('the contract', () => {
-    it('answers what it does not know, and goes on', async () => {
+  describe('the worker contract', () => {
+    it('answers unknown requests with an error and keeps working', async () => {
       const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
       expect(await worker.error('nope')).toMatchObject({ code: 'tool_not_found' });
       expect(await worker.error('__proto__')).toMatchObject({ code: 'tool_not_found' });
@@ -25,7 +25,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(worker.lines.filter((line) => line.includes('has to be a JSON object'))).toHaveLength(2);
     });
 
-    it('takes requests in any pieces, and many at once', async () => {
+    it('accepts requests in arbitrary chunks, and many at once', async () => {
       const worker = await start({ 'a.ts': tool('echo', 'return input.text;') });
       const text = 'ü€😀'.repeat(50_000);
       const request = Buffer.from(
@@ -46,7 +46,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(JSON.parse(await found).result.content[0].text).toBe(text);
     });
 
-    it('lets a request go by that is too long, and answers it', async () => {
+    it('skips a request that is too long and answers it with an error', async () => {
       const worker = await start({ 'a.ts': tool('echo', 'return input.text;') }, { args: ['--max-line', '100000'] });
       const long = await worker.call('echo', { text: 'x'.repeat(3_000_000) }, { id: 'a "long" one' });
       expect(long).toMatchObject({ id: 'a "long" one', ok: false, error: { code: 'too_large' } });
@@ -54,7 +54,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(await worker.error('echo', { text: 'ü'.repeat(49_970) })).toMatchObject({ code: 'too_large' });
     });
 
-    it('has no more to do than its answers are read', async () => {
+    it('stops taking requests while its answers are not being read', async () => {
       const worker = await start({
         'a.ts': `import { appendFileSync } from 'node:fs';
           ${tool('big', `appendFileSync(import.meta.dirname + '/done', '.'); return 'x'.repeat(1_000_000);`)}`,
@@ -69,7 +69,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(done()).toBe(300);
     });
 
-    it('has one connection at a time, and takes another afterwards', async () => {
+    it('allows one connection at a time, and accepts another when that one closes', async () => {
       const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
       const second = connect(worker.path);
       await new Promise((resolve) => second.on('close', resolve));
@@ -80,7 +80,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(textOf(await next.result('f'))).toBe('x');
     });
 
-    it('shuts down when told to', async () => {
+    it('exits on a shutdown request', async () => {
       const worker = await start({ 'a.ts': tool('f', `return 'x';`) });
       expect(await worker.ask('shutdown')).toMatchObject({ ok: true });
       expect(await within(3_000, worker.child.exited)).toEqual({ code: 0, signal: null });
@@ -88,7 +88,7 @@ describe.each(nodes)('on %s', (_, node) => {
   });
 
   describe('a call', () => {
-    it('is cancelled, and its tool is told', async () => {
+    it('is cancelled, and its tool gets the abort signal', async () => {
       const worker = await start({
         'a.ts': `let last = 'nothing';
         ${tool('wait', `await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)); last = ctx.signal.reason.name; return 'late';`)}
@@ -109,7 +109,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(worker.lines.filter((line) => line.startsWith('{"id":"d"'))).toHaveLength(1);
     });
 
-    it('ends at the shorter of both time limits', async () => {
+    it('ends at the shorter of its two timeouts', async () => {
       const body = `await new Promise((resolve) => setTimeout(resolve, 5000)); return 'late';`;
       const worker = await start({
         'a.ts': tool('slow', body) + tool('own', body).replace('async execute', 'timeoutMs: 50, async execute'),
@@ -120,7 +120,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(own.error).toMatchObject({ code: 'execution_timeout', details: { timeout_ms: 50 } });
     });
 
-    it('is cancelled with its connection', async () => {
+    it('is cancelled when its connection closes', async () => {
       const worker = await start({
         'a.ts': `let last = 'nothing';
         ${tool('wait', `await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)); last = 'aborted';`)}
@@ -136,7 +136,7 @@ describe.each(nodes)('on %s', (_, node) => {
   });
 
   describe('tool code', () => {
-    it('may print what it likes, and start programs that do', async () => {
+    it('may print anything, and so may its child processes', async () => {
       const worker = await start({
         'a.ts': `import { execSync, spawnSync } from 'node:child_process';
         console.log('{"op":"ready","tools":[]}');
@@ -152,7 +152,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(worker.child.stdout()).toContain('from a child');
     });
 
-    it('cannot end the process of the others', async () => {
+    it('cannot exit the worker process', async () => {
       const worker = await start({
         'a.ts': tool('exit', 'process.exit(3);') + tool('fine', `return 'fine';`),
         'b.ts': `export {};\nprocess.exit(0);`,
@@ -162,7 +162,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(textOf(await worker.result('fine'))).toBe('fine');
     });
 
-    it('may throw where nobody catches it: the call fails, and the worker lives', async () => {
+    it('may throw an uncaught error: that call fails and the worker keeps running', async () => {
       const worker = await start({
         'a.ts':
           tool('later', `return new Promise(() => setTimeout(() => { throw new Error('in a timer'); }, 10));`) +
@@ -180,7 +180,7 @@ describe.each(nodes)('on %s', (_, node) => {
         details: { file: 'a.ts', line: 1 },
       });
       expect(await worker.error('lost')).toMatchObject({ message: 'lost' });
-      // Each error finds its own call among many.
+      // With many calls running, each error is assigned to its own call.
       const calls = await Promise.all([worker.call('lost'), worker.call('later'), worker.call('slow')]);
       expect(calls.map(({ ok, error }) => (ok ? 'fine' : (error as { message: string }).message))).toEqual([
         'lost',
@@ -196,12 +196,12 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(textOf(await worker.result('fine'))).toBe('fine');
     });
 
-    it('that misses a package at run time is told so', async () => {
+    it('that lacks a package at run time gets an error that says so', async () => {
       const worker = await start({ 'a.ts': tool('f', `const name = 'not-' + 'there'; return import(name);`) });
       expect((await worker.error('f')).code).toBe('dependency_error');
     });
 
-    it('that takes too much memory ends the worker', async () => {
+    it('that uses too much memory ends the worker', async () => {
       const worker = await start(
         { 'a.ts': tool('f', 'const all = []; for (;;) all.push(new Array(1000).fill({}));') },
         { options: { memoryMb: 40 } },
@@ -212,13 +212,13 @@ describe.each(nodes)('on %s', (_, node) => {
     });
   });
 
-  describe('the lifeline', () => {
+  describe('closing the standard input of a worker', () => {
     it('ends an idle worker', async () => {
       const worker = await start({ 'a.ts': tool('f', '') });
       expect(await worker.child.stop('stdin')).toEqual({ code: 0, signal: null });
     });
 
-    it('ends one in the middle of a loop without end', async () => {
+    it('ends a worker in an infinite loop', async () => {
       const worker = await start({ 'a.ts': tool('f', 'for (;;);') });
       worker.call('f').catch(() => {});
       await sleep(200);
@@ -228,7 +228,7 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(performance.now() - since).toBeLessThan(3_000);
     });
 
-    it('ends one that waits for a program', async () => {
+    it('ends a worker that waits for a child process', async () => {
       const worker = await start({
         'a.ts': `import { execSync } from 'node:child_process';\n${tool('f', `execSync('sleep 8', { stdio: 'ignore' });`)}`,
       });
@@ -238,10 +238,10 @@ describe.each(nodes)('on %s', (_, node) => {
       expect(await within(5_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
     });
 
-    it('ends one that is still loading', async () => {
+    it('ends a worker that is still loading', async () => {
       const worker = start({ 'a.ts': 'export {};\nfor (;;);' });
       worker.catch(() => {});
-      // That it ends with its standard input is seen to when the test is over.
+      // The test's cleanup closes the standard input and checks that the worker exits.
       expect(await within(2_000, worker)).toBeUndefined();
     });
   });

@@ -1,4 +1,4 @@
-/** Tools and schemas made with other people's libraries, as they are published. */
+/** Tools and schemas built with published third-party libraries. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { nodes, startWorker, type TestWorker, textOf } from './worker.ts';
 
@@ -46,7 +46,7 @@ const files = {
   'old-zod.ts': `
     import { z } from 'zod/v3';
     export const old = { description: 'x', inputSchema: z.object({ a: z.string() }), execute: ({ a }) => a };`,
-  // As FastMCP for TypeScript and Mastra 1 have them.
+  // The shapes that FastMCP for TypeScript and Mastra 1 use.
   'shapes.ts': `
     import { z } from 'zod';
     export const fast = { name: 'fast-one', description: 'x', parameters: z.object({ a: z.string() }),
@@ -71,7 +71,7 @@ describe.each(nodes)('on %s', (_, node) => {
     expect((await worker.result('steps')).structuredContent).toEqual({ state: 'done' });
   });
 
-  it('takes schemas of arktype, valibot and zod/mini', async () => {
+  it('accepts schemas of arktype, valibot and zod/mini', async () => {
     const schemaOf = (name: string) => worker.tools.find((listed) => listed.name === name)!.inputSchema;
     expect(schemaOf('ark')).toMatchObject({ properties: { age: { type: 'number', minimum: 18 } } });
     expect(textOf(await worker.result('ark', { age: 20 }))).toBe('20');
@@ -83,7 +83,7 @@ describe.each(nodes)('on %s', (_, node) => {
     expect(textOf(await worker.result('mini', { a: 'x' }))).toBe('x');
   });
 
-  it('says which schemas give no JSON Schema', () => {
+  it('reports schemas that cannot be converted to JSON Schema', () => {
     expect(worker.failed.map(({ file, message }) => [file, message])).toEqual([
       ['valibot.ts', expect.stringContaining('toStandardJsonSchema() of @valibot/to-json-schema')],
     ]);

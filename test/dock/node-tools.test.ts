@@ -1,4 +1,4 @@
-/** TypeScript and JavaScript files as tools: what is found in them, how it is listed, and what calls give. */
+/** TypeScript and JavaScript files as tools: which tools are found, how they are listed, and what calls return. */
 import { describe, expect, it } from 'vitest';
 import { type Message, startWorker, textOf } from './worker.ts';
 
@@ -18,7 +18,7 @@ export const add = defineTool({
 `;
 
 describe('a tool with a zod schema', () => {
-  it('is listed with all it says of itself, without zod or toolgate being installed', async () => {
+  it('is listed with its full definition, without zod or toolgate installed', async () => {
     const worker = await startWorker({ 'math.ts': zodFile });
     expect(worker.failed).toEqual([]);
     expect(worker.tools).toEqual([
@@ -47,17 +47,17 @@ describe('a tool with a zod schema', () => {
     expect(schema.inputSchema).toEqual(worker.tools[0]!.inputSchema);
   });
 
-  it('gets its arguments parsed, and gives what fits its output schema', async () => {
+  it('gets parsed arguments and returns a result that matches its output schema', async () => {
     const worker = await startWorker({ 'math.ts': zodFile });
     expect(await worker.result('add', { a: 1 })).toEqual({
       content: [{ type: 'text', text: '{"sum":11}' }],
       structuredContent: { sum: 11 },
     });
-    // The gateway finds the result by its place.
+    // The gateway relies on the position of the result in the line.
     expect(worker.lines.at(-1)).toMatch(/^\{"id":"1","ok":true,"result":\{.*\},"latency_ms":\d+\}$/);
   });
 
-  it('refuses arguments that do not fit, and says which', async () => {
+  it('rejects arguments that do not match, and names them', async () => {
     const worker = await startWorker({ 'math.ts': zodFile });
     const error = await worker.error('add', { a: 'one', b: null });
     expect(error.code).toBe('invalid_arguments');
@@ -71,7 +71,7 @@ describe('a tool with a JSON Schema', () => {
   const tool = (schema: object) => `
     export const f = { description: 'Gives its arguments.', inputSchema: ${JSON.stringify(schema)}, execute: (input) => input };`;
 
-  it('is checked by it, with defaults', async () => {
+  it('has its arguments checked against it, with defaults applied', async () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
@@ -98,7 +98,7 @@ describe('a tool with a JSON Schema', () => {
     expect((await worker.error('f', {})).message).toContain('pair: is missing');
   });
 
-  it('may be of an older draft', async () => {
+  it('may use an older draft', async () => {
     const schema = {
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
@@ -109,7 +109,7 @@ describe('a tool with a JSON Schema', () => {
     expect((await worker.error('f', { pair: [1] })).message).toContain('pair.0: must be string');
   });
 
-  it('is refused where the schema is wrong', async () => {
+  it('is rejected if the schema is invalid', async () => {
     const worker = await startWorker({ 'a.js': tool({ type: 'nothing' }), 'b.js': tool({ type: 'string' }) });
     expect(worker.tools).toEqual([]);
     expect(worker.failed.map(({ file }) => file)).toEqual(['a.js', 'b.js']);
@@ -118,7 +118,7 @@ describe('a tool with a JSON Schema', () => {
   });
 });
 
-describe('what a tool returns', () => {
+describe('the return value of a tool', () => {
   const one = (name: string, body: string) =>
     `export const ${name} = { description: 'x', inputSchema: { type: 'object' }, execute: async () => { ${body} } };\n`;
 
@@ -153,7 +153,7 @@ describe('what a tool returns', () => {
     expect(await worker.result('f')).toEqual(result);
   });
 
-  it('stands in `result` where there is an output schema for something that is no object', async () => {
+  it('is wrapped in `result` if the output schema is not an object', async () => {
     const worker = await startWorker({
       'a.ts': `import { z } from 'zod';
         const Node = z.object({ get next() { return Node.optional(); } });
@@ -178,7 +178,7 @@ describe('what a tool returns', () => {
     expect(error.message).toContain(`does not fit the tool's outputSchema: a: `);
   });
 
-  it('is refused where it has no JSON, or too much of it', async () => {
+  it('is rejected if it is not serializable as JSON or is too large', async () => {
     const worker = await startWorker(
       { 'a.ts': one('big', 'return 7n;') + one('long', `return 'x'.repeat(2000);`) },
       { args: ['--max-line', '1000'] },
@@ -189,8 +189,8 @@ describe('what a tool returns', () => {
   });
 });
 
-describe('which objects are tools', () => {
-  it('takes every export that looks like one, by its name, its export or its file', async () => {
+describe('tool detection', () => {
+  it('accepts every export with the shape of a tool, named by its own name, its export or its file', async () => {
     const worker = await startWorker({
       'a-b.ts': `
         const make = (text: string) => ({ description: text, inputSchema: { type: 'object' }, execute: () => text });
@@ -226,7 +226,7 @@ describe('which objects are tools', () => {
     expect(textOf(await worker.result('old'))).toBe('old');
   });
 
-  it('says what is wrong with one, and keeps the others', async () => {
+  it('reports an invalid tool and keeps the others', async () => {
     const body = `inputSchema: { type: 'object' }, execute: () => 'x'`;
     const worker = await startWorker({
       'a.ts': `export const fine = { description: 'x', ${body} }; export const dup = { description: 'x', ${body} };`,
@@ -255,7 +255,7 @@ describe('which objects are tools', () => {
 });
 
 describe('the context of a call', () => {
-  it('logs, tells progress, and knows its call', async () => {
+  it('logs, reports progress and identifies the call', async () => {
     const worker = await startWorker(
       {
         'a.ts': `export const f = { description: 'x', inputSchema: { type: 'object' },

@@ -1,14 +1,14 @@
-/** No worker, and nothing that its tools started, outlives the gateway, however that ends. */
+/** No worker, and no process started by a tool, outlives the gateway, however the gateway ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { descendants, running, waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { startFaulty } from './faulty.ts';
 
-describe.skipIf(noPython !== undefined)('a gateway that is killed', () => {
+describe.skipIf(noPython !== undefined)('a gateway killed by SIGKILL', () => {
   it.each(['auto', 'off'])('leaves no worker behind (isolation: %s)', { timeout: 90_000 }, async (isolation) => {
     const dock = await startFaulty({ a: '60s' }, { settings: `[folders]\nisolation = "${isolation}"\n` });
-    // In the middle of what no worker comes back from by itself.
+    // These calls never return by themselves.
     for (const tool of ['ts_loop', 'py_loop_async', 'ts_waits', 'py_waits']) dock.call(`a_${tool}`).catch(() => {});
     await dock.call('calm_ts');
     await sleep(300);

@@ -1,4 +1,4 @@
-/** The host for Python tools, asked over its socket: definitions, arguments, results and errors. */
+/** The host for Python tools, called over its socket: definitions, arguments, results and errors. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Host, noPython, startHost } from '../support/python.ts';
 
@@ -168,7 +168,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
 
   const definition = (name: string) => host.ready.tools.find((tool) => tool.name === name);
 
-  it('is defined as FastMCP would define it', async () => {
+  it('has the definition that FastMCP would give it', async () => {
     expect(host.ready).toMatchObject({ op: 'ready', namespace: 'tests', failed: [] });
     expect(definition('greet')).toEqual({
       name: 'greet',
@@ -201,7 +201,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     });
     expect(definition('renamed')).toBeDefined();
     expect(definition('loose')).not.toHaveProperty('outputSchema');
-    // What FastMCP injects is no argument.
+    // A parameter that FastMCP injects is not an argument.
     expect(definition('tells')?.inputSchema).toMatchObject({ required: ['n'], properties: { n: { type: 'integer' } } });
     expect(JSON.stringify(definition('tells'))).not.toContain('ctx');
   });
@@ -214,7 +214,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     expect(await host.ask({ op: 'ping' })).toMatchObject({ ok: true, result: {} });
   });
 
-  it('gives its result as MCP has it, with id, ok and result first in the line', async () => {
+  it('returns its result in MCP form, with id, ok and result first in the line', async () => {
     const greeted = await host.call('greet', { name: 'Ann "x"\n', times: 2 });
     expect(greeted.result).toEqual({
       content: [{ type: 'text', text: 'Hello Hello Ann "x"\n' }],
@@ -243,13 +243,13 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     expect((await host.call('no_number')).result).toMatchObject({ structuredContent: { result: null } });
   });
 
-  it('may give a result of its own, also one that says it failed', async () => {
+  it('may return a result object of its own, including one with isError', async () => {
     const own = { content: [{ type: 'text', text: 'as it is' }], structuredContent: { a: 1 }, _meta: { m: 2 } };
     expect((await host.call('said', { fails: false })).result).toEqual(own);
     expect(await host.call('said', { fails: true })).toMatchObject({ ok: true, result: { ...own, isError: true } });
   });
 
-  it('takes arguments as leniently as FastMCP, and says of others what is wrong', async () => {
+  it('accepts arguments as leniently as FastMCP, and reports invalid ones', async () => {
     expect((await host.call('greet', { name: 'x', times: '2' })).result).toMatchObject({
       structuredContent: { result: 'Hello Hello x' },
     });
@@ -268,7 +268,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     });
     const deep = await host.call('move', { place: { x: 1, tags: ['a', 7] } });
     expect(deep.error?.message).toContain('place.tags.1: Input should be a valid string');
-    // What FastMCP injects cannot be given from outside.
+    // A caller cannot pass a parameter that FastMCP injects.
     expect((await host.call('tells', { n: 1, ctx: {} })).error?.code).toBe('invalid_arguments');
     expect((await host.call('greet', ['x'])).error?.code).toBe('invalid_arguments');
     expect((await host.ask({ op: 'tools.call', tool: 'renamed' })).ok).toBe(true);
@@ -299,12 +299,12 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     ['mute', { code: 'internal_error', message: 'Mute' }],
     ['half', { code: 'internal_error' }],
     ['half_said', { code: 'internal_error', message: 'half \ud800' }],
-  ])('that fails is answered with a code: %s', async (name, error) => {
+  ])('that fails is answered with an error code: %s', async (name, error) => {
     expect((await host.call(name)).error).toMatchObject(error);
     expect((await host.call('greet', { name: 'x' })).ok).toBe(true);
   });
 
-  it('logs and reports progress through its context, where the caller wants that', async () => {
+  it('logs and reports progress through its context if the caller asks for it', async () => {
     host.events.length = 0;
     const answer = await host.call('tells', { n: 2 }, { id: 'told', progress: true });
     expect(answer.result).toMatchObject({ structuredContent: { result: 'told' } });
@@ -326,7 +326,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     expect((await host.call('finds', {}, { id: 'f' })).result).toMatchObject({ structuredContent: { result: 'f' } });
   });
 
-  it('reports from a thread, too', async () => {
+  it('reports progress from a thread too', async () => {
     host.events.length = 0;
     expect((await host.call('tells_from_thread', {}, { progress: true })).ok).toBe(true);
     expect(host.events).toMatchObject([
@@ -335,7 +335,7 @@ describe.skipIf(noPython)('a tool in a Python file', () => {
     ]);
   });
 
-  it('is told clearly what needs a session', async () => {
+  it('gets a clear error for context features that need a session', async () => {
     for (const what of ['elicit', 'session', 'session_id', 'state']) {
       const { error } = await host.call('wants', { what });
       expect(error?.message).toMatch(

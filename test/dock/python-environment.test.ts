@@ -1,4 +1,7 @@
-/** Environments of Python tools: made with uv and pip from the registry, and with an installer that fails as told. */
+/**
+ * Environments of Python tools: created with uv and pip from the registry, and with a fake installer that fails on
+ * demand.
+ */
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -31,7 +34,7 @@ describe.skipIf(noPython)('the environment of Python tools', () => {
     uv = await findUv();
   }, 180_000);
 
-  it('is the same for all folders that ask for nothing', async () => {
+  it('is shared by all folders without requirements', async () => {
     const base = await basePython();
     const other = await prepare(tempFolder({ 'requirements.txt': '# nothing yet\n' }), {
       env: { ...process.env, TOOLGATE_UV: 'off' },
@@ -50,7 +53,7 @@ describe.skipIf(noPython)('the environment of Python tools', () => {
     for (const path of [...base.reads, base.command.at(-1)!]) expect(existsSync(path)).toBe(true);
   });
 
-  it('has what the folder asks for, also by other files, and the oldest FastMCP that will do', async () => {
+  it('contains the requirements of the folder, including nested files, and the oldest supported FastMCP', async () => {
     const files = {
       'requirements.txt': '-r more/own.txt\n-c more/limits.txt\nfastmcp<4\n',
       'more/own.txt': 'iniconfig\n',
@@ -93,7 +96,7 @@ def which() -> str:
   }, 180_000);
 
   it.each(['uv', 'pip'])(
-    'cannot have a FastMCP that the host does not know, and %s is not asked twice',
+    'rejects an unsupported FastMCP version, and does not run %s twice for it',
     async (installer) => {
       const folder = tempFolder({ 'requirements.txt': 'iniconfig\nfastmcp==2.14.5\n' });
       const attempt = { dataDir: tempFolder(), env: { TOOLGATE_UV: installer === 'uv' ? uv : 'off' } };
@@ -110,7 +113,7 @@ def which() -> str:
     120_000,
   );
 
-  it('says which package there is not', async () => {
+  it('reports a package that does not exist', async () => {
     const name = 'a-package-that-nobody-has-made';
     await expect(make({ 'requirements.txt': `${name}\n` }, { env: { TOOLGATE_UV: uv } })).rejects.toMatchObject({
       message: expect.stringMatching(new RegExp(`^The packages could not be installed for "ns": .*${name}`)),
@@ -118,7 +121,7 @@ def which() -> str:
     });
   });
 
-  it('is given up after a time, or when told to, and leaves no process', async () => {
+  it('is abandoned after a timeout or when aborted, and leaves no process', async () => {
     const dataDir = tempFolder();
     const late = make({}, { dataDir, env: { TOOLGATE_UV: 'off' }, installTimeout: 600 });
     await expect(late).rejects.toThrow('The virtual environment could not be created: it took longer than 1 s.');
@@ -137,7 +140,7 @@ def which() -> str:
     ).toEqual([]);
   });
 
-  it('is not made without Python, or with an installer that does not run', async () => {
+  it('is not created without Python or with a broken installer', async () => {
     await expect(make({}, { env: { PATH: tempFolder() } })).rejects.toThrow('Python 3.10 or newer was not found.');
     await expect(make({}, { env: { TOOLGATE_UV: '/gone/uv' } })).rejects.toThrow(
       'TOOLGATE_UV is "/gone/uv", which does not run. Correct it, or set it to "off".',
@@ -148,8 +151,11 @@ def which() -> str:
   });
 });
 
-/** Takes the place of uv: makes an environment out of another one, in no time, and does on the way what it is told. */
-describe.skipIf(noPython)('an installation', () => {
+/**
+ * With a replacement for uv: it quickly derives an environment from an existing one and runs a given command on the
+ * way.
+ */
+describe.skipIf(noPython)('an installation of Python packages', () => {
   let python: string;
   beforeAll(async () => {
     python = (await basePython()).command[0]!;
@@ -168,7 +174,7 @@ esac
     return file;
   };
 
-  it('is tried again when its failure is forgotten', async () => {
+  it('is retried after its recorded failure is cleared', async () => {
     const folder = tempFolder({ 'requirements.txt': 'x\n' });
     const mark = join(tempFolder(), 'fixed');
     const attempt = {
@@ -186,11 +192,11 @@ esac
       'installing 1 package and FastMCP',
     ]);
     expect(environment.command[0]).toContain(join(attempt.dataDir, 'venvs', 'ns', environment.key));
-    // One look, and nothing is said.
+    // The environment is only checked, and no progress is reported.
     expect((await make(folder, attempt)).said).toEqual([]);
   });
 
-  it('that finds the disk full says so and leaves nothing behind', async () => {
+  it('on a full disk reports that and leaves nothing behind', async () => {
     const dataDir = tempFolder();
     const env = { TOOLGATE_UV: installer('echo "OSError: [Errno 28] No space left on device"; exit 1') };
     await expect(make({ 'requirements.txt': 'x\n' }, { dataDir, env })).rejects.toThrow(
@@ -200,7 +206,7 @@ esac
     expect(readdirSync(join(dataDir, 'venvs', 'ns', key!))).toEqual(['failed.json']);
   });
 
-  it('is told where packages come from, and nothing else of our variables; addresses lose their passwords', async () => {
+  it('gets the package index variables but none of ours, and passwords in URLs are redacted', async () => {
     const seen = join(tempFolder(), 'env');
     const env = {
       TOOLGATE_UV: installer(`env > ${seen}; echo "error: $PIP_INDEX_URL did not answer"; exit 1`),
@@ -221,7 +227,7 @@ esac
     expect(passed).not.toMatch(/ours|PIP_TARGET|^TOOLGATE_/m);
   });
 
-  it('that is overtaken by a change of requirements is made once more', async () => {
+  it('is repeated if the requirements change while it runs', async () => {
     const folder = tempFolder({ 'requirements.txt': 'a\n' });
     const count = join(tempFolder(), 'count');
     const env = { TOOLGATE_UV: installer(`echo x >> ${count}; echo b > ${folder}/requirements.txt`) };
@@ -231,7 +237,7 @@ esac
     expect(readFileSync(count, 'utf8')).toBe('x\nx\n');
   });
 
-  it('is a new one for every change of what it is made from, and only the one before is kept', async () => {
+  it('is redone for every change of its inputs, and only the previous environment is kept', async () => {
     const dataDir = tempFolder();
     const folder = tempFolder({ 'requirements.txt': 'a\n-r b.txt\n', 'b.txt': 'b\n' });
     const env = { TOOLGATE_UV: installer('true') };
@@ -248,7 +254,7 @@ esac
     await next();
     expect(new Set(keys).size).toBe(4);
     expect(readdirSync(join(dataDir, 'venvs', 'ns')).sort()).toEqual(keys.slice(-2).sort());
-    // Another namespace has its own.
+    // Another namespace has its own environment.
     const other = await make(folder, { dataDir, env, namespace: 'other' });
     expect(other.environment.key).toBe(keys.at(-1));
     expect(other.environment.command[0]).toContain('/venvs/other/');

@@ -1,4 +1,4 @@
-/** Which Python files are tools, and what is said of those that are broken. */
+/** Which Python files are tool files, and how broken ones are reported. */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const one = (name: string) => `from fastmcp.tools import tool\n\n@tool\ndef ${na
 const names = (host: { ready: { tools: { name: string }[] } }) => host.ready.tools.map(({ name }) => name);
 
 describe.skipIf(noPython)('the Python files of a folder', () => {
-  it('are tools where they have some, apart from hidden and private ones and those in folders', async () => {
+  it('are tool files if they define tools, except hidden and private files and those in subfolders', async () => {
     const outside = tempFolder({ 'far.py': one('far') });
     const folder = tempFolder({
       'b.py': one('in_b'),
@@ -34,13 +34,13 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     expect(host.ready.tools[2]?._meta).toMatchObject({ 'toolgate/file': 'my-tools.py' });
   });
 
-  it('may be none', async () => {
+  it('may be missing', async () => {
     const host = await startHost({});
     expect(host.ready).toMatchObject({ tools: [], failed: [] });
     expect((await host.call('x')).error?.code).toBe('tool_not_found');
   });
 
-  it('are reported with file and line where they are broken, and hide nothing else', async () => {
+  it('are reported with file and line if broken, and do not hide the others', async () => {
     const host = await startHost({
       'a_syntax.py': 'x = 1\ndef broken(:\n',
       'b_missing.py': 'import os\n\nimport a_package_that_is_not_there\n',
@@ -76,7 +76,7 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     expect((await host.call('good')).ok).toBe(true);
   });
 
-  it('with tools of the same name: the first wins, the other is reported', async () => {
+  it('with duplicate tool names: the first wins and the other is reported', async () => {
     const host = await startHost({ 'a.py': one('same'), 'b.py': `${one('same')}\n${one('more')}` });
     expect(names(host)).toEqual(['same', 'more']);
     expect(host.ready.tools[0]?._meta).toMatchObject({ 'toolgate/file': 'a.py' });
@@ -85,7 +85,7 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
     ]);
   });
 
-  describe('that need each other, and modules', () => {
+  describe('that import each other and modules', () => {
     let host: Host;
     beforeAll(async () => {
       host = await startHost({
@@ -106,19 +106,19 @@ describe.skipIf(noPython)('the Python files of a folder', () => {
         },
       });
 
-    it('may import one another: a tool belongs to the file that defines it', () => {
+    it('may import each other: a tool belongs to the file that defines it', () => {
       expect(host.ready.failed).toEqual([]);
       expect(toolsOf('a.py')).toEqual(['in_shared', 'in_a']);
       expect(toolsOf('z.py')).toEqual(['in_z']);
       expect(host.child.stderr().match(/z is imported/g)).toHaveLength(1);
     });
 
-    it('may have the name of a module that they import', () => {
+    it('may have the same name as a module they import', () => {
       expect(toolsOf('json.py')).toEqual(['in_json']);
       expect(toolsOf('wave.py')).toEqual(['in_wave']);
     });
 
-    it('may run a loop of their own while they are imported', () => {
+    it('may run their own event loop while being imported', () => {
       expect(toolsOf('loop.py')).toEqual(['looped']);
     });
   });

@@ -1,4 +1,4 @@
-/** The host for Python tools as a process: calls at the same time, calls given up, noise, size, and how it ends. */
+/** The host for Python tools as a process: concurrent calls, cancelled calls, output, sizes, and how it exits. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -80,14 +80,14 @@ def at_end(file: str) -> str:
     return "registered"
 `;
 
-describe.skipIf(noPython)('the process of Python tools', () => {
+describe.skipIf(noPython)('the Python worker process', () => {
   const start = (args: string[] = []) => startHost({ 'all.py': tools }, { args });
   let host: Host;
   beforeAll(async () => {
     host = await start();
   }, 180_000);
 
-  it('does a thousand calls at the same time', async () => {
+  it('runs a thousand calls concurrently', async () => {
     const started = performance.now();
     const calls = Array.from({ length: 1000 }, (_, index) =>
       index % 2 === 0
@@ -97,20 +97,20 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     const answers = await Promise.all(calls);
     expect(answers.every(({ ok }) => ok)).toBe(true);
     expect(answers[5]?.result).toMatchObject({ structuredContent: { result: '5' } });
-    // One after the other they would take 100 s.
+    // Run one after the other, they would take 100 s.
     expect(performance.now() - started).toBeLessThan(10_000);
     const answer = await host.call('echo', { text: 'still there' });
     expect(answer.ok).toBe(true);
   });
 
-  it('is not held up by a tool that blocks its thread', async () => {
+  it('is not blocked by a tool that blocks its thread', async () => {
     const blocking = host.call('blocks', { ms: 700 });
     const { latency_ms } = await host.call('echo', { text: 'x' });
     expect(latency_ms).toBeLessThan(400);
     expect((await blocking).result).toMatchObject({ structuredContent: { result: 'blocked' } });
   });
 
-  it('answers a cancelled call at once, whatever its tool makes of it', async () => {
+  it('answers a cancelled call at once, no matter how its tool reacts', async () => {
     const file = `${host.folder}/cleaned`;
     const calls = [
       host.call('cleans_up', { file }, { id: 'a' }),
@@ -125,11 +125,11 @@ describe.skipIf(noPython)('the process of Python tools', () => {
       expect(answer.error).toEqual({ code: 'cancelled', message: 'The call was cancelled.' });
     await waitFor(() => existsSync(file));
     expect(host.events).toEqual([]);
-    // A number that was used may be used again.
+    // The id of a finished call may be reused.
     expect((await host.call('echo', { text: 'x' }, { id: 'a' })).ok).toBe(true);
   });
 
-  it('says that a thread is still in the tool of a call that it gave up, and when it has come back', async () => {
+  it('reports that a cancelled call still occupies a thread, and when the thread is free again', async () => {
     const call = host.call('blocks', { ms: 400 }, { id: 'held' });
     await sleep(100);
     host.write(`${JSON.stringify({ op: 'cancel', id: 'held' })}\n`);
@@ -138,7 +138,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     host.events.length = 0;
   });
 
-  it("keeps to the time of the tool, or to the caller's where that is shorter", async () => {
+  it('applies the timeout of the tool or that of the caller, whichever is shorter', async () => {
     const timeout = (name: string) => ({
       code: 'execution_timeout',
       message: `The tool "${name}" did not finish within 0.1 s.`,
@@ -150,7 +150,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     expect((await host.call('waits', { ms: 10 }, { timeout_ms: 5000 })).ok).toBe(true);
   });
 
-  it('lets nothing of what is printed into the socket', async () => {
+  it('keeps printed output out of the socket', async () => {
     expect((await host.call('noisy')).result).toMatchObject({ structuredContent: { result: 'quiet' } });
     await waitFor(() => host.child.stderr().includes('noise of its child'));
     const stderr = host.child.stderr();
@@ -160,12 +160,12 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     expect(host.child.stdout()).toBe('');
   });
 
-  it('writes nothing into the folder', async () => {
+  it('writes nothing into the tool folder', async () => {
     await host.call('echo', { text: 'x' });
     expect(readdirSync(host.folder).filter((name) => name !== 'cleaned')).toEqual(['all.py']);
   });
 
-  it('takes and gives many megabytes, up to a limit', async () => {
+  it('accepts and returns many megabytes, up to a limit', async () => {
     const host = await start(['--max-line', String(24 * 1024 * 1024)]);
     const text = 'ü'.repeat(4 * 1024 * 1024);
     const answer = await host.call('echo', { text });
@@ -180,7 +180,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
   });
 
-  it('answers what it cannot read, and goes on', async () => {
+  it('answers unreadable requests with an error and keeps working', async () => {
     const refused = async (text: string, id: string | null) => {
       host.write(`${text}\n`);
       return (await host.answerTo(id)).error;
@@ -197,14 +197,14 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     const first = host.call('waits', { ms: 300 }, { id: 'twice' });
     host.write('{"id":"twice","op":"tools.call","tool":"echo","arguments":{"text":"x"}}\n');
     expect((await first).error).toMatchObject({ code: 'invalid_arguments' });
-    // In pieces, several at once, with an empty line.
+    // In chunks, several at once, with an empty line.
     host.write('\n{"id":"1x","op":"pi');
     await sleep(20);
     host.write('ng"}\n{"id":"2x","op":"ping"}\r\n');
     expect([(await host.answerTo('1x')).ok, (await host.answerTo('2x')).ok]).toEqual([true, true]);
   });
 
-  it('has one connection at a time, for its owner only, and takes a new one when that is over', async () => {
+  it('allows one connection at a time, from its owner only, and accepts a new one when that one closes', async () => {
     const host = await start();
     expect(statSync(host.socket).mode & 0o777).toBe(0o600);
     const second = connect(host.socket);
@@ -216,7 +216,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     host.write(`${JSON.stringify({ id: 'x', op: 'tools.call', tool: 'cleans_up', arguments: { file } })}\n`);
     await host.ask({ op: 'ping' });
     host.connection.destroy();
-    // Nobody waits for its calls any more.
+    // The calls of a closed connection are cancelled.
     await waitFor(() => existsSync(file));
     const third = connect(host.socket);
     const first = await new Promise<string>((resolve) => third.once('data', (data) => resolve(data.toString())));
@@ -224,7 +224,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     third.destroy();
   });
 
-  it('ends with the other end of its standard input, also in the middle of a tool that blocks', async () => {
+  it('exits when its standard input is closed, even while a tool blocks', async () => {
     const host = await start();
     host.write('{"id":"1","op":"tools.call","tool":"blocks","arguments":{"ms":60000}}\n');
     await host.ask({ op: 'ping' });
@@ -233,7 +233,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     expect(alive(host.child.pid)).toBe(false);
   });
 
-  it('ends when told to, and does first what its tools have asked for', async () => {
+  it('exits on a shutdown request or SIGTERM, and runs the atexit handlers of its tools first', async () => {
     for (const how of ['shutdown', 'SIGTERM'] as const) {
       const host = await start();
       const file = `${host.folder}/ended`;
@@ -245,7 +245,7 @@ describe.skipIf(noPython)('the process of Python tools', () => {
     }
   });
 
-  it('ends when told to within seconds, whatever its tools do', async () => {
+  it('exits within seconds of a shutdown request, even if tools do not return', async () => {
     const host = await start();
     host.write('{"id":"1","op":"tools.call","tool":"stubborn"}\n');
     host.write('{"id":"2","op":"tools.call","tool":"blocks","arguments":{"ms":60000}}\n');

@@ -1,4 +1,4 @@
-/** Why the host is not a server of FastMCP: the same tools, asked the same way, by both. Says the figures it finds. */
+/** Why the host is not a FastMCP server: both run the same tools with the same calls. Prints the measured figures. */
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
@@ -16,7 +16,7 @@ async def on_loop(name: str) -> str:
 `;
 const AT_ONCE = 16;
 
-/** Calls a second, of so many calls. */
+/** Calls per second, measured over this many calls. */
 async function rate(calls: number, call: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   let left = calls;
@@ -52,12 +52,12 @@ async function startFastmcp(): Promise<(tool: string) => Promise<unknown>> {
 }
 
 describe.skipIf(noPython)('a call of a Python tool', () => {
-  it('is at least four times as fast as one of a server of FastMCP', async () => {
+  it('is at least four times as fast as with a FastMCP server', async () => {
     const host = await startHost({ 'all.py': `from fastmcp.tools import tool\n${functions('tool')}` });
     const fastmcp = await startFastmcp();
     for (const tool of ['in_thread', 'on_loop']) {
       const best = { fastmcp: 0, host: 0 };
-      // By turns, because other work on the machine comes and goes.
+      // Alternating, because the load on the machine varies.
       for (let round = 0; round < 4; round += 1) {
         best.fastmcp = Math.max(best.fastmcp, await rate(150, () => fastmcp(tool)));
         best.host = Math.max(best.host, await rate(1500, () => host.call(tool, { name: 'x' })));

@@ -1,4 +1,7 @@
-/** Inside a namespace an agent sees what it may of it, and one of which it may see nothing is not there. */
+/**
+ * Within a namespace an agent sees only what it is permitted to. A namespace in which it may see nothing does not exist
+ * for it.
+ */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Kind } from '../../src/catalog/item.ts';
@@ -83,8 +86,8 @@ async function check(
   }
 }
 
-describe('for random policies, in each namespace listed is callable', () => {
-  it.each(['http', 'modern http', 'sse', 'rest'] as const)('at the door %s', { timeout: 300_000 }, async (door) => {
+describe('with random policies, exactly the listed items of each namespace can be called', () => {
+  it.each(['http', 'modern http', 'sse', 'rest'] as const)('over %s', { timeout: 300_000 }, async (door) => {
     await fc.assert(
       fc.asyncProperty(randomPolicy, fc.constantFrom(...AGENTS), async (policy, agent) => {
         gateway.apply(configOf(policy));
@@ -95,7 +98,7 @@ describe('for random policies, in each namespace listed is callable', () => {
   });
 });
 
-it('a namespace that is hidden and one that does not exist are answered in the same words', async () => {
+it('a hidden namespace and an unknown one get the same answer', async () => {
   gateway.apply(configOf({ agent_policies: { alice: { allowed_servers: ['git'] } }, exposed_tools: { git: ['*'] } }));
   const said = async (namespace: string) => {
     const response = await fetch(`${origin}/mcp`, {
@@ -108,7 +111,7 @@ it('a namespace that is hidden and one that does not exist are answered in the s
   expect(await said('hub')).toEqual(await said('none'));
 });
 
-it('conditions on arguments hold by bare names', async () => {
+it('conditions on arguments apply to bare names inside a namespace', async () => {
   gateway.apply(
     configOf({
       default_policy: { allow_unknown_tools: true },
@@ -125,7 +128,7 @@ it('conditions on arguments hold by bare names', async () => {
   }
 });
 
-it('limits hold however a tool is come by', async () => {
+it('a rate limit counts calls inside and outside a namespace together', async () => {
   const limited = structuredClone(mcpServers) as Record<string, object>;
   limited.git = { ...limited.git, tools: { read: { rate: '1/h' } } };
   gateway.apply(configFromValue({ mcpServers: limited, http: { trust_agent_header: true } }, { cwd, env: {} }));

@@ -1,4 +1,4 @@
-/** One namespace alone: `X-Namespace` and `/ns/NAMESPACE/mcp`, for any source, at every door over HTTP, in both eras. */
+/** A single namespace: `X-Namespace` and `/ns/NAMESPACE/mcp`, for any source, at every HTTP door, in both eras. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -49,8 +49,8 @@ async function eachClient(path: string, headers: Record<string, string>) {
 
 const textOf = (result: unknown) => JSON.stringify(result);
 
-describe.each(WAYS)('%s %j', (path, headers) => {
-  it('shows what is in the namespace, by its own names, all of it, without controls', async () => {
+describe.each(WAYS)('a single namespace at %s %j', (path, headers) => {
+  it('lists everything in the namespace by its own names, without control tools', async () => {
     for (const client of await eachClient(path, headers)) {
       expect(await names(client)).toEqual(NAMES);
       expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(['git://a', 'shared://x']);
@@ -71,7 +71,7 @@ describe.each(WAYS)('%s %j', (path, headers) => {
     }
   });
 
-  it('knows no other names: not exposed ones, not those of others, not its own controls', async () => {
+  it('rejects exposed names, names of other namespaces and control tools', async () => {
     for (const client of await eachClient(path, headers)) {
       for (const name of ['git_echo', 'git:echo', 'git.echo', 'hub.two_search', 'search', 'bare', 'toolman_activate']) {
         const answer = client.callTool({ name, arguments: {} });
@@ -82,13 +82,13 @@ describe.each(WAYS)('%s %j', (path, headers) => {
     }
   });
 
-  it('introduces its own servers only, and promises no prefix', async () => {
+  it('gives the instructions of its own servers only, and mentions no prefix', async () => {
     const [legacy] = await eachClient(path, headers);
     expect(legacy!.getInstructions()).toBe('# Server "git"\n\nHow to use git.');
   });
 });
 
-it('is there over HTTP+SSE too, and messages go to an address beside the stream', async () => {
+it('a single namespace works over HTTP+SSE too, and its message endpoint refuses another namespace', async () => {
   const { client } = await connectSse(`${gateway.origin}/ns/hub.two/sse`);
   expect(await names(client)).toEqual(['status', 'search']);
   expect(textOf(await client.callTool({ name: 'search', arguments: {} }))).toContain('search');
@@ -101,7 +101,7 @@ it('is there over HTTP+SSE too, and messages go to an address beside the stream'
   expect((await gateway.post(PING, {}, path)).status).toBe(202);
 });
 
-it('composes with a toolset: what is in both', async () => {
+it('a single namespace combined with a toolset exposes what is in both', async () => {
   const { client } = await gateway.connect({ path: '/ns/git/mcp?toolset=some' });
   expect(await names(client)).toEqual(['status', 'echo']);
   const closed = await client.callTool({ name: 'git_status', arguments: {} }).then(textOf, textOf);
@@ -110,7 +110,7 @@ it('composes with a toolset: what is in both', async () => {
   expect(await names(modern.client as unknown as Client)).toEqual(['status', 'search']);
 });
 
-it('leaves clients at other addresses alone', async () => {
+it('a client of a single namespace does not affect clients at other addresses', async () => {
   const plain = await gateway.connect();
   const inside = await gateway.connect({ path: '/ns/git/mcp' });
   expect(await names(plain.client)).toEqual(['toolman_activate']);
@@ -119,15 +119,15 @@ it('leaves clients at other addresses alone', async () => {
   expect(await names(modern.client as unknown as Client)).toEqual(['toolman_activate']);
 });
 
-describe('what is wrong', () => {
+describe('invalid namespace requests', () => {
   const unknown = ['none', 'Git', 'git ', 'hub', 'server-3', 'git, hub.two', '../git', '__proto__'];
 
-  it.each(unknown)('the namespace %j is unknown: 404', async (name) => {
+  it.each(unknown)('unknown namespace %j: 404', async (name) => {
     for (const [path, headers] of [
       ['/mcp', { 'x-namespace': name }],
       [`/ns/${encodeURIComponent(name)}/mcp`, {}],
     ] as const) {
-      // A header loses the space at its end.
+      // HTTP strips trailing space from a header value.
       if (name.trim() !== name && path === '/mcp') continue;
       const response = await gateway.post(initialize(), headers, path);
       const { error } = (await response.json()) as { error: { message: string } };
@@ -151,16 +151,16 @@ describe('what is wrong', () => {
     '/ns/mcp',
     '/ns/git/metrics',
     '/ns/git/mcp/t/some',
-  ])('%s is nowhere: 404', async (path) => {
+  ])('invalid path %s: 404', async (path) => {
     expect((await gateway.post(initialize(), {}, path)).status).toBe(404);
   });
 
-  it('two names at once: 400', async () => {
+  it('different namespaces in path and header: 400', async () => {
     const response = await gateway.post(initialize(), { 'x-namespace': 'hub.two' }, '/ns/git/mcp');
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('X-Namespace another')]);
   });
 
-  it('a session stays where it was opened: 400 for another, in any way', async () => {
+  it('a session opened in one namespace and used in another, by path or header: 400', async () => {
     const session = await startSession(gateway, { headers: { 'x-namespace': 'git' } });
     const list = '{"jsonrpc":"2.0","id":9,"method":"tools/list"}';
     expect((await session.post(list, { 'x-namespace': 'hub.two' })).status).toBe(400);
@@ -171,7 +171,7 @@ describe('what is wrong', () => {
       headers: { 'mcp-session-id': session.id, accept: 'text/event-stream' },
     });
     expect(get.status).toBe(400);
-    // Named again, by its address, or left out: all the same.
+    // The session's own namespace may be repeated in the header, in the path, or omitted.
     for (const [path, headers] of [
       ['/mcp', { 'x-namespace': 'git' }],
       ['/ns/git/mcp', {}],
@@ -184,14 +184,14 @@ describe('what is wrong', () => {
     }
   });
 
-  it('one that was opened for all of them takes no namespace later: 400', async () => {
+  it('a session opened without a namespace and used with one: 400', async () => {
     const session = await startSession(gateway);
     expect((await session.post(PING, { 'x-namespace': 'git' })).status).toBe(400);
     expect((await session.post(PING)).status).toBe(200);
   });
 });
 
-it('is in the audit: as the namespace of a call, and of a denial', async () => {
+it('the audit log records the namespace of a call and of a denial', async () => {
   const { client } = await gateway.connect({ path: '/ns/git/mcp' });
   await client.callTool({ name: 'echo', arguments: { audited: true } });
   await client.callTool({ name: 'audited_nothing', arguments: {} }).catch(() => {});
@@ -201,7 +201,7 @@ it('is in the audit: as the namespace of a call, and of a denial', async () => {
   expect(denial).toMatchObject({ namespace: 'git', status: 'item_unknown' });
 });
 
-it('tells of changed lists, in the namespace that changed and in no other, and of resources by their own URIs', async () => {
+it('a single namespace gets list changes of its own servers only, and resource updates with bare URIs', async () => {
   const config = serversToml({ one: server('changing'), two: server('changing') });
   const own = await startHttp({ config });
   const [one, two] = [await own.connect({ path: '/ns/one/mcp' }), await own.connect({ path: '/ns/two/mcp' })];
@@ -220,7 +220,7 @@ it('tells of changed lists, in the namespace that changed and in no other, and o
   ]);
 });
 
-it('follows the configuration: a new namespace is there, one that is gone is unknown', async () => {
+it('a reloaded configuration adds new namespaces and makes removed ones unknown', async () => {
   const own = await startHttp({ config: serversToml({ old: server('basic') }) });
   const session = await startSession(own, { headers: { 'x-namespace': 'old' } });
   writeFiles(own.cwd, { 'tools.toml': serversToml({ fresh: server('basic') }) });
@@ -229,7 +229,7 @@ it('follows the configuration: a new namespace is there, one that is gone is unk
   expect((await session.ask('tools/list')).result).toEqual({ tools: [] });
 });
 
-it('waits for servers that are still starting, and then knows', async () => {
+it('a request for a namespace waits for servers that are still starting before it answers 200 or 404', async () => {
   const own = await startHttp({ config: serversToml({ slow: server('basic', '--slow-start', 800) }), ready: false });
   const [known, unknown] = await Promise.all([
     own.post(initialize(), { 'x-namespace': 'slow' }),
@@ -238,7 +238,7 @@ it('waits for servers that are still starting, and then knows', async () => {
   expect([known.status, unknown.status]).toEqual([200, 404]);
 });
 
-it('keeps to flat names and to their limit, and takes the own name of a server for them', async () => {
+it('a single namespace applies flat names and the name limit, and also accepts the servers’ own names', async () => {
   const long = 'a-very-long-name-of-a-tool';
   const flat = await startHttp({
     config: `names = "flat"\nname_limit = 20\ncontrols = []\n${serversToml({
@@ -255,7 +255,7 @@ it('keeps to flat names and to their limit, and takes the own name of a server f
   }
 });
 
-it('has both of two servers that share a namespace, the first one first', async () => {
+it('two servers that share a namespace are both served, and the first one wins a name conflict', async () => {
   const config = [
     'controls = []',
     ...['one', 'two'].map((name) => {
@@ -279,7 +279,7 @@ describe('http.require_namespace', () => {
     own = await startHttp({ config: `[http]\nrequire_namespace = true\n${SERVERS}` });
   });
 
-  it('refuses whoever names none: 400, in both eras and over HTTP+SSE', async () => {
+  it('rejects requests without a namespace with 400, in both eras and over HTTP+SSE', async () => {
     const refused = await own.post(initialize());
     expect([refused.status, await refused.text()]).toEqual([
       400,
@@ -292,7 +292,7 @@ describe('http.require_namespace', () => {
     expect((await own.post(initialize(), { 'x-namespace': '' })).status).toBe(400);
   });
 
-  it('lets in whoever names one, who need not name it again', async () => {
+  it('accepts requests with a namespace, and a session need not repeat it', async () => {
     const opened = await own.post(initialize(), { 'x-namespace': 'git' });
     const session = { 'mcp-session-id': opened.headers.get('mcp-session-id')! };
     await own.post(INITIALIZED, session);

@@ -1,4 +1,7 @@
-/** Two gateways in one process that serve the same folder of tools: neither decides for the other what a worker is compared with. */
+/**
+ * Two gateways in one process that serve the same folder of tools: each compares a new worker only with its own last
+ * good version.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -27,7 +30,7 @@ async function open(cwd: string): Promise<{ gateway: Gateway; notes: string[] }>
   return { gateway, notes };
 }
 
-it('the second gateway serves what works, though the first one has seen a better version of the folder', async () => {
+it('a second gateway serves the working tools of a folder even if the first has seen a better version', async () => {
   const cwd = tempFolder({ '.toolgate/tools/a/one.ts': tool('one'), '.toolgate/tools/a/two.ts': tool('two') });
   const first = await open(cwd);
   await waitFor(() => names(first.gateway).includes('a_two') || null, 20_000);
@@ -42,13 +45,13 @@ it('the second gateway serves what works, though the first one has seen a better
   expect(names(second.gateway)).toEqual(['a_one']);
   expect(second.notes.join()).toContain('two.ts');
 
-  // The version that the second accepted is not what the first is compared with.
+  // The version that the second gateway accepted must not become the first gateway's last good version.
   writeFileSync(join(cwd, '.toolgate/tools/a/two.ts'), `${BROKEN}\n`);
   const before = first.notes.length;
   await waitFor(() => first.notes.slice(before).join().includes('keeps its last good version') || null, 20_000);
   expect(names(first.gateway)).toEqual(['a_one', 'a_two']);
 
-  // The end of the first gateway does not make the second forget what it compares with.
+  // Closing the first gateway must not clear the second gateway's last good version.
   await first.gateway.close();
   writeFileSync(join(cwd, '.toolgate/tools/a/one.ts'), BROKEN);
   await waitFor(() => second.notes.join().includes('keeps its last good version') || null, 20_000);

@@ -1,4 +1,7 @@
-/** A folder of tools that is dropped, edited or deleted is seen within a second; what changes nothing is not told. */
+/**
+ * A folder of tools that is added, edited or deleted is noticed within a second. An event that changes nothing is not
+ * reported.
+ */
 import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +24,7 @@ async function start(files: Files = {}, more: Partial<WatchOptions> = {}) {
     told,
     watching,
     names: () => names(watching.scan),
-    /** Does it, and gives the milliseconds until it was told of. */
+    /** Makes the change and returns the milliseconds until it was reported. */
     async after(change: () => void): Promise<number> {
       const before = told.length;
       const began = performance.now();
@@ -32,7 +35,7 @@ async function start(files: Files = {}, more: Partial<WatchOptions> = {}) {
   };
 }
 
-it('sees a folder dropped into tools/, edited and deleted, each within a second', async () => {
+it('the folder watcher notices a folder added to tools/, edited and deleted, each within a second', async () => {
   const { tools, after, told, names } = await start({ 'tools/a/x.py': '1' });
   expect(names()).toEqual(['a']);
   const ready = tempFolder({ 'b/x.ts': '', 'b/lib/y.ts': '' });
@@ -53,7 +56,7 @@ it('sees a folder dropped into tools/, edited and deleted, each within a second'
   expect(Math.max(...times)).toBeLessThan(1_000);
 });
 
-it('sees tools/ itself made later, taken away with all above it, and made again', async () => {
+it('the folder watcher notices tools/ created later, removed with its parents, and created again', async () => {
   const dataDir = join(tempFolder(), 'not/there/yet');
   const told: NamespaceScan[] = [];
   const watching = await watchNamespaces({ dataDir, changed: (scan) => told.push(scan) });
@@ -69,7 +72,7 @@ it('sees tools/ itself made later, taken away with all above it, and made again'
   }
 });
 
-it('sees a namespace replaced by another of the same name, and goes on watching that', async () => {
+it('the folder watcher notices a namespace replaced by another of the same name, and keeps watching it', async () => {
   const { tools, after, watching } = await start({ 'tools/a/x.py': '1' });
   const other = tempFolder({ 'a/x.py': '2' });
   await after(() => {
@@ -79,7 +82,7 @@ it('sees a namespace replaced by another of the same name, and goes on watching 
   const { hash } = watching.scan.namespaces[0]!;
   await after(() => writeFileSync(join(tools, 'a/x.py'), '3'));
   expect(watching.scan.namespaces[0]!.hash).not.toBe(hash);
-  // Moved aside and back, as deployments do it.
+  // Moved away and back, as deployments do.
   await after(() => {
     renameSync(join(tools, 'a'), join(tools, 'old'));
     mkdirSync(join(tools, 'a'));
@@ -89,7 +92,7 @@ it('sees a namespace replaced by another of the same name, and goes on watching 
   await after(() => writeFileSync(join(tools, 'a/x.py'), '4'));
 });
 
-it('sees what editors do: a new file renamed over the old one', async () => {
+it('the folder watcher notices how editors save: a new file renamed over the old one', async () => {
   const { tools, after } = await start({ 'tools/a/x.py': '1' });
   for (const content of ['2', '3']) {
     await after(() => {
@@ -101,7 +104,7 @@ it('sees what editors do: a new file renamed over the old one', async () => {
   }
 });
 
-it('tells nothing where nothing changed', async () => {
+it('the folder watcher reports nothing if the content is unchanged', async () => {
   const { tools, told, watching } = await start({ 'tools/a/x.py': '1', 'tools/a/lib/y.py': '1' });
   const { hash } = watching.scan.namespaces[0]!;
   writeFileSync(join(tools, 'a/x.py'), '1');
@@ -116,7 +119,7 @@ it('tells nothing where nothing changed', async () => {
   expect([told.length, watching.scan.namespaces[0]!.hash]).toEqual([0, hash]);
 });
 
-it('makes one piece of news of thousands of events, also where writing does not pause', async () => {
+it('the folder watcher merges thousands of events into few reports, even during continuous writes', async () => {
   const { tools, told, after } = await start({ 'tools/a/x.py': '1' });
   const took = await after(() => {
     for (let i = 0; i < 3_000; i++) writeFileSync(join(tools, `a/x${i % 50}.py`), `${i}`);
@@ -134,7 +137,7 @@ it('makes one piece of news of thousands of events, also where writing does not 
   expect(told.length - before).toBeLessThan(8);
 });
 
-it('watches folders that stand elsewhere, and others when it is told so', async () => {
+it('the folder watcher watches folders in other locations, and follows a new list of them', async () => {
   const [one, two] = [tempFolder({ 'x.py': '1' }), tempFolder({ 'x.py': '1' })];
   const { after, watching, names, told } = await start({}, { folders: [{ name: 'one', folder: one }] });
   await after(() => writeFileSync(join(one, 'x.py'), '2'));
@@ -147,7 +150,7 @@ it('watches folders that stand elsewhere, and others when it is told so', async 
   expect(told.length).toBe(count);
 });
 
-it('looks only when it is told to where watching is off', async () => {
+it('the folder watcher checks only on request if watching is disabled', async () => {
   const { tools, told, watching } = await start({ 'tools/a/x.py': '1' }, { enabled: false });
   writeFileSync(join(tools, 'a/x.py'), '2');
   await sleep(1_200);
@@ -156,7 +159,7 @@ it('looks only when it is told to where watching is off', async () => {
   expect(told).toHaveLength(1);
 });
 
-it('tells nothing after its end', async () => {
+it('the folder watcher reports nothing after it is closed', async () => {
   const { tools, told, watching } = await start({ 'tools/a/x.py': '1' });
   writeFileSync(join(tools, 'a/x.py'), '2');
   watching.close();

@@ -1,4 +1,4 @@
-/** A Node worker as the gateway starts it, spoken to over its socket. */
+/** A Node worker started the way the gateway starts it, and driven over its socket. */
 import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -26,21 +26,21 @@ export interface TestWorker {
   readonly path: string;
   readonly tools: readonly ListedTool[];
   readonly failed: readonly { file: string; line: number | null; column?: number; message: string }[];
-  /** Everything it has said that is not an answer. */
+  /** Every message from it that is not an answer. */
   readonly events: Message[];
-  /** Every line, as it came. */
+  /** Every line, as received. */
   readonly lines: string[];
   send(message: Message): void;
   ask(op: string, rest?: Message): Promise<Message>;
   call(tool: string, args?: unknown, rest?: Message): Promise<Message>;
-  /** The result of a call that is to succeed. */
+  /** The result of a call, which must succeed. */
   result(tool: string, args?: unknown, rest?: Message): Promise<Message>;
-  /** The error of a call that is to fail. */
+  /** The error of a call, which must fail. */
   error(tool: string, args?: unknown): Promise<{ code: string; message: string; details: Message }>;
 }
 
 export interface WorkerOptions {
-  /** Another Node than the one that runs the tests. */
+  /** A different Node version from the one that runs the tests. */
   readonly node?: string;
   readonly env?: Record<string, string>;
   readonly args?: readonly string[];

@@ -1,10 +1,10 @@
-/** Connects as an MCP client would that was given an entry of a page. */
+/** Connects the way an MCP client would with an entry from a page. */
 import { expect } from 'vitest';
 import { startChild } from '../support/child.ts';
 import { connectHttp, openPipe } from '../support/connection.ts';
 import { tempFolder } from '../support/temp.ts';
 
-/** What clients keep about a server. */
+/** The configuration that clients keep for a server. */
 export interface Entry {
   readonly type?: string;
   readonly command?: string;
@@ -14,13 +14,16 @@ export interface Entry {
   readonly headers?: Record<string, string>;
 }
 
-/** The entry named `toolgate` in the file of a client; undefined where the file is no such file. */
+/** The entry named `toolgate` in a client's file, or undefined if it is not a client's file. */
 export function entryOf(file: unknown): Entry | undefined {
   const { mcpServers, servers } = file as Record<string, Record<string, Entry> | undefined>;
   return (mcpServers ?? servers)?.toolgate;
 }
 
-/** The entry that the arguments of `claude` add. Claude Code itself is not installed for the tests: this reads what it documents. */
+/**
+ * The entry that the arguments of `claude` add. Claude Code is not installed for the tests, so this follows its
+ * documentation.
+ */
 export function entryOfClaude(args: readonly string[]): Entry {
   const end = args.indexOf('--');
   const [own, command] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
@@ -44,7 +47,7 @@ function isOption(word: string): boolean {
   return word.startsWith('-');
 }
 
-/** The names of the tools that a client with this entry gets to see. */
+/** The names of the tools that a client with this entry sees. */
 export async function toolsOf(entry: Entry, env: Record<string, string>, token: string): Promise<string[]> {
   const { client } = entry.url === undefined ? await openStdio(entry, env) : await openHttp(entry, token);
   const { tools } = await client.listTools();
@@ -52,7 +55,7 @@ export async function toolsOf(entry: Entry, env: Record<string, string>, token: 
 }
 
 async function openStdio(entry: Entry, env: Record<string, string>) {
-  // Some other folder: where a client starts its servers is not ours to choose.
+  // An arbitrary folder, because clients decide where they start their servers.
   const cwd = tempFolder();
   const child = startChild(entry.command!, entry.args ?? [], { cwd, env: { ...env, ...entry.env }, ending: 'stdin' });
   const pipe = openPipe(child);

@@ -1,4 +1,6 @@
-/** docs/: every table of keys agrees with the schema, every link leads somewhere. The blocks run in pages-*.test.ts. */
+/**
+ * docs/: every table of keys agrees with the schema, and every link has a target. The blocks run in pages-*.test.ts.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +13,7 @@ import { root, toPattern } from './page.ts';
 
 const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
 
-describe('docs/configuration.md has every key with its default', () => {
+describe('docs/configuration.md lists every key with its default', () => {
   type Schema = {
     properties?: Record<string, Schema>;
     default?: unknown;
@@ -60,7 +62,7 @@ describe('docs/configuration.md has every key with its default', () => {
 describe('docs/metrics.md', () => {
   const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
 
-  it('has every figure with its labels', async () => {
+  it('lists every metric with its labels', async () => {
     const { gateway, url } = await open({ a: { ...serverEntry('basic'), tools: { echo: { cache: '1m' } } } });
     const { client } = await connectHttp(url);
     await client.callTool({ name: 'a_echo', arguments: {} });
@@ -84,8 +86,8 @@ describe('docs/troubleshooting.md', () => {
   );
   const source = files.map((path) => readFileSync(join(root, 'src', path), 'utf8')).join('\n');
 
-  it.each(messages)('quotes a message that there is: %s', (message) => {
-    // The parts between what changes; short ones are in the source anyway.
+  it.each(messages)('quotes an existing message: %s', (message) => {
+    // The fixed parts of the message. Short ones would match the source by chance.
     const parts = message.split('…').map((part) => part.replace(/^[". ]+|[". ]+$/g, ''));
     const long = parts.filter((part) => part.length > 10);
     expect(long).not.toEqual([]);
@@ -97,7 +99,7 @@ describe('links', () => {
   const others = ['dashboard', 'examples', 'examples/personas', 'deploy/kubernetes'].map((path) => `${path}/README.md`);
   const all = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...others, ...pages];
 
-  it.each(all)('of %s lead to a file and a heading that are there', (page) => {
+  it.each(all)('in %s lead to an existing file and heading', (page) => {
     const broken = readLinks(readFileSync(join(root, page), 'utf8')).filter((link) => {
       if (/^https?:/.test(link)) return false;
       const [path, anchor] = link.split('#');
@@ -109,8 +111,8 @@ describe('links', () => {
   });
 });
 
-describe('the check itself', () => {
-  it('takes … for anything and the rest for itself', () => {
+describe('the pattern for expected output', () => {
+  it('treats … as a wildcard and everything else literally', () => {
     expect('a (1)\nb\nc').toMatch(toPattern('a (1)\n…\nc\n'));
     expect('a (1)\nb\nc').not.toMatch(toPattern('a (1)\nc\n'));
     expect('a (1)\nb\nc').not.toMatch(toPattern('a (1)\nb\n'));

@@ -1,4 +1,4 @@
-/** Runs the programs of docs/embedding.md and docs/library.md with the frameworks and SDKs that are here already. */
+/** Runs the programs of docs/embedding.md and docs/library.md with the installed frameworks and SDKs. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';

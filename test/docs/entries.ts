@@ -1,4 +1,7 @@
-/** Checks the entries of docs/clients.md for programs that are not here: connects as each of them would, with what it is given. */
+/**
+ * Checks the entries of docs/clients.md for programs that are not installed: connects the way each of them would with
+ * its entry.
+ */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { toolsOf } from './clients.ts';

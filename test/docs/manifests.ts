@@ -1,4 +1,4 @@
-/** Checks what docs/containers.md shows of the manifests: it stands in one of them, in the same order or not. */
+/** Checks that the manifest excerpts in docs/containers.md occur in the manifests, in any order. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -8,7 +8,7 @@ import { type Check, root } from './page.ts';
 
 const folder = join(root, 'deploy', 'kubernetes');
 
-/** Every document of the folder, with the file that it is in. */
+/** Every document in the folder, with its file. */
 export function readManifests(): { readonly file: string; readonly value: unknown }[] {
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
   return files.flatMap((file) =>
@@ -19,7 +19,7 @@ export function readManifests(): { readonly file: string; readonly value: unknow
   );
 }
 
-/** Whether a map anywhere in the value has all of the part. Of lists it has to have the elements of the part. */
+/** Whether the part is contained anywhere in the value. A list must contain all elements of the part's list. */
 function holds(value: unknown, part: unknown): boolean {
   return fits(value, part) || (isObject(value) && Object.values(value).some((one) => holds(one, part)));
 }

@@ -1,12 +1,12 @@
-/** The parts of a page that can be checked: fenced blocks, tables, headings, links. */
+/** Extracts the parts of a page that can be checked: fenced blocks, tables, headings, links. */
 
 export interface Block {
-  /** First word after the fence. */
+  /** The first word after the fence. */
   readonly language: string;
-  /** The further words: a file name, or what kind of run it is. GitHub does not show them. */
+  /** The further words: a file name, or how to run the block. GitHub does not show them. */
   readonly tags: readonly string[];
   readonly text: string;
-  /** Where it stands, for messages: `README.md:12`. */
+  /** The location for messages: `README.md:12`. */
   readonly place: string;
 }
 
@@ -20,7 +20,7 @@ export function readBlocks(markdown: string, page: string): Block[] {
   }));
 }
 
-/** The rows of all tables below a heading, without head and rule; cells as written. */
+/** The rows of all tables below a heading, without header and separator, with cells as written. */
 export function readRows(markdown: string, heading: string): string[][] {
   const [, section = ''] = markdown.split(new RegExp(`^#+ ${heading}$`, 'm'));
   const own = section.split(/^#/m)[0]!;

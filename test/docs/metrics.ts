@@ -1,4 +1,4 @@
-/** Checks the blocks of docs/metrics.md that are for other programs: against the gateway that the page has just started. */
+/** Checks the blocks of docs/metrics.md for other programs against the gateway that the page has just started. */
 import { expect } from 'vitest';
 import { parse } from 'yaml';
 import { readExposition } from '../metrics/exposition.ts';
@@ -9,7 +9,7 @@ interface Scrape {
   readonly static_configs: { readonly targets: string[] }[];
 }
 
-/** Asks as Prometheus would. */
+/** Scrapes the gateway as Prometheus would. */
 const prometheus: Check = async (text, { env }) => {
   const { scrape_configs } = parse(text) as { scrape_configs: Scrape[] };
   const [target] = scrape_configs[0]!.static_configs[0]!.targets;
@@ -21,7 +21,7 @@ const prometheus: Check = async (text, { env }) => {
   }
 };
 
-/** What the gateway of the page has told. */
+/** The metric names that the page's gateway has reported. */
 const seen = new Set<string>();
 
 const promql: Check = (text) => {
@@ -30,7 +30,7 @@ const promql: Check = (text) => {
   for (const name of names) expect([...seen], name).toContain(name);
 };
 
-/** It has to listen where the page sends things, to all that is sent. */
+/** The collector must listen at the address the page sends to, and accept everything that is sent. */
 const collector: Check = (text) => {
   const { receivers, service } = parse(text) as {
     receivers: { otlp: { protocols: { http: { endpoint: string } } } };

@@ -1,19 +1,19 @@
 /**
- * Runs a page: every fenced block, from the top to the end, in one sandbox, as a reader would. What a block is says its
- * language and the words behind it:
+ * Runs a page as a reader would: every fenced block, from top to bottom, in one sandbox. The language of a block and
+ * the words after it define how it is run:
  *
- *     sh                    run by a shell that remembers its folder and variables; has to succeed
+ *     sh                    run by a shell that keeps its folder and variables; must succeed
  *     sh checkout           the same, in the project's own folder
- *     sh background         started, and left running until the next one or the end of the page
- *     console               lines with `$ ` are run, the lines below each are what it prints; `…` stands for anything
- *     text output           what the block before it printed
- *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which has to refuse it in a folder `broken`),
- *                           or by connecting, where it is the file of a client
+ *     sh background         started, and kept running until the next one or the end of the page
+ *     console               lines with `$ ` are run, the lines below each are its output; `…` is a wildcard
+ *     text output           the output of the previous block
+ *     toml|yaml|json [FILE] written to the file, then checked: by loadConfig (which must refuse it in a folder
+ *                           `broken`), or by connecting, if it is the file of a client
  *     js FILE               written to the file and run
- *     ts|python FILE        a tool file, written to its folder: what it does is checked where the page uses it
- *     text layout           a tree of files, for the eye
+ *     ts|python FILE        a tool file, written to its folder; the blocks that use it check what it does
+ *     text layout           a tree of files, for illustration only
  *
- * Words of a page's own come with a function of the test. A block of any other kind fails: nothing is left unchecked.
+ * Page-specific words have a check function in the test. A block of any other kind fails, so nothing is left unchecked.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -36,13 +36,16 @@ export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/
 export interface Sandbox {
   readonly home: string;
   readonly env: Record<string, string>;
-  /** The text of a page with its example paths and port made real. */
+  /** The text of a page with its example paths and port replaced by real ones. */
   real(text: string): string;
-  /** Runs a script and gives what it printed. */
+  /** Runs a script and returns its output. */
   shell(script: string, cwd?: string): Promise<{ output: string; code: number }>;
 }
 
-/** Checks a block with words of the page's own; `printed` is what the block before it printed. A text that it gives takes the place of that. */
+/**
+ * Checks a block with a page-specific word. `printed` is the output of the previous block; a returned string replaces
+ * it.
+ */
 export type Check = (text: string, sandbox: Sandbox, printed: string) => unknown;
 
 export async function runPage(page: string, checks: Record<string, Check> = {}): Promise<void> {
@@ -70,7 +73,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
       await background?.stop();
       token = /BEARER_TOKEN=(\S+)/.exec(text)?.[1] ?? '';
       background = await startBackground(sandbox, text, cwd);
-      // Without what npm itself says first.
+      // Without the lines that npm prints first.
       printed = background.stdout().replace(/^\n(?:> .*\n)+\n/, '');
       return;
     }
@@ -96,7 +99,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
       await checkConfig(file, text);
     else if (basename(file) === 'task.toml') await loadTask(file, dirname(file));
     else if (basename(file) === 'tooldock.yaml') expect((await readMetadata(text)).problems).toEqual([]);
-    // Lines of JSON, tool files: what they do is checked where the page uses them.
+    // What JSON Lines and tool files do is checked in the blocks that use them.
     else if (!file.endsWith('.jsonl') && !/\/tools\/[^/]+\/[^/]+\.(ts|py)$/.test(file))
       throw new Error(`nobody knows what ${name} is`);
   }
@@ -106,7 +109,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
     if (entry !== undefined) return connect(entry);
     const env = { ...sandbox.env, ISSUES_TOKEN: 'secret' };
     const load = loadConfig({ cwd: dirname(file), env, path: file });
-    // A page about mistakes shows some.
+    // A page about errors shows invalid configurations.
     if (dirname(file).endsWith('/broken')) await expect(load).rejects.toThrow();
     else expect((await load).notices).toEqual([]);
   }
@@ -135,7 +138,7 @@ function createRunner(sandbox: Sandbox, checks: Record<string, Check>): (block: 
   };
 }
 
-/** The whole of the text, where `…` stands for anything. */
+/** Matches the whole text, with `…` as a wildcard. */
 export function toPattern(text: string): RegExp {
   const parts = text
     .trim()
@@ -146,7 +149,7 @@ export function toPattern(text: string): RegExp {
 
 async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Promise<Child> {
   const folder = cwd ?? (await sandbox.shell('pwd')).output.trim();
-  // `exec`, so that a signal reaches the program itself; `env`, because `exec` alone takes no assignments.
+  // `exec`, so that a signal reaches the program itself; `env`, because `exec` alone does not accept assignments.
   const child = startChild('/bin/sh', ['-c', `exec env ${text.trim()}`], { cwd: folder, env: sandbox.env });
   await waitFor(() => {
     if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.stdout()}${child.stderr()}`);
@@ -155,13 +158,13 @@ async function startBackground(sandbox: Sandbox, text: string, cwd?: string): Pr
   return child;
 }
 
-/** A home folder, a path to the commands that pages use, and a port that is free. */
+/** A home folder, a PATH with the commands that pages use, and a free port. */
 async function openSandbox(): Promise<Sandbox> {
   const home = tempFolder({ 'package.json': '{ "private": true }' });
   const shims = commandFolder();
   const state = join(shims, 'state');
   shim(shims, 'claude', `printf '%s\\n' "$@" > "${join(home, '.claude-arguments')}"`);
-  // The packages of Python tools are there already, as they were made.
+  // Reuses the existing environment of Python tools, which needs the settings it was created with.
   mkdirSync(join(home, '.toolgate'));
   symlinkSync(join(dataDir, 'venvs'), join(home, '.toolgate', 'venvs'));
   const port = await freePort();
@@ -173,7 +176,7 @@ async function openSandbox(): Promise<Sandbox> {
     npm_config_prefix: join(home, '.npm-global'),
     npm_config_update_notifier: 'false',
     npm_config_offline: 'true',
-    // What npm install puts there goes before the shim.
+    // Commands installed by npm install take precedence over the shims.
     PATH: [join(home, '.npm-global', 'bin'), shims, process.env.PATH].join(':'),
   });
   const real = (text: string) =>
@@ -193,7 +196,7 @@ async function openSandbox(): Promise<Sandbox> {
   return { home, env, real, shell };
 }
 
-/** The arguments of the `claude` that was just run, if it was. */
+/** The arguments of the last `claude` command, if one was run. */
 function takeClaudeArguments({ home }: Sandbox): string[] | undefined {
   const file = join(home, '.claude-arguments');
   if (!existsSync(file)) return undefined;

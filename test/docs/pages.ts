@@ -1,4 +1,4 @@
-/** The pages of docs/, in parts that run beside each other. */
+/** The pages of docs/, split into parts that run in parallel. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'vitest';
@@ -21,10 +21,10 @@ const checks = {
 };
 
 export function runPart(part: number): void {
-  // Of api.md every word is made; test/library/api.test.ts holds it against the source.
+  // api.md is generated; test/library/api.test.ts compares it with the source.
   const written = readdirSync(join(root, 'docs')).filter((name) => name !== 'api.md');
   const pages = written.filter((_, i) => i % PARTS === part);
-  describe('every block does what the page says', () => {
+  describe('every block of a page works as described', () => {
     it.each(pages.map((name) => `docs/${name}`))('%s', (page) => runPage(page, checks), 60_000);
   });
 }

@@ -7,7 +7,7 @@ interface Probe {
   readonly httpGet: { readonly path: string; readonly port: number };
 }
 
-/** Asks as Kubernetes would: by address, without a credential. */
+/** Requests the probe as Kubernetes would: by address, without a credential. */
 const probes: Check = async (text, { env }) => {
   const { livenessProbe, readinessProbe } = parse(text) as { livenessProbe: Probe; readinessProbe: Probe };
   for (const { httpGet } of [livenessProbe, readinessProbe]) {

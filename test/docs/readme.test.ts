@@ -1,4 +1,4 @@
-/** README.md: from nothing to a connected client, word by word. */
+/** README.md: every step from a fresh start to a connected client. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,9 +13,9 @@ import { tempFolder } from '../support/temp.ts';
 import { root, runPage, type Sandbox, toPattern } from './page.ts';
 
 describe('README.md', () => {
-  it('takes a reader to a working connection, every block as it stands', async () => {
+  it('leads to a working connection, with every block run unchanged', async () => {
     const open = async ({ env, home }: Sandbox) => {
-      // That `npm install -g .` has given the command, not the sandbox.
+      // The command must come from `npm install -g .`, not from the sandbox.
       expect(existsSync(join(home, '.npm-global', 'bin', 'toolgate'))).toBe(true);
       const args = ['--config', join(home, 'toolgate', 'tools.toml')];
       const pipe = openPipe(startChild('toolgate', args, { cwd: tempFolder(), env, ending: 'stdin' }));
@@ -23,7 +23,7 @@ describe('README.md', () => {
       return pipe;
     };
     await runPage('README.md', {
-      // What is late the first time is there at once the next time.
+      // A server that is slow on the first start is up at once on later starts.
       demo: (text, _, printed) => expect(printed).toMatch(toPattern(text.replace('python      starting', 'python …'))),
       toolman_activate: async (text, sandbox) => {
         const { client, changes } = await open(sandbox);
@@ -44,15 +44,15 @@ describe('README.md', () => {
 });
 
 describe('npm start', () => {
-  it('prints the URL, how to connect and what is served, in this order, and leaves nothing behind after Ctrl-C', async () => {
-    // The packages of Python tools are there already.
+  it('prints the URL, how to connect and what is served, in this order, and leaves no process behind after Ctrl-C', async () => {
+    // Reuses the existing environment of Python tools.
     const env = childEnv({
       HOME: tempFolder(),
       npm_config_update_notifier: 'false',
       DATA_DIR: dataDir,
       TOOLGATE_UV: 'off',
     });
-    // A group of its own, as a terminal makes it: Ctrl-C reaches every process of it at once.
+    // A process group of its own, as in a terminal: Ctrl-C reaches all of its processes at once.
     const child = spawn('npm', ['start', '--', '--port', '0'], { cwd: root, env, detached: true });
     const group = -child.pid!;
     atEnd(() => kill(group, 'SIGKILL'));
@@ -120,6 +120,6 @@ function kill(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(group, signal);
   } catch {
-    // Already gone.
+    // The process has already exited.
   }
 }

@@ -1,4 +1,4 @@
-/** Checks what docs/secrets.md shows: a command on a terminal, and a program in Python. */
+/** Checks what docs/secrets.md shows: a command in a terminal, and a Python program. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { type Check, toPattern } from './page.ts';
 
 const python = fileURLToPath(new URL('../tools/python/v1/bin/python', import.meta.url));
 
-/** Every line that ends with a colon is a question; each gets the same answer, which is not shown. */
+/** Every line that ends with a colon is a prompt. Each gets the same answer, which is not echoed. */
 const terminal: Check = async (text, { env, shell }) => {
   if (noPython !== undefined) return;
   const [first = '', ...expected] = text.trim().split('\n');

@@ -1,4 +1,4 @@
-/** examples/personas, the file as it stands, in front of the eight public servers that it names. */
+/** examples/personas, the file unchanged, with the eight public servers it names. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,7 +38,7 @@ const env = {
   WORKSPACE: workspace,
   MEMORY_FILE: join(kept, 'memory.jsonl'),
   SQLITE_FILE: join(kept, 'analysis.db'),
-  // Nobody is there: what a server offers is known without its database.
+  // Nothing listens there: the server lists its tools without its database.
   DATABASE_URL: 'postgresql://reader@127.0.0.1:1/app',
   DATA_DIR: data,
   SECRETS_KEY_FILE: join(kept, 'toolgate.key'),
@@ -55,10 +55,10 @@ let gateway: HttpGateway;
 let diagnosis: Run;
 const tokens = new Map<string, string>();
 const clients = new Map<string, Client>();
-/** What each persona sees, sorted; and those without a persona. */
+/** What each persona sees, sorted, and what an agent without a persona sees. */
 const seen = new Map<string, string[]>();
 
-/** A client of the agent, for a task if one is given. */
+/** Connects a client of the agent, with a task if one is given. */
 async function connect(agent: string, task?: object): Promise<Client> {
   const path = task === undefined ? '/mcp' : `/mcp?task=${encodeURIComponent(JSON.stringify(task))}`;
   return (await gateway.connect({ path, headers: { authorization: `Bearer ${tokens.get(agent)}` } })).client;
@@ -73,12 +73,12 @@ const textOf = (result: unknown) => (result as { content: { text: string }[] }).
 const call = async (agent: string, name: string, args: Record<string, unknown> = {}) =>
   textOf(await clients.get(agent)!.callTool({ name, arguments: args }));
 
-describe.skipIf(noPython !== undefined)('the example with personas', () => {
+describe.skipIf(noPython !== undefined)('the personas example', () => {
   beforeAll(async () => {
     writeFileSync(env.SECRETS_KEY_FILE, 'a-key-for-nothing-but-this-test', { mode: 0o600 });
     const { vault, dataDir } = await loadConfig({ path: file, cwd: workspace, env });
     const scope = null;
-    // Few rounds: what is kept here is known to everybody.
+    // Few key derivation rounds, because these secrets are fake.
     await openSecretStore(dataDir, vault, 1000).change([
       { name: 'GITHUB_TOKEN', scope, value: 'ghp_of_nobody' },
       { name: 'BRAVE_API_KEY', scope, value: 'brave-of-nobody' },
@@ -87,7 +87,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     const agents = [...personas, 'visitor'];
     for (const name of agents) tokens.set(name, (await openAgentStore(dataDir).add(name, '', null)).token);
     diagnosis = await runTool(process.execPath, [bin, 'doctor', '--json', '--config', file], { env, timeout: 50_000 });
-    // From here on servers that start lazily are known, and sleep until they are called.
+    // Doctor has already listed the servers that start lazily, so the gateway leaves them asleep until they are called.
     gateway = await startHttp({ args: ['--config', file], env });
     for (const name of agents) {
       clients.set(name, await connect(name));
@@ -95,9 +95,9 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     }
   }, 90_000);
 
-  it('has all of its eight servers up, and doctor finds nothing to say against a rule', () => {
+  it('has all eight servers up, and doctor reports no problem with a rule', () => {
     const { findings } = JSON.parse(diagnosis.stdout) as { findings: Finding[] };
-    // The one thing that is not here is the database, in which this server looks for tables to list as resources.
+    // Only the database is missing. This server looks in it for tables to list as resources.
     const expected = {
       about: 'postgresql',
       message: expect.stringMatching(/^resources\/list failed: connect ECONNREFUSED/),
@@ -107,7 +107,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     expect(up.sort()).toEqual([...EIGHT].sort());
   });
 
-  it('names more than fifty tools, all of them real', () => {
+  it('names more than fifty tools, and all of them exist', () => {
     const real = new Set([...seen.values()].flat());
     expect(real.size).toBeGreaterThanOrEqual(50);
     const { exposed_tools, agent_policies, task_profiles, task_rules, security, servers } = example;
@@ -130,7 +130,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     ['analyst', { filesystem: 5, postgresql: 1, sqlite: 6 }],
     ['automation', { filesystem: 5, github: 4, puppeteer: 7 }],
     ['read-only', { filesystem: 10, github: 14, git: 7, memory: 3, sqlite: 3 }],
-  ] as const)('shows a %s its own tools and no others', (persona, counts) => {
+  ] as const)('shows a %s its own tools only', (persona, counts) => {
     const { allowed_servers, tool_overrides = {} } = example.agent_policies[persona]!;
     const lists = allowed_servers.map((server) => [server, tool_overrides[server] ?? example.exposed_tools[server]!]);
     expect(seen.get(persona)).toEqual(exposed(Object.fromEntries(lists) as Lists));
@@ -141,7 +141,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     expect(Object.fromEntries(found.filter(([, count]) => count !== 0))).toEqual(counts);
   });
 
-  it('shows those without a persona what is exposed, and refuses the rest in the same words as what is not there', async () => {
+  it('shows an agent without a persona the exposed tools, and answers calls to other tools as unknown', async () => {
     expect(seen.get('visitor')).toEqual(exposed(example.exposed_tools));
     expect(await call('visitor', 'filesystem_write_file', { path: 'x', content: 'y' })).toContain('item_unknown');
     expect(await call('read-only', 'git_git_commit', { message: 'x' })).toContain('item_unknown');
@@ -200,7 +200,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
       'developer',
       { service: 'shop-frontend', description: 'Research colours' },
       {
-        // Searching the web and remembering are for researchers.
+        // Web search and memory are for researchers.
         filesystem: ['read_file', 'write_file', 'edit_file', 'list_directory', 'search_files'],
         github: ['create_pull_request', 'get_pull_request', 'list_pull_requests'],
       },
@@ -214,7 +214,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
         git: ['git_log', 'git_diff', 'git_show', 'git_status'],
       },
     ],
-  ])('gives a %s with the task %j what it needs of its own', async (agent, task, lists) => {
+  ])('gives a %s with the task %j the additional tools it needs', async (agent, task, lists) => {
     const names = await namesOf(await connect(agent, task));
     expect(names).toEqual(exposed(lists as Lists));
     expect(names.filter((name) => !seen.get(agent)!.includes(name))).toEqual([]);
@@ -233,7 +233,7 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
       return approvals[0];
     });
 
-  it('lets a dangerous call run when a person has said so, and not before', async () => {
+  it('runs a dangerous call only after a person has approved it', async () => {
     const sql = { query: 'CREATE TABLE plants (name TEXT)' };
     const calling = call('analyst', 'sqlite_create_table', sql);
     const { id, tool, agent } = await waiting();
@@ -249,14 +249,14 @@ describe.skipIf(noPython !== undefined)('the example with personas', () => {
     ['github_push_files', { owner: 'a', repo: 'b', branch: 'main', files: [], message: 'x' }],
     ['filesystem_read_text_file', { path: join(workspace, '.env') }],
     ['filesystem_read_multiple_files', { paths: [join(workspace, 'notes.txt'), join(workspace, '.env')] }],
-  ])('asks before %s, and the answer may be no', async (name, args) => {
+  ])('asks for approval before %s, and the approval may be denied', async (name, args) => {
     const calling = call('developer', name, args);
     const { id } = await waiting();
     await admin(`/${id}`, 'deny');
     expect(await calling).toContain('not_approved');
   });
 
-  it('runs what is harmless at once', async () => {
+  it('runs a harmless call immediately', async () => {
     expect(await call('developer', 'git_git_log', { repo_path: workspace })).toContain('The first one');
     expect(await call('read-only', 'filesystem_read_text_file', { path: join(workspace, 'notes.txt') })).toContain(
       'plants',

@@ -1,4 +1,4 @@
-/** Other words for a tool or prompt in calls, and what they do not open. */
+/** Aliases of tools and prompts in calls, and their limits: an alias gives no access to an inactive item. */
 import { describe, expect, it } from 'vitest';
 import {
   activated,
@@ -36,7 +36,7 @@ async function reached(client: Client, name: string): Promise<string> {
 describe.each(doors)('aliases over %s', (door) => {
   const arrive = useGateway(door, () => ({ config: `active_toolsets = ["*"]\n${servers}` }));
 
-  it('name the server and the tool, or a tool that only one server has', async () => {
+  it('resolve by server and tool, or by tool alone if only one server has it', async () => {
     const { client } = await arrive();
     for (const [alias, expected] of [
       ['git:status', 'status of git'],
@@ -57,13 +57,13 @@ describe.each(doors)('aliases over %s', (door) => {
     }
   });
 
-  it('pass arguments on as they are', async () => {
+  it('pass arguments through unchanged', async () => {
     const { client } = await arrive();
     const answer = JSON.parse(await callText(client, 'git:commit', { name: 'x', n: [1] })) as object;
     expect(answer).toEqual({ server: 'git', tool: 'commit', arguments: { name: 'x', n: [1] } });
   });
 
-  it('that several have are refused with the names of all', async () => {
+  it('that match several tools are refused with the names of all of them', async () => {
     const { client } = await arrive();
     expect(ownError(await call(client, 'status'))).toMatchObject({
       code: 'item_unknown',
@@ -72,7 +72,7 @@ describe.each(doors)('aliases over %s', (door) => {
     expect((await refusal(client.getPrompt({ name: 'sum' }))).message).toContain('"git_sum", "my.hub_sum"');
   });
 
-  it('of nothing are unknown', async () => {
+  it('that match nothing are refused as unknown', async () => {
     const { client } = await arrive();
     for (const alias of ['git:merge', 'hub:merge', 'git:', ':merge', 'GIT:status', 'git::status', 'only']) {
       expect(ownError(await call(client, alias)).code, alias).toBe('item_unknown');
@@ -80,10 +80,10 @@ describe.each(doors)('aliases over %s', (door) => {
   });
 });
 
-describe.each(doors)('what is not active over %s', (door) => {
+describe.each(doors)('an inactive tool over %s', (door) => {
   const arrive = useGateway(door, () => ({ config: `active_toolsets = ["git_s*", "my.hub_g*"]\n${servers}` }));
 
-  it('stays closed under every alias, with the same advice', async () => {
+  it('is refused under every alias, with the same advice', async () => {
     const { client } = await arrive();
     expect(await toolNames(client)).toEqual(['git_status', 'my.hub_git_status', 'my.hub_git:commit']);
     for (const alias of ['git_commit', 'git:commit', 'git.commit', 'commit']) {
@@ -96,7 +96,7 @@ describe.each(doors)('what is not active over %s', (door) => {
     expect(ownError(await call(client, 'my.hub:status')).code).toBe('item_inactive');
   });
 
-  it('opens when it is activated, and makes a bare name ambiguous', async () => {
+  it('is callable once activated, and makes a bare name ambiguous', async () => {
     const { client } = await arrive();
     await activated(client, { tools_on: ['my.hub_status', 'git_commit'] });
     expect(await reached(client, 'my.hub:status')).toBe('status of hub');
@@ -109,15 +109,15 @@ describe.each(doors)('what is not active over %s', (door) => {
     }
   });
 
-  it('is named in full where it is switched', async () => {
+  it('cannot be activated by an alias, only by its full name', async () => {
     const { client } = await arrive();
     const lists = { tools_on: ['git:commit'], tools_off: [], resources_on: [], resources_off: [] };
     expect(ownError(await call(client, 'toolman_activate', lists))).toMatchObject({ code: 'item_unknown' });
   });
 });
 
-describe.each(doors)('the words of a server that is down over %s', (door) => {
-  it('are not taken over by another one', async () => {
+describe.each(doors)('the aliases of a server that is down over %s', (door) => {
+  it('are not taken over by another server', async () => {
     const config = `active_toolsets = ["*"]\n${serversToml({
       git: server('crash', '--name', 'git'),
       other: server('basic', '--tools', 'git_ok,git:ok,git.ok,ok'),
@@ -125,7 +125,7 @@ describe.each(doors)('the words of a server that is down over %s', (door) => {
     const guest = await enter(door, { config });
     const { client } = guest;
     expect(await toolNames(client)).toContain('git_ok');
-    // It crashes at once when called, and is restarted after a pause.
+    // The server crashes when this tool is called, and is restarted after a pause.
     await call(client, 'git:crash');
     for (const alias of ['git_ok', 'git:ok', 'git.ok']) {
       const { content } = await call(client, alias);
@@ -134,8 +134,8 @@ describe.each(doors)('the words of a server that is down over %s', (door) => {
   });
 });
 
-describe.each(doors)('a call that comes before all servers are there over %s', (door) => {
-  it('waits for them where it is an alias, because they may have the same name', async () => {
+describe.each(doors)('a call by alias while servers are still starting over %s', (door) => {
+  it('waits for all servers, because they may have the same name', async () => {
     const config = `active_toolsets = ["*"]\n${serversToml({
       quick: server('basic', '--name', 'quick', '--tools', 'run'),
       slow: server('basic', '--name', 'slow', '--tools', 'run,walk', '--slow-start', 800),
@@ -151,10 +151,10 @@ describe.each(doors)('a call that comes before all servers are there over %s', (
   });
 });
 
-describe('an upstream', () => {
+describe('a server called by an alias', () => {
   const modernDoors = doors.filter((door): door is Door => !isPipe(door));
 
-  it.each(modernDoors)('over HTTP gets its own name in body and headers (%s)', async (door) => {
+  it.each(modernDoors)('over HTTP gets its own tool name in body and headers (%s)', async (door) => {
     const kept = { resultType: 'complete', ttlMs: 0, cacheScope: 'public' };
     const upstream = await startServer(modernMethods({ 'tools/list': () => ({ ...kept, tools: [tool('do-it')] }) }));
     const config = `names = "flat"\ncontrols = []\n[[servers]]\nnamespace = "up-1"\nurl = "${upstream.url}"\n`;
@@ -168,7 +168,7 @@ describe('an upstream', () => {
     expect(upstream.of('tools/call')).toHaveLength(4);
   });
 
-  it('on a pipe gets its own name', async () => {
+  it('over stdio gets its own tool name', async () => {
     const log = `${tempFolder()}/log`;
     const config = `controls = []\n${serversToml({ up: server('basic', '--tools', 'x', '--log', log) })}`;
     const { client } = await enter('stdio', { config });
@@ -177,7 +177,7 @@ describe('an upstream', () => {
   });
 });
 
-it('over HTTP without a session is to stand in the header as in the body', async () => {
+it('an alias in a request over HTTP without a session must be the same in header and body', async () => {
   const gateway = await startHttp({ config: `controls = []\n${servers}` });
   const post = (inBody: string, inHeader: string) => {
     const params = JSON.stringify({ name: inBody, arguments: {} });
@@ -190,7 +190,7 @@ it('over HTTP without a session is to stand in the header as in the body', async
   expect(await mixed.text()).toContain('-32020');
 });
 
-it('serve on the command line too, with the types that the tool declares', async () => {
+it('toolgate call accepts aliases, and converts arguments to the types the tool declares', async () => {
   const tools = [{ name: 'echo', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }];
   const cwd = tempFolder({ 'tools.json': JSON.stringify(tools) });
   const config = serversToml({ up: server('basic', '--raw-tools', `${cwd}/tools.json`) });

@@ -1,4 +1,4 @@
-/** Flat names and names of a limited length, as clients of both eras meet them. */
+/** Flat names and names of limited length, as clients of both eras see them. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ async function toolNames(client: Listing): Promise<string[]> {
 
 type Reaching = Parameters<typeof callText>[0];
 
-/** Which tool of which server each listed name leads to. */
+/** The tool and server that each listed name resolves to. */
 async function reached(client: Reaching): Promise<string[]> {
   const lines = [];
   for (const name of await toolNames(client)) {
@@ -53,7 +53,7 @@ describe.each(doors)('flat names over %s', (door) => {
       }),
   }));
 
-  it('have letters, digits and underscores only, and lead back to where they come from', async () => {
+  it('contain only letters, digits and underscores, and resolve to the original tool', async () => {
     const { client } = await arrive();
     expect(await reached(client)).toEqual([
       'context7_resolve_library_id: resolve-library-id of 7',
@@ -68,7 +68,7 @@ describe.each(doors)('flat names over %s', (door) => {
     expect(JSON.stringify(prompt)).toContain('sum.up from tm');
   });
 
-  it('are no matter of URIs', async () => {
+  it('do not apply to URIs', async () => {
     const { client } = await arrive();
     expect(await resourceUris(client)).toEqual(['my-files_n-o://x.y']);
     expect(await templateUris(client)).toEqual(['my-files_n-o://{id}']);
@@ -79,7 +79,7 @@ describe.each(doors)('flat names over %s', (door) => {
   });
 });
 
-describe.each(doors)('flat names that meet over %s', (door) => {
+describe.each(doors)('colliding flat names over %s', (door) => {
   const config =
     'names = "flat"\nactive_toolsets = ["*"]\n' +
     serversToml({
@@ -88,7 +88,7 @@ describe.each(doors)('flat names that meet over %s', (door) => {
       toolman: server('basic', '--name', '3', '--tools', 'activate'),
     });
 
-  it('are told apart by a hash, are all there, and are reported', async () => {
+  it('are made unique by a hash, are all listed and callable, and are reported', async () => {
     const { client, cwd } = await enter(door, { config });
     const [control, ...names] = await toolNames(client);
     expect(control).toBe('toolman_activate');
@@ -122,7 +122,7 @@ describe.each(doors)('flat names that meet over %s', (door) => {
     ]);
   });
 
-  it('keep theirs while the first one is down, and have them again after a restart', async () => {
+  it('keep their hash while the first server is down and after a gateway restart', async () => {
     const cwd = tempFolder({ up: '' });
     const first = `[ -e up ] && exec ${server('crash', '--name', '1')}`;
     const both = flat + serversToml({ 'a-b': first, 'a.b': server('basic', '--tools', 'ok') });
@@ -142,7 +142,7 @@ describe.each(doors)('flat names that meet over %s', (door) => {
   });
 });
 
-describe.each(doors)('names of a limited length over %s', (door) => {
+describe.each(doors)('names of limited length over %s', (door) => {
   const long = (end: string) => `${'long-name-'.repeat(8)}${end}`;
   const offer = ['--tools', `${long('one')},${long('two')},short`, '--resources', `r://${long('x')}`];
   const servers = serversToml({ 'my.server': server('basic', '--name', 'up', ...offer, '--prompts', long('p')) });
@@ -150,7 +150,7 @@ describe.each(doors)('names of a limited length over %s', (door) => {
   it.each([
     ['flat', 'my_server_long_name_', /^[A-Za-z0-9_]+$/],
     ['join', 'my.server_long-name-', /^[A-Za-z0-9_.-]+$/],
-  ])('are shortened alike (%s)', async (names, start, form) => {
+  ])('are shortened to the limit, stay unique and resolve to their tools (%s)', async (names, start, form) => {
     const config = `names = "${names}"\nname_limit = 64\ncontrols = []\n${servers}`;
     const { client } = await enter(door, { config });
     const listed = await toolNames(client);
@@ -178,7 +178,7 @@ describe.each(doors)('.mcp.json over %s', (door) => {
     'my server': serverEntry('basic', '--name', 'my', '--tools', 'x'),
   };
 
-  it('has flat names, unless it says otherwise', async () => {
+  it('uses flat names unless it sets another style', async () => {
     const names = async (settings: object) => {
       const files = { '.mcp.json': JSON.stringify({ mcpServers, controls: [], ...settings }) };
       return toolNames((await enter(door, { files })).client);
@@ -189,8 +189,8 @@ describe.each(doors)('.mcp.json over %s', (door) => {
   });
 });
 
-describe.each(doors)('a configuration that is edited over %s', (door) => {
-  it('changes names without a restart of the server, and says so', async () => {
+describe.each(doors)('an edited configuration over %s', (door) => {
+  it('changes names without restarting the server, and notifies the client', async () => {
     const servers = serversToml({ 'a-b': server('basic', '--tools', 'whoami') });
     const guest = await enter(door, { config: `controls = []\n${servers}` });
     const pid = async (name: string) => (JSON.parse(await callText(guest.client, name)) as { pid: number }).pid;
@@ -204,7 +204,7 @@ describe.each(doors)('a configuration that is edited over %s', (door) => {
 });
 
 describe.each(doors)('instructions over %s', (door) => {
-  it('speak of the names that there are', async () => {
+  it('mention the names that are exposed', async () => {
     const config = flat + serversToml({ 'a-b': server('basic', '--tools', 'x', '--instructions', 'Be kind.') });
     const { client } = await enter(door, { config });
     await toolNames(client);

@@ -1,4 +1,4 @@
-/** mcp-remote, which gives a client that knows only stdio a server that is reached over HTTP. */
+/** mcp-remote, which connects a client that supports only stdio to an HTTP server. */
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 describe.each([
   ['http-only', '/mcp'],
   ['sse-only', '/sse'],
-  // Comes to the older transport by what it is told when it tries the newer one.
+  // Falls back to the older transport after the answer to its attempt with the newer one.
   ['http-first', '/sse'],
 ])('mcp-remote, %s', (transport, path) => {
   let connection: PipeConnection;
@@ -33,7 +33,7 @@ describe.each([
 
   const heard = (method: string) => connection.notifications.filter((one) => one.method === method);
 
-  it('lists what there is', async () => {
+  it('lists tools, resources and prompts', async () => {
     const { client } = connection;
     expect(client.getServerVersion()?.name).toContain('toolgate');
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('test_simple_text');
@@ -41,16 +41,17 @@ describe.each([
     expect((await client.listPrompts()).prompts.map(({ name }) => name)).toContain('test_simple_prompt');
   });
 
-  it('calls, with all progress before the result', async () => {
+  it('calls a tool and gets all progress before the result', async () => {
     const { client } = connection;
     expect(await client.callTool({ name: 'test_image_content' })).toMatchObject({ content: [{ type: 'image' }] });
-    // The client of the SDK forgets whom progress is for when the result comes with it; what came is what counts.
+    // If progress arrives together with the result, the SDK client no longer knows its handler. So the test counts the
+    // notifications received.
     const result = await client.callTool({ name: 'test_tool_with_progress' }, undefined, { onprogress: () => {} });
     expect(result).toMatchObject({ content: [{ text: 'done' }] });
     expect(heard('notifications/progress').map(({ params }) => params?.progress)).toEqual([0, 50, 100]);
   });
 
-  it('is told of errors', async () => {
+  it('receives errors', async () => {
     const { client } = connection;
     expect(await client.callTool({ name: 'test_error_handling' })).toMatchObject({
       isError: true,
@@ -63,7 +64,7 @@ describe.each([
     });
   });
 
-  it('passes questions, log messages and changes on', async () => {
+  it('forwards elicitation requests, log messages and list changes', async () => {
     const { client } = connection;
     client.setRequestHandler(ElicitRequestSchema, () => ({
       action: 'accept',

@@ -1,4 +1,4 @@
-/** mcporter, which keeps servers in a daemon of its own between its calls where it is told to. */
+/** mcporter, which can keep servers running in its own daemon between calls. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bin, startHttp } from '../support/gateway.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
   const { url, origin } = await startHttp({ config });
   home = tempFolder({ 'tools.toml': config });
   const command = { command: process.execPath, args: [bin, '--config', join(home, 'tools.toml')] };
-  // Over HTTP it tries the newer transport first, and comes to the older one by what it is told then.
+  // Over HTTP it tries the newer transport first and falls back to the older one after the answer.
   const http = { http: { url }, sse: { url: `${origin}/sse` } };
   const mcpServers = { ...http, stdio: command, kept: { ...command, lifecycle: 'keep-alive' } };
   writeFiles(home, { 'mcporter.json': JSON.stringify({ mcpServers }) });
@@ -31,7 +31,7 @@ async function answer(...args: string[]): Promise<{ code: number | null; json: u
   return { code, json: JSON.parse(stdout) };
 }
 
-describe.each(['http', 'sse', 'stdio', 'kept'])('mcporter with a gateway that is "%s"', (name) => {
+describe.each(['http', 'sse', 'stdio', 'kept'])('mcporter with a gateway configured as "%s"', (name) => {
   it('lists tools with their schemas', async () => {
     const { code, json } = await answer('list', name, '--json');
     expect(code).toBe(0);
@@ -48,7 +48,7 @@ describe.each(['http', 'sse', 'stdio', 'kept'])('mcporter with a gateway that is
     expect(JSON.stringify(json)).toContain('eu');
   });
 
-  it('is told when a tool fails, and which tool there is not', async () => {
+  it('reports a failed tool and an unknown tool', async () => {
     const failed = await answer('call', `${name}.test_error_handling`, '--output', 'json');
     expect(failed).toMatchObject({ code: 1, json: { isError: true, content: [{ text: 'It fails on purpose.' }] } });
     const { stdout } = await mcporter('call', `${name}.test_simple_tex`, '--output', 'json');
@@ -66,7 +66,7 @@ describe.each(['http', 'sse', 'stdio', 'kept'])('mcporter with a gateway that is
   });
 });
 
-it('nothing is left when its daemon has been stopped', async () => {
+it('mcporter leaves no process behind when its daemon is stopped', async () => {
   expect(running(home)).not.toHaveLength(0);
   expect((await mcporter('daemon', 'stop')).code).toBe(0);
   await waitFor(() => running(home).length === 0);

@@ -1,4 +1,4 @@
-/** Clients of the Python SDK, in both its major versions: version 1 knows only the older era. */
+/** Clients of both major versions of the Python SDK. Version 1 supports only the older era. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -87,7 +87,7 @@ describe.skipIf(missing)(`the Python SDK${missing === undefined ? '' : `, left o
       outcome = await drive(version, transport, mode, config, Object.values(steps));
     });
 
-    it('agrees on a revision and lists', () => {
+    it('negotiates a revision and lists', () => {
       expect(outcome.revision).toBe(isLegacy ? '2025-11-25' : '2026-07-28');
       const among = (...items: object[]) => expect.arrayContaining(items.map((item) => expect.objectContaining(item)));
       expect(answerTo('tools')).toMatchObject({ tools: among({ name: 'test_simple_text' }, { name: 'add_tool' }) });
@@ -100,7 +100,7 @@ describe.skipIf(missing)(`the Python SDK${missing === undefined ? '' : `, left o
       expect(answerTo('prompts')).toMatchObject({ prompts: among({ name: 'test_simple_prompt' }, { name: 'first' }) });
     });
 
-    it('reads, gets and calls', () => {
+    it('reads resources, gets prompts and calls tools', () => {
       expect(answerTo('read')).toMatchObject({ contents: [{ text: 'A text that stays as it is.' }] });
       expect(answerTo('expanded')).toMatchObject({ contents: [{ uri: 'test://template/7/data' }] });
       expect(JSON.stringify(answerTo('prompt'))).toContain("'one' and 'two'");
@@ -115,7 +115,7 @@ describe.skipIf(missing)(`the Python SDK${missing === undefined ? '' : `, left o
       expect(heard('progress')).toEqual([0, 50, 100].map((progress) => [progress, 100]));
     });
 
-    it('is told of errors', () => {
+    it('receives errors', () => {
       expect(answerTo('fails')).toMatchObject({ isError: true, content: [{ text: 'It fails on purpose.' }] });
       expect(answerTo('unknownTool')).toMatchObject({
         isError: true,
@@ -126,25 +126,25 @@ describe.skipIf(missing)(`the Python SDK${missing === undefined ? '' : `, left o
       });
     });
 
-    it('answers what it is asked', () => {
+    it('answers requests from the server', () => {
       expect(heard('elicitation')).toEqual([['Who are you?']]);
       expect(JSON.stringify(answerTo('elicitation'))).toContain('ada@example.org');
       expect(JSON.stringify(heard('sampling'))).toContain('Say a word.');
       expect(JSON.stringify(answerTo('sampling'))).toContain('a word');
     });
 
-    it('hears log messages, and of a resource that it subscribed to', () => {
+    it('receives log messages, and updates of a subscribed resource', () => {
       expect(heard('log')).toEqual(['started', 'working', 'finished'].map((step) => ['info', `Tool ${step}`]));
       expect(answerTo('watch')).toBe('changing://first');
       expect(heard('exception')).toEqual([]);
     });
   });
 
-  // No URL has a "_" before its colon, and version 1 parses every URI as a URL.
+  // Version 1 parses every URI as a URL, and a URL scheme must not contain "_".
   it.each([
     ['v1', { error: expect.stringContaining('valid URL') }],
     ['v2', { resources: [{ uri: 'c_changing://first' }] }],
-  ] as const)('%s lists resources under a prefix as far as it can', async (version, listed) => {
+  ] as const)('%s lists resources under a prefix as far as it supports them', async (version, listed) => {
     const config = `active_toolsets = ["*"]\n${serversToml({ c: server('changing') })}`;
     const { answers } = await drive(version, 'stdio', 'legacy', config, [['list_resources'], ['list_tools']]);
     expect(answers[0]).toMatchObject(listed);

@@ -1,6 +1,6 @@
 /**
- * Secrets of the store through a whole session: servers and tools of both languages that tell them in every way they can,
- * fail, crash, hang and are reloaded. Nothing that anybody can read has one of them in it.
+ * Secrets of the store throughout a whole session: servers and tools of both languages reveal them in every way they
+ * can, fail, crash, hang and are reloaded. No output that anyone can read may contain one of them.
  */
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -31,7 +31,7 @@ const secrets = {
 const changed = { TS_TOKEN: canary('ts-2'), PY_TOKEN: canary('py-2'), LEAKY: canary('leaky-2') };
 const known = [KEY, ...Object.values(secrets), ...Object.values(changed)];
 
-/** Addresses of the gateway that are asked for what they show; whatever is added to it belongs here. */
+/** Endpoints of the gateway whose answers are searched. Add every new endpoint here. */
 const PATHS = [
   ...['/metrics', '/health', '/ready', '/tools', '/namespaces', '/openapi.json', '/docs', '/tools/l_tell/schema'],
   ...['l', 'ts', 'py'].flatMap((name) => [`/ns/${name}/tools`, `/ns/${name}/openapi.json`, `/ns/${name}/docs`]),
@@ -94,7 +94,7 @@ def crash() -> str:
     os._exit(1)
 `;
 
-/** Where a canary stands in a text, in any form. */
+/** The places in a text that contain a canary, in any encoding. */
 function findIn(text: string): string[] {
   return known.flatMap((value) =>
     [
@@ -104,7 +104,7 @@ function findIn(text: string): string[] {
       Buffer.from(value).toString('base64').replace(/=+$/, '').slice(0, -1),
       Buffer.from(`user:${value}`).toString('base64url').slice(8, -1),
       encodeURIComponent(value),
-      // Cut off at either end it is still most of a secret.
+      // Truncated at either end, it still reveals most of the secret.
       value.slice(0, -4),
       value.slice(4),
     ].flatMap((form) => {
@@ -132,7 +132,7 @@ function commandLines(pid: number): string {
     .join('\n');
 }
 
-/** Refuses everybody, and repeats what it was sent. */
+/** A server that answers 401 to every request and echoes it. */
 async function startEcho(): Promise<number> {
   const echo = createServer((request, response) => {
     response.writeHead(401, { 'content-type': 'text/plain' });
@@ -146,7 +146,7 @@ async function startEcho(): Promise<number> {
   return (echo.address() as AddressInfo).port;
 }
 
-/** With what the environment of Python was made with: it is there already. */
+/** With the settings that the Python environment was created with, so that the existing one is reused. */
 function environment(temporary: string): Record<string, string> {
   const installer = Object.entries(process.env).filter(([name]) => /^(PIP|UV)_/.test(name)) as [string, string][];
   return { ...Object.fromEntries(installer), TOOLGATE_UV: 'off', SECRETS_KEY: KEY, TMPDIR: temporary };
@@ -204,7 +204,7 @@ interface Caller {
 
 const TOOLS = ['give', 'fail', 'say', 'crash'];
 
-/** Calls everything. Gives all that was answered. */
+/** Calls every tool and returns all answers. */
 async function drive(client: Pick<Caller, 'callTool'>): Promise<string> {
   const said: string[] = [];
   const call = (name: string) =>
@@ -235,7 +235,7 @@ const isThere = (client: Caller) =>
     return ['l_echo', 'ts_give', ...(noPython === undefined ? ['py_give'] : [])].every((name) => names.includes(name));
   }, 25_000);
 
-it('no secret gets out', async () => {
+it('no secret of the store appears in any answer, log, file or command line', async () => {
   const temporary = tempFolder();
   const seen: Record<string, string> = {};
   const gateway = await start(temporary);
@@ -253,7 +253,7 @@ it('no secret gets out', async () => {
       { name: 'PY_TOKEN', scope: 'py', value: changed.PY_TOKEN },
       { name: 'LEAKY', scope: null, value: changed.LEAKY },
     ]);
-    // An edit that does not work, on top.
+    // In addition, an edit that breaks the folder.
     writeFileSync(join(gateway.cwd, '.toolgate/tools/ts/worse.ts'), 'throw new Error(process.env.TS_TOKEN);\n');
     await waitFor(() => gateway.stderr().includes('worse.ts') && gateway.stderr().includes('secrets_changed'), 15_000);
     await isThere(modern.client as unknown as Caller);
@@ -295,7 +295,7 @@ it('no secret gets out', async () => {
   const found = Object.entries(seen).flatMap(([place, text]) => findIn(text).map((where) => `${place}: ${where}`));
   expect(found).toEqual([]);
 
-  // All of this did happen, and was told without them.
+  // All of this did happen, and was reported with the secrets redacted.
   for (const place of ['answers to a client with a session', 'answers to a client without one', 'answers over REST']) {
     expect(seen[place]!.match(/\[redacted\]/g)!.length).toBeGreaterThan(8);
     expect(seen[place]).toContain('@x.example');

@@ -1,4 +1,4 @@
-/** `toolgate secrets` as people use it, on a terminal and in programs. */
+/** `toolgate secrets` as people use it, in a terminal and in scripts. */
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ function start(files: Record<string, string> = {}) {
   return { cwd, env, store, run: (...args: string[]) => runCli(['secrets', ...args], { cwd, env }) };
 }
 
-/** With something on its standard input. */
+/** Runs the command with a text on its standard input. */
 async function pipe(cwd: string, env: Record<string, string>, input: string, ...args: string[]) {
   const child = startCli(['secrets', ...args], { cwd, env });
   child.process.stdin.end(input);
@@ -32,8 +32,8 @@ async function pipe(cwd: string, env: Record<string, string>, input: string, ...
   return { code, output: child.stdout() + child.stderr() };
 }
 
-describe.skipIf(noPython !== undefined)('on a terminal', () => {
-  it('a value is asked for twice and never shown', async () => {
+describe.skipIf(noPython !== undefined)('toolgate secrets on a terminal', () => {
+  it('asks for a value twice and never shows it', async () => {
     const { cwd, env, store } = start();
     const typed = [
       ['Value of UP_TOKEN:', `${VALUE}x\u007f\r`],
@@ -67,7 +67,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
     ['SIGINT', { kill: 'SIGINT' }, 130],
     ['SIGTERM', { kill: 'SIGTERM' }, 143],
     ['SIGHUP', { kill: 'SIGHUP' }, 129],
-  ])('%s ends a question, changes nothing and leaves the terminal usable', async (_, typed, code) => {
+  ])('%s leaves a prompt, changes nothing and leaves the terminal usable', async (_, typed, code) => {
     const { cwd, env, store } = start();
     await store.set('UP_TOKEN', null, VALUE);
     const hidden = await onTerminal(['secrets', 'set', 'UP_TOKEN'], [['Value of UP_TOKEN:', typed]], { cwd, env });
@@ -81,7 +81,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
   });
 
-  it('a question is answered with yes or no, and no is the default', async () => {
+  it('accepts yes or no as confirmation, with no as the default', async () => {
     const { cwd, env, store } = start();
     await store.set('UP_TOKEN', null, VALUE);
     const remove = (answer: string) => onTerminal(['secrets', 'remove', 'UP_TOKEN'], [['(y/N)', answer]], { cwd, env });
@@ -92,7 +92,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
     expect((await store.read()).global.size).toBe(0);
   });
 
-  it('refuses a pasted value of several lines instead of taking the first', async () => {
+  it('refuses a pasted value of several lines instead of using the first line', async () => {
     const { cwd, env, store } = start();
     const pasted = await onTerminal(
       ['secrets', 'set', 'UP_TOKEN'],
@@ -106,7 +106,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
 
   const editor = `"${process.execPath}" '${fileURLToPath(new URL('editor.mjs', import.meta.url))}' --wait`;
 
-  it('all are edited in a file that nobody else sees, and that is gone afterwards', async () => {
+  it('edit opens all secrets in a private file that is deleted afterwards', async () => {
     const { cwd, env, store } = start();
     await store.set('UP_TOKEN', null, VALUE);
     await store.prepare('OTHER', 'up');
@@ -136,7 +136,7 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
   });
 
-  it('the file goes also where the command is ended', async () => {
+  it('edit deletes the file even if the command is terminated', async () => {
     const { cwd, env, store } = start();
     await store.set('UP_TOKEN', null, VALUE);
     const notes = join(cwd, 'notes.json');
@@ -150,8 +150,8 @@ describe.skipIf(noPython !== undefined)('on a terminal', () => {
   });
 });
 
-describe('without a terminal', () => {
-  it('nothing is asked, and no value is taken from the command line', async () => {
+describe('toolgate secrets without a terminal', () => {
+  it('never prompts, and accepts no value as an argument', async () => {
     const { cwd, env, run, store } = start();
     const refused = await Promise.all([
       run('set', 'UP_TOKEN'),
@@ -188,11 +188,11 @@ describe('without a terminal', () => {
     expect(short.output).toContain('fewer than 6 characters');
     expect(short.output).toContain('"scope": "up"');
     expect((await store.read()).global.get('UP_TOKEN')).toBe(VALUE);
-    // What other servers say about it is not for this one.
+    // Stored despite the warning, in the scope of the namespace.
     expect((await store.read()).namespaces.get('up')?.get('OTHER')).toBe('abc');
   });
 
-  it('what there is and what is missing can be asked, by anybody, without a value', async () => {
+  it('lists set and missing secrets without a key and without showing a value', async () => {
     const { run, store, cwd } = start({
       '.toolgate/tools/gh/a.ts': 'export const a = { description: "a", execute: () => 1 };',
       '.toolgate/tools/gh/tooldock.yaml': 'secrets: [GITHUB_TOKEN]\nenv: { HEAD: "token ${secret:GH_HEAD}" }\n',
@@ -228,8 +228,8 @@ describe('without a terminal', () => {
   });
 });
 
-describe('the key', () => {
-  it('is made, kept to oneself, and changed for another', async () => {
+describe('the encryption key of the secrets', () => {
+  it('is generated, readable only by its owner, and can be rotated', async () => {
     const { cwd, run } = start();
     const env = { SECRETS_KEY_FILE: 'first.key' };
     expect((await run('keygen', '--out', 'first.key')).code).toBe(0);
@@ -246,7 +246,7 @@ describe('the key', () => {
     expect((await openStore(join(cwd, '.toolgate')).read()).global.get('UP_TOKEN')).toBe(VALUE);
   });
 
-  it('may be missing for development, which is said every time', async () => {
+  it('may be missing in development mode, with a warning every time', async () => {
     const { cwd } = start();
     const env = { ALLOW_INSECURE_SECRETS: '1' };
     const loud = 'anyone who can read secrets.enc can read all secrets';
@@ -263,7 +263,7 @@ describe('the key', () => {
     expect(readdirSync(join(cwd, '.toolgate')).filter((name) => name.includes('tmp'))).toEqual([]);
   });
 
-  it('is refused where it is too short, given twice, or open to all', async () => {
+  it('is refused if it is too short, given twice or readable by others', async () => {
     const { cwd } = start({ 'open.key': `${KEY}\n` });
     const runs = await Promise.all(
       [

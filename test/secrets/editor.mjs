@@ -1,4 +1,4 @@
-// An editor: notes what it was given, then does to the file what EDIT says, as [from, to].
+// An editor: records what it was given, then applies the replacement in EDIT, [from, to], to the file.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -18,7 +18,7 @@ writeFileSync(
   }),
 );
 const [from, to] = JSON.parse(process.env.EDIT ?? '["",""]');
-// Beside the file, as editors do.
+// Next to the file, as editors do.
 writeFileSync(`${file}.swp`, text);
 if (from === 'WAIT') {
   process.stdout.write('editor is open\n');

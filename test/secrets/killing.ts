@@ -1,4 +1,4 @@
-/** Programs that set secrets and are killed at any moment. */
+/** Processes that set secrets and are killed at random moments. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -15,7 +15,7 @@ export function vaultWith(key: string | null, more: Partial<VaultConfig> = {}): 
   return { key: () => key, keyFile: null, allowInsecure: false, redactResults: true, ...more };
 }
 
-/** With few rounds: how the key is made is not what these tests are about. */
+/** Uses few key derivation rounds, because these tests are not about deriving the key. */
 export function openStore(folder: string, key: string | null = KEY): SecretStore {
   return openSecretStore(folder, vaultWith(key), 1_000);
 }
@@ -25,7 +25,7 @@ export function startWriter(folder: string, ...args: (string | number)[]): Child
   return startChild(process.execPath, [writer, folder, ...args.map(String)], { cwd: folder, env });
 }
 
-/** After every kill there is what was said to be done, or the one that was just being done. */
+/** After every kill the store contains the last acknowledged value, or the one that was just being written. */
 export async function killAtRandom(times: number): Promise<void> {
   const folder = tempFolder();
   const store = openStore(folder);

@@ -1,4 +1,7 @@
-/** Secrets in a running gateway: who gets which, who waits, who is started anew when one changes, and who is not. */
+/**
+ * Secrets in a running gateway: which process gets which secret, which waits for one, and which are restarted when one
+ * changes.
+ */
 import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -58,7 +61,7 @@ const pidsOf = (name: string) =>
   name === 'ts' || name === 'free'
     ? descendants(gateway.pid).filter((pid) => commandOf(pid).includes(`--namespace ${name} `))
     : running(named(name)).filter((pid) => !commandOf(pid).startsWith('/bin/sh'));
-/** Of the only one: while another takes over there are two. */
+/** The pid of the only process. Undefined during a replacement, when there are two. */
 const pidOf = (name: string) => {
   const [pid, ...others] = pidsOf(name);
   return others.length === 0 ? pid : undefined;
@@ -79,7 +82,7 @@ function read(file: string): string {
 }
 const names = async () => (await client.listTools()).tools.map(({ name }) => name);
 const has = (name: string) => waitFor(async () => (await names()).includes(name), 15_000);
-/** What the process has in its environment, as soon as it is that. */
+/** Waits until the variable of the process has this value. */
 const gets = (name: string, variable: string, value: string | undefined) =>
   waitFor(() => {
     const pid = pidOf(name);
@@ -87,7 +90,7 @@ const gets = (name: string, variable: string, value: string | undefined) =>
   }, 15_000);
 
 describe('a server whose secret is not set', () => {
-  it('waits for it by name, and the others are there', async () => {
+  it('is locked until the named secret is set, while the other servers are up', async () => {
     await has('b_echo');
     await has('free_ask');
     expect((await names()).filter((name) => /^(a|line|web|ts)_/.test(name))).toEqual([]);
@@ -99,14 +102,14 @@ describe('a server whose secret is not set', () => {
     expect((await fetch(`${gateway.origin}/ready`)).status).toBe(200);
   });
 
-  it('is started as soon as somebody sets it, and nothing else is', async () => {
+  it('is started as soon as the secret is set, without restarting the others', async () => {
     const others = [pidOf('b'), pidOf('free')];
     await store.set('A_KEY', 'a', 'value-of-a; $(id)');
     await has('a_echo');
     expect(environmentOf(pidOf('a')).A).toBe('xvalue-of-a; $(id)');
     expect((await names()).some((name) => name.startsWith('line_'))).toBe(false);
     expect([pidOf('b'), pidOf('free')]).toEqual(others);
-    // For all: folders are given it too.
+    // A global secret is passed to folders of tools too.
     await store.set('A_KEY', null, 'value for all');
     await has('line_echo');
     expect(environmentOf(pidOf('line')).LINE).toBe('value for all');
@@ -115,7 +118,7 @@ describe('a server whose secret is not set', () => {
     expect(pidOf('b')).toBe(others[0]);
   });
 
-  it('may be one over HTTP', async () => {
+  it('may be an HTTP server', async () => {
     await store.set('WEB', 'web', 'web+value');
     await has('web_echo');
     await client.callTool({ name: 'web_echo', arguments: {} });
@@ -126,7 +129,7 @@ describe('a server whose secret is not set', () => {
 });
 
 describe('a folder of tools', () => {
-  it('gets its defaults, then what is for all, then what is its own', async () => {
+  it('gets its defaults, overridden by global secrets, overridden by its own secrets', async () => {
     await store.set('TS_KEY', null, 'first value');
     await has('ts_ask');
     await gets('ts', 'HEAD', 'token first value');
@@ -143,7 +146,7 @@ describe('a folder of tools', () => {
     await gets('free', 'COLOUR', undefined);
   });
 
-  it('loses no call while its secret changes, and nobody else is started anew', async () => {
+  it('loses no call while its secret changes, and no other process is restarted', async () => {
     const others = () => [pidOf('a'), pidOf('b'), pidOf('line'), pidOf('free')];
     const before = others();
     const failed: unknown[] = [];
@@ -169,7 +172,7 @@ describe('a folder of tools', () => {
     expect(others()).toEqual(before);
   });
 
-  it('is given back with its secret left out of what it answers', async () => {
+  it('has its secrets redacted in its results', async () => {
     const answer = async (name: string) =>
       JSON.stringify(await client.callTool({ name: 'ts_ask', arguments: { name } }));
     expect(await answer('COLOUR')).toContain('COLOUR is blue');
@@ -189,10 +192,10 @@ describe('a folder of tools', () => {
   });
 });
 
-describe('the file of secrets', () => {
+describe('the secrets file', () => {
   const pids = () => ['a', 'b', 'line', 'free', 'ts'].map(pidOf);
 
-  it('may be damaged: what is in force stays', async () => {
+  it('if damaged, leaves the current secrets in use', async () => {
     const before = pids();
     const whole = readFileSync(store.file);
     writeFileSync(store.file, whole.subarray(10));
@@ -202,7 +205,7 @@ describe('the file of secrets', () => {
     expect(pids()).toEqual(before);
   });
 
-  it('may get another key: nobody notices', async () => {
+  it('can be re-encrypted with a new key without restarting any process', async () => {
     const before = pids();
     await store.rotate(NEXT_KEY);
     await waitFor(() => gateway.stderr().includes('written with another key'), 15_000);
@@ -216,8 +219,8 @@ describe('the file of secrets', () => {
   });
 });
 
-describe('results', () => {
-  it('are passed on as they are where that is wanted; errors are not', async () => {
+describe('redact_results = false', () => {
+  it('returns results unredacted, but still redacts errors', async () => {
     const file = join(gateway.cwd, 'tools.toml');
     writeFileSync(file, readFileSync(file, 'utf8').replace('[secrets]', '[secrets]\nredact_results = false'));
     const ask = async (name: string) => JSON.stringify(await client.callTool({ name: 'ts_ask', arguments: { name } }));
@@ -227,8 +230,8 @@ describe('results', () => {
   });
 });
 
-describe('the key', () => {
-  it('is nowhere but in the gateway', () => {
+describe('the encryption key of the secrets', () => {
+  it('is not passed to any child process', () => {
     const below = descendants(gateway.pid);
     expect(below.length).toBeGreaterThan(4);
     for (const pid of below) {

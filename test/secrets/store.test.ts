@@ -1,4 +1,4 @@
-/** The secret store under several processes, kills, damage and other programs. */
+/** The secret store with concurrent processes, kills, damaged files and other programs. */
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,8 +11,8 @@ import { openSecretStore } from '../../src/store/secrets.ts';
 import { tempFolder } from '../support/temp.ts';
 import { KEY, killAtRandom, openStore, startWriter, vaultWith } from './killing.ts';
 
-describe('several processes', () => {
-  it('that set secrets at once lose none', async () => {
+describe('several processes on one secret store', () => {
+  it('lose no secret when they write concurrently', async () => {
     const folder = tempFolder();
     const writers = ['A', 'B', 'C', 'D'].map((name) => startWriter(folder, name, 1, 12, 'each'));
     for (const child of writers) expect((await child.exited).code, child.stderr()).toBe(0);
@@ -23,10 +23,10 @@ describe('several processes', () => {
     expect(readdirSync(folder).sort()).toEqual(['secrets.enc', 'secrets.meta.yaml']);
   });
 
-  it('that are killed leave what was acknowledged', () => killAtRandom(15), 60_000);
+  it('lose no acknowledged secret when they are killed', () => killAtRandom(15), 60_000);
 });
 
-describe('a file that is not what was written', () => {
+describe('a damaged secrets file', () => {
   it('is refused and never overwritten', async () => {
     const folder = tempFolder();
     const store = openStore(folder);
@@ -62,7 +62,7 @@ describe('a file that is not what was written', () => {
     expect((await openStore(folder).read()).global.get('NAME')).toBe('a value');
   });
 
-  it('is refused too where it only says what there is, and can be written again', async () => {
+  it('is refused if only the metadata is damaged, and an empty metadata file is rebuilt', async () => {
     const folder = tempFolder();
     const store = openStore(folder);
     await store.set('NAME', null, 'a value');
@@ -79,8 +79,8 @@ describe('a file that is not what was written', () => {
   });
 });
 
-describe('what there is', () => {
-  it('is told without a key and without a value: set, waiting, since when, for whom', async () => {
+describe('the list of secrets', () => {
+  it('shows status, time and scope without a key and without values', async () => {
     const folder = tempFolder();
     const store = openStore(folder);
     await store.prepare('LATER', null);
@@ -107,7 +107,7 @@ describe('what there is', () => {
     );
   });
 
-  it('may be asked for and taken back before there is a key', async () => {
+  it('allows adding and removing placeholders before there is a key', async () => {
     const folder = tempFolder();
     const store = openStore(folder, null);
     await store.prepare('LATER', 'ns');
@@ -124,13 +124,13 @@ describe('what there is', () => {
     ['A', null, '', 'The value is empty'],
     ['A', null, 'a\0b', 'NUL'],
     ['A', null, 'x'.repeat(70_000), 'more than 65536'],
-  ])('cannot be %j for %j', async (name, scope, value, words) => {
+  ])('rejects the name %j with the scope %j', async (name, scope, value, words) => {
     await expect(openStore(tempFolder()).set(name, scope, value)).rejects.toThrow(words);
   });
 });
 
-describe('the key', () => {
-  it('is changed for another, and with it the salt', async () => {
+describe('the encryption key of the secrets', () => {
+  it('can be rotated, which also changes the salt', async () => {
     const folder = tempFolder();
     const store = openStore(folder);
     await store.set('NAME', null, 'a value');
@@ -143,7 +143,7 @@ describe('the key', () => {
     expect(await openStore(tempFolder()).rotate('the next key, as long')).toBe(false);
   });
 
-  it('gets more rounds at the next change of a file with few', async () => {
+  it('is derived with more rounds at the next write, if the file has too few', async () => {
     const folder = tempFolder();
     await openStore(folder).set('NAME', null, 'a value');
     const later = openSecretStore(folder, vaultWith(KEY), 2_000);
@@ -152,7 +152,7 @@ describe('the key', () => {
     expect(readEncrypted(readFileSync(later.file, 'utf8')).rounds).toBe(2_000);
   });
 
-  it('comes from a file that nobody else can read', async () => {
+  it('is read from a file only if no one else can read it', async () => {
     const folder = tempFolder({ key: `${KEY}\n`, short: 'short\n' });
     const find = (file: string) => findKey(vaultWith(null, { keyFile: join(folder, file) }));
     for (const mode of [0o644, 0o640, 0o604, 0o660]) {
@@ -205,7 +205,7 @@ with open(file, "w") as f:
 `;
 
 describe.skipIf(!existsSync(python))("Python's cryptography", () => {
-  it('reads what we write, and writes what we read', async () => {
+  it('reads what the store writes, and the store reads what it writes', async () => {
     const store = openSecretStore(tempFolder(), vaultWith(KEY));
     await store.change([
       { name: 'NAME', scope: null, value: 'välue "quoted"\nand another line' },

@@ -1,4 +1,4 @@
-/** Runs the command line on a terminal, driven by Python. */
+/** Runs the command line in a terminal, driven by Python. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify, stripVTControlCharacters } from 'node:util';
@@ -13,10 +13,10 @@ type Step = readonly [waitFor: string, type: string | { readonly kill: NodeJS.Si
 interface TerminalRun {
   /** Every byte that was written to the terminal. */
   readonly screen: string;
-  /** What a person reads in the end: without escape sequences and lines that were drawn over. */
+  /** The final text on the screen, without escape sequences and overwritten lines. */
   readonly shown: string;
   readonly code: number;
-  /** Whether the terminal echoes, reads by line and shows its cursor, as it did before. */
+  /** Whether the terminal again echoes, reads by line and shows its cursor, as before. */
   readonly isSane: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Sets secrets one after the other and says so: writer.mjs FOLDER NAME FROM COUNT [each]
-//   each    every one has a name of its own; otherwise the same one gets a higher number each time
+// Sets secrets one after the other and prints each: writer.mjs FOLDER NAME FROM COUNT [each]
+//   each    gives every secret its own name; otherwise the same secret gets a higher number each time
 import { openSecretStore } from '../../dist/index.js';
 
 const [folder, name, from, count, each] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-/** Toolsets by address, for clients that do not hear of changed lists. */
+/** Toolsets selected by the URL or a header, for clients that ignore list-changed notifications. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const OPS = ['docker_ps', 'docker_images'];
 describe.each([
   ['with equip', toolsetsToml(THREE, SETS)],
   ['without controls, where all tools are there otherwise', toolsetsToml(THREE, SETS).replace('["equip"]', '[]')],
-])('%s', (_, config) => {
+])('toolset selected by address, %s', (_, config) => {
   let gateway: HttpGateway;
   beforeAll(async () => {
     gateway = await startHttp({ config });
@@ -25,7 +25,7 @@ describe.each([
     ['/mcp/t/dev', {}],
     ['/mcp?toolset=dev', {}],
     ['/mcp', { 'x-toolset': 'dev' }],
-  ])('%s %j shows that toolset only, to clients of both eras', async (path, headers) => {
+  ])('%s %j exposes only that toolset to clients of both eras', async (path, headers) => {
     const legacy = await gateway.connect({ path, headers });
     const modern = await connectModernHttp(gateway.origin + path, headers);
     for (const { client } of [legacy, modern]) {
@@ -36,14 +36,14 @@ describe.each([
     }
   });
 
-  it('/sse?toolset=dev too', async () => {
+  it('/sse?toolset=dev exposes only that toolset', async () => {
     const client = new Client({ name: 'old', version: '1' });
     atEnd(() => client.close());
     await client.connect(new SSEClientTransport(new URL(`${gateway.origin}/sse?toolset=dev`)));
     expect(await equippedNames(client)).toEqual(DEV);
   });
 
-  it('clients at other addresses, and of the same agent, are not concerned', async () => {
+  it('does not affect clients of the same agent at other addresses', async () => {
     const [dev, ops] = [await gateway.connect({ path: '/mcp/t/dev' }), await gateway.connect({ path: '/mcp/t/ops' })];
     expect(await equippedNames(dev.client)).toEqual(DEV);
     expect(await equippedNames(ops.client)).toEqual(OPS);
@@ -51,14 +51,14 @@ describe.each([
     expect(await equippedNames(modern.client)).toEqual(OPS);
   });
 
-  it('an unknown toolset answers 404', async () => {
+  it('answers 404 for an unknown toolset', async () => {
     for (const path of ['/mcp/t/none', '/mcp?toolset=none', '/mcp/t/%', '/mcp/t/']) {
       expect((await gateway.post(initialize(), {}, path)).status).toBe(404);
     }
   });
 });
 
-it('what the address decides cannot be changed by equipping, and that is said', async () => {
+it('equip-toolset and unequip-toolset are refused, with the reason, if the address selects the toolset', async () => {
   const gateway = await startHttp({ config: toolsetsToml(THREE, SETS) });
   const { client } = await gateway.connect({ path: '/mcp/t/dev' });
   await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(/address of this connection decides/);
@@ -70,7 +70,7 @@ it('what the address decides cannot be changed by equipping, and that is said', 
   expect(await control(client, 'get-active-toolset')).toMatchObject({ equipped: true, toolset: { name: 'dev' } });
 });
 
-it('nor by activating', async () => {
+it('toolman_activate is refused, with the reason, if the address selects the toolset', async () => {
   const config = toolsetsToml(THREE, SETS).replace('["equip"]', '["activate"]');
   const gateway = await startHttp({ config });
   const { client } = await gateway.connect({ path: '/mcp/t/dev' });

@@ -18,7 +18,7 @@ function project() {
 }
 
 describe('toolgate toolsets', () => {
-  it('creates, lists, shows, edits, equips and deletes', async () => {
+  it('creates, lists, shows, edits, equips and deletes a toolset', async () => {
     const { cwd, run } = project();
     expect((await run('create', 'dev', 'git.*', 'docker_ps', '--description', 'Daily')).stdout).toBe(
       'Saved "dev" with 4 tools.\n',
@@ -42,7 +42,7 @@ describe('toolgate toolsets', () => {
     expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
   });
 
-  it('saves for the user with --user, and the project’s goes first', async () => {
+  it('saves to the user folder with --user, and a project toolset of the same name takes precedence', async () => {
     const { home, cwd, run } = project();
     await run('create', 'dev', 'git.status', '--user');
     expect(readFileSync(join(home, '.config/toolgate/toolsets/dev.json'), 'utf8')).toContain('git.status');
@@ -61,7 +61,7 @@ describe('toolgate toolsets', () => {
     [['equip', 'fixd'], /Did you mean "fixed"/],
     [['edit', 'nothing', '--add', 'git.log'], /no toolset "nothing"/],
     [['shwo'], /Did you mean "show"/],
-  ])('%j is a clear error', async (args, message) => {
+  ])('%j fails with a clear error', async (args, message) => {
     const { run } = project();
     const { code, stderr } = await run(...args);
     expect(code).toBe(2);
@@ -69,7 +69,7 @@ describe('toolgate toolsets', () => {
   });
 });
 
-it('--equip-toolset equips at the start, and says so where there is none', async () => {
+it('--equip-toolset equips the toolset at startup, and reports an unknown toolset', async () => {
   const { client } = await startStdio({ config, args: ['--equip-toolset', 'fixed'] });
   expect(await equippedNames(client)).toEqual(['git_status']);
   const cwd = tempFolder();
@@ -79,8 +79,8 @@ it('--equip-toolset equips at the start, and says so where there is none', async
   expect(stderr).toContain('There is no toolset "none"');
 });
 
-describe('several programs at once', () => {
-  it('of those that save the same name one succeeds, and nothing of the others is left', async () => {
+describe('several toolgate processes saving toolsets at once', () => {
+  it('exactly one wins if they use the same name, and the others leave nothing behind', async () => {
     const { cwd, run } = project();
     const tools = ['git.status', 'git.log', 'git.commit', 'docker.ps'];
     const runs = await Promise.all(tools.map((tool) => run('create', 'dev', tool)));
@@ -92,7 +92,7 @@ describe('several programs at once', () => {
     expect(readdirSync(join(cwd, '.toolgate/toolsets'))).toEqual(['dev.json']);
   });
 
-  it('all of those that save different names do', async () => {
+  it('all succeed if they use different names', async () => {
     const { cwd, run } = project();
     const names = ['one', 'two', 'three', 'four'];
     const runs = await Promise.all(names.map((name) => run('create', name, 'git.status')));

@@ -1,4 +1,4 @@
-/** A tool outside the equipped toolset is closed, not only hidden: by every name it has, at every door. */
+/** A tool outside the equipped toolset cannot be called, not just not listed: under any of its names, at any door. */
 import { describe, expect, it } from 'vitest';
 import { allDoors, call, callText, enter, ownError } from '../activation/doors.ts';
 import { control, THREE, toolsetsToml } from './use.ts';
@@ -6,8 +6,8 @@ import { control, THREE, toolsetsToml } from './use.ts';
 const config = toolsetsToml(THREE, '[toolsets.dev]\ntools = ["git.status"]\n');
 const NAMES = (server: string, tool: string) => [`${server}_${tool}`, `${server}.${tool}`, `${server}:${tool}`, tool];
 
-describe.each(allDoors)('over %s', (door) => {
-  it('every name of a tool in the toolset opens it, and none of another', async () => {
+describe.each(allDoors)('equipped toolset over %s', (door) => {
+  it('allows every name of a tool in the toolset and refuses every name of a tool outside it', async () => {
     const { client } = await enter(door, { config });
     for (const name of NAMES('git', 'status')) expect(ownError(await call(client, name)).code).toBe('item_inactive');
     await control(client as never, 'equip-toolset', { name: 'dev' });

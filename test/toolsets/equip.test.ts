@@ -1,4 +1,4 @@
-/** Building, equipping and unequipping toolsets, by the tools for it. */
+/** Building, equipping and unequipping toolsets with the control tools. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,8 +8,8 @@ import { BUILT_IN, control, equippedNames, refs, THREE, toolsetsToml } from './u
 
 const config = toolsetsToml(THREE);
 
-describe('before, during and after', () => {
-  it('the client sees the control tools, those and the toolset, and the control tools again', async () => {
+describe('equip-toolset and unequip-toolset', () => {
+  it('adds the toolset to the control tools when equipped and removes it when unequipped', async () => {
     const gateway = await startStdio({ config });
     const { client } = gateway;
     const names = async () => (await client.listTools()).tools.map(({ name }) => name);
@@ -36,7 +36,7 @@ describe('before, during and after', () => {
     expect(closed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('item_inactive') }] });
   });
 
-  it('a toolset that is equipped twice is told of once', async () => {
+  it('sends one list-changed notification if the same toolset is equipped twice', async () => {
     const gateway = await startStdio({ config });
     await gateway.client.listTools();
     await control(gateway.client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
@@ -48,7 +48,7 @@ describe('before, during and after', () => {
 });
 
 describe('discover-all-tools', () => {
-  it('lists every tool of every server, equipped or not, under either name', async () => {
+  it('lists every tool of every server, equipped or not, by namespaced name and refId', async () => {
     const { client } = await startStdio({ config });
     const said = await control(client, 'discover-all-tools');
     expect(said.summary).toEqual({ totalTools: 6, totalServers: 3 });
@@ -76,13 +76,13 @@ describe('build-toolset', () => {
     ['a name that is a path', { name: '../x', tools: refs('git.status') }, /lower-case/],
     ['no tools', { name: 'dev', tools: [] }, /list of 1 to 100/],
     ['an argument it does not know', { name: 'dev', tools: refs('git.status'), equip: true }, /Unknown argument equip/],
-  ])('refuses %s, and saves nothing', async (_, args, message) => {
+  ])('refuses %s and saves nothing', async (_, args, message) => {
     const { client } = await startStdio({ config });
     await expect(control(client, 'build-toolset', args)).rejects.toThrow(message);
     expect(await control(client, 'list-saved-toolsets')).toEqual({ success: true, toolsets: [] });
   });
 
-  it('refuses a name that is taken', async () => {
+  it('refuses a name that is already in use', async () => {
     const { client } = await startStdio({ config });
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
     await expect(control(client, 'build-toolset', { name: 'dev', tools: refs('git.log') })).rejects.toThrow(/already/);
@@ -92,8 +92,8 @@ describe('build-toolset', () => {
   });
 });
 
-describe('notes', () => {
-  it('are shown with the description, and kept with the toolset', async () => {
+describe('toolset notes', () => {
+  it('are appended to the tool description and saved with the toolset', async () => {
     const { client } = await startStdio({ config });
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
     const before = (await client.listTools()).tools.at(-1)!;
@@ -108,7 +108,7 @@ describe('notes', () => {
 });
 
 describe('delete-toolset', () => {
-  it('wants to be sure, and unequips what it deletes', async () => {
+  it('requires confirmation, and unequips the toolset it deletes', async () => {
     const { client, cwd } = await startStdio({ config });
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
     await expect(control(client, 'delete-toolset', { name: 'dev' })).rejects.toThrow(/confirm/);
@@ -119,8 +119,8 @@ describe('delete-toolset', () => {
   });
 });
 
-describe('whose choice it is', () => {
-  it('one session’s equip does not change another’s list', async () => {
+describe('scope of an equipped toolset', () => {
+  it('equipping in one session does not change the tool list of another session', async () => {
     const gateway = await startHttp({ config });
     const [one, two] = [await gateway.connect(), await gateway.connect()];
     await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
@@ -131,7 +131,7 @@ describe('whose choice it is', () => {
     expect(two.changes('tools')).toBe(0);
   });
 
-  it('does when it is shared, and tells it once', async () => {
+  it('equipping with selection = "shared" changes the other session’s list and notifies it once', async () => {
     const gateway = await startHttp({ config: toolsetsToml(THREE, 'selection = "shared"') });
     const [one, two] = [await gateway.connect(), await gateway.connect()];
     await control(one.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
@@ -142,8 +142,8 @@ describe('whose choice it is', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('the toolset and that it is equipped outlive the gateway', async () => {
+describe('saved toolsets', () => {
+  it('a toolset and its equipped state survive a gateway restart', async () => {
     const first = await startStdio({ config });
     await control(first.client, 'build-toolset', {
       name: 'dev',
@@ -167,7 +167,7 @@ describe('what is kept', () => {
     expect(await equippedNames(third.client)).toEqual([]);
   });
 
-  it('a damaged file is reported, and never overwritten', async () => {
+  it('a damaged toolset file is reported and never overwritten', async () => {
     const first = await startStdio({ config });
     const file = join(first.cwd, '.toolgate/toolsets/dev.json');
     await control(first.client, 'build-toolset', { name: 'dev', tools: refs('git.status') });
@@ -181,7 +181,7 @@ describe('what is kept', () => {
     expect(readFileSync(file, 'utf8')).toBe('{"name": "dev", "tools": [');
   });
 
-  it('toolsets of the configuration are there too, with patterns', async () => {
+  it('toolsets from the configuration are available too, including patterns', async () => {
     const { client } = await startStdio({
       config: toolsetsToml(THREE, '[toolsets.files]\ndescription = "d"\ntools = ["git.*", "docker_p*"]\n'),
     });
@@ -191,8 +191,8 @@ describe('what is kept', () => {
   });
 });
 
-describe('one at a time', () => {
-  it('an equip during another is refused, an unequip waits', async () => {
+describe('concurrent equips', () => {
+  it('a second equip is refused while one is running, and an unequip waits for it', async () => {
     const { client } = await startStdio({ config });
     for (const name of ['one', 'two']) await control(client, 'build-toolset', { name, tools: refs('git.status') });
     const [first, second, third] = await Promise.allSettled([

@@ -1,4 +1,4 @@
-/** Toolsets and personas that another program has saved, in the form that it documents. */
+/** Toolsets and personas saved by another program, in the format that program documents. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../cli/run.ts';
@@ -24,8 +24,8 @@ const SAVED = {
   lastEquippedToolset: 'dev-essentials',
 };
 
-describe('saved toolsets of hypertool-mcp', () => {
-  it('are imported, notes too; one that makes no sense is left out and named', async () => {
+describe('toolsets saved by hypertool-mcp', () => {
+  it('are imported with their notes; an invalid one is skipped and named', async () => {
     const cwd = tempFolder();
     const config = toolsetsToml(THREE);
     writeFiles(cwd, { 'tools.toml': config, 'config.json': JSON.stringify(SAVED) });
@@ -65,7 +65,7 @@ metadata:
     },
   };
 
-  it('is a configuration: its servers, its toolsets, and the default one equipped', async () => {
+  it('works as a configuration: its servers, its toolsets, and its default toolset equipped', async () => {
     const cwd = tempFolder();
     writeFiles(cwd, { 'dev/persona.yaml': persona, 'dev/mcp.json': JSON.stringify(mcp) });
     const gateway = await startStdio({ cwd, args: ['--config', join('dev', 'persona.yaml')] });
@@ -74,7 +74,7 @@ metadata:
     expect(await equippedNames(gateway.client)).toEqual(['git_log']);
   });
 
-  it('without its mcp.json is an error that says so', async () => {
+  it('without its mcp.json fails with an error that names the file', async () => {
     const cwd = tempFolder();
     writeFiles(cwd, { 'persona.yaml': persona });
     const { code, stderr } = await runCli(['list', '--config', 'persona.yaml'], { cwd });

@@ -1,4 +1,4 @@
-/** Picking the tools of a toolset on a terminal. */
+/** Picking the tools of a toolset interactively in a terminal. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { noPython } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { THREE, toolsetsToml } from './use.ts';
 
-/** The command on a terminal of its own, made by script(1). */
+/** Runs the command in its own pseudo-terminal, created by script(1). */
 function onTerminal(cwd: string, ...args: string[]) {
   const line = [process.execPath, bin, ...args].join(' ');
   const child = spawn('script', ['-qfec', line, '/dev/null'], {
@@ -30,7 +30,7 @@ function onTerminal(cwd: string, ...args: string[]) {
 
 const hasScript = existsSync('/usr/bin/script');
 
-it.skipIf(!hasScript)('searches, marks and saves', async () => {
+it.skipIf(!hasScript)('the toolset picker searches, marks and saves tools', async () => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
@@ -53,7 +53,7 @@ it.skipIf(!hasScript).each([
   ['Ctrl-C', '\x03'],
   ['Ctrl-D', '\x04'],
   ['escape', '\x1b'],
-])('saves nothing when the person leaves with %s', async (_, key) => {
+])('the toolset picker saves nothing if the user leaves with %s', async (_, key) => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
@@ -64,7 +64,7 @@ it.skipIf(!hasScript).each([
   expect(existsSync(join(cwd, '.toolgate/toolsets/dev.json'))).toBe(false);
 });
 
-it.skipIf(noPython !== undefined)('closes its servers and ends when it is terminated', async () => {
+it.skipIf(noPython !== undefined)('the toolset picker closes its servers and exits on SIGTERM', async () => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const steps = [['escape leaves', { kill: 'SIGTERM' }]] as const;

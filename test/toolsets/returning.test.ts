@@ -1,4 +1,4 @@
-/** Servers that are away while a toolset is equipped, and come back. */
+/** Servers that are down while a toolset is equipped and come back later. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 import { control, DOCKER, equippedNames, GIT, LINEAR, refs, toolsetsToml } from './use.ts';
 
-/** A server that starts only while the file is there. */
+/** A server that starts only while the file exists. */
 function gated(command: string): { command: string; open(): void; shut(): void } {
   const file = join(tempFolder(), 'open');
   return {
@@ -18,7 +18,7 @@ function gated(command: string): { command: string; open(): void; shut(): void }
 }
 
 describe('a server that is down while a toolset with its tools is equipped', () => {
-  it('is named in a warning, its tools are skipped, and they come by themselves when it returns', async () => {
+  it('is named in a warning, its tools are skipped, and they appear automatically when it comes back', async () => {
     const git = gated(GIT);
     const sets = '[toolsets.dev-tools]\ntools = ["git.status", "docker.ps", "linear.create_issue"]\n';
     const config = toolsetsToml({ git: git.command, docker: DOCKER, linear: LINEAR }, sets);
@@ -42,8 +42,8 @@ describe('a server that is down while a toolset with its tools is equipped', () 
   });
 });
 
-describe('a toolset that names what nobody has', () => {
-  it('is equipped as far as it goes, and says what is missing', async () => {
+describe('equipping a toolset', () => {
+  it('with unknown tools equips the known ones and reports the missing ones', async () => {
     const sets = '[toolsets.odd]\ntools = ["git.status", "git.nothing", "nobody.tool"]\n';
     const { client } = await startStdio({ config: toolsetsToml({ git: GIT }, sets) });
     expect(await control(client, 'equip-toolset', { name: 'odd' })).toMatchObject({
@@ -52,7 +52,7 @@ describe('a toolset that names what nobody has', () => {
     });
   });
 
-  it('that does not exist leaves what is equipped as it is', async () => {
+  it('that does not exist leaves the equipped toolset unchanged', async () => {
     const { client } = await startStdio({ config: toolsetsToml({ git: GIT }) });
     await control(client, 'build-toolset', { name: 'dev', tools: refs('git.status'), autoEquip: true });
     await expect(control(client, 'equip-toolset', { name: 'dve' })).rejects.toThrow(/Did you mean "dev"/);
@@ -60,7 +60,9 @@ describe('a toolset that names what nobody has', () => {
   });
 });
 
-it('many rounds of equipping and unequipping tell each change once', { timeout: 60_000 }, async () => {
+it('repeated equipping and unequipping sends exactly one list-changed notification per change', {
+  timeout: 60_000,
+}, async () => {
   const gateway = await startHttp({ config: toolsetsToml({ git: GIT }) });
   const { client, changes } = await gateway.connect();
   await client.listTools();

@@ -1,4 +1,4 @@
-/** The words in which these tests talk about toolsets. */
+/** Shared helpers of the toolset tests. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { server } from '../support/server.ts';
 
@@ -31,7 +31,7 @@ export interface Said {
   readonly [key: string]: unknown;
 }
 
-/** Calls a control tool; gives what it says, or throws Toolgate's own error as `code: message`. */
+/** Calls a control tool. Returns its result, or throws Toolgate's own error as `code: message`. */
 export async function control(client: Pick<Client, 'callTool'>, name: string, args: object = {}): Promise<Said> {
   const result = (await client.callTool({ name, arguments: { ...args } })) as {
     content: { text: string }[];
@@ -53,7 +53,7 @@ interface Lists {
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
 }
 
-/** The names of the listed tools that are no control tools. */
+/** The names of the listed tools that are not control tools. */
 export async function equippedNames(client: Lists): Promise<string[]> {
   const { tools } = await client.listTools();
   return tools.map(({ name }) => name).filter((name) => !BUILT_IN.includes(name));
