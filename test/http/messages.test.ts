@@ -1,4 +1,4 @@
-/** Which messages are taken: revisions, batches, nesting, and keys that only look like the ones that matter. */
+/** Which messages are accepted: revisions, batches, nesting, and keys that only resemble the ones with a meaning. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -26,13 +26,16 @@ const upstreamCalls = () =>
 const call = (params: string, id: string | number = 1) =>
   `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"tools/call","params":${params}}`;
 
-describe('the revision', () => {
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('%s is agreed to', async (revision) => {
-    const reply = await gateway.post(initialize(revision));
-    expect(await reply.json()).toMatchObject({
-      result: { protocolVersion: revision, serverInfo: { name: 'toolgate' }, capabilities: { tools: {} } },
-    });
-  });
+describe('the protocol revision', () => {
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
+    '%s is accepted by initialize',
+    async (revision) => {
+      const reply = await gateway.post(initialize(revision));
+      expect(await reply.json()).toMatchObject({
+        result: { protocolVersion: revision, serverInfo: { name: 'toolgate' }, capabilities: { tools: {} } },
+      });
+    },
+  );
 
   it.each([
     ['an old one', '"2024-10-07"'],
@@ -48,7 +51,7 @@ describe('the revision', () => {
 
   const ALL = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 
-  it.each(ALL)('%s is the only one in the header of a session that agreed on it', async (revision) => {
+  it.each(ALL)('%s is the only one accepted in the header of a session that negotiated it', async (revision) => {
     const agreed = await startSession(gateway, { revision });
     for (const version of ALL) {
       const reply = await agreed.post(PING, { 'mcp-protocol-version': version });
@@ -58,7 +61,7 @@ describe('the revision', () => {
     expect((await agreed.post(PING)).status).toBe(200);
   });
 
-  it.each(['1999-01-01', '2024-10-07', 'x', ''])('%j in the header answers 400', async (version) => {
+  it.each(['1999-01-01', '2024-10-07', 'x', ''])('%j in the header is answered with 400', async (version) => {
     const reply = await session.post(PING, { 'mcp-protocol-version': version });
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({ error: { data: { code: 'version_unsupported' } } });
@@ -80,13 +83,13 @@ describe('a batch', () => {
     expect(answers.find(({ id }) => id === 'c')).toMatchObject({ error: { code: -32601 } });
   });
 
-  it('of notifications only answers 202', async () => {
+  it('of notifications only is answered with 202', async () => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const reply = await old.post('[{"jsonrpc":"2.0","method":"notifications/initialized"}]');
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
 
-  it('with the same id twice answers both, one with an error', async () => {
+  it('with a duplicate id answers both requests, one of them with an error', async () => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const one = call('{"name":"slow_slow","arguments":{"ms":30}}', 5);
     const answers = (await readMessages(await old.post(`[${one},${one}]`))) as { result?: unknown; error?: unknown }[];
@@ -114,7 +117,7 @@ describe('a batch', () => {
   });
 });
 
-describe('nesting', () => {
+describe('nesting depth', () => {
   const nested = (levels: number) => `{"name":"up_echo","arguments":${'['.repeat(levels)}${']'.repeat(levels)}}`;
 
   // The message and its parameters are two of the 64 levels that limits.depth allows.
@@ -131,7 +134,7 @@ describe('nesting', () => {
     expect(performance.now() - start).toBeLessThan(5000);
   });
 
-  it('of objects, and in metadata and unknown members, is counted like that of arrays', async () => {
+  it('counts objects, metadata and unknown members like arrays', async () => {
     const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
     const statuses = async (levels: number) =>
       Promise.all(
@@ -161,7 +164,7 @@ describe('nesting', () => {
   });
 });
 
-describe('keys that could be taken for others', () => {
+describe('keys that resemble protocol keys', () => {
   it.each([
     ['Name', '{"name":"up_echo","Name":"up_count"}'],
     ['NAME', '{"NAME":"up_count","name":"up_echo"}'],
@@ -197,7 +200,7 @@ describe('keys that could be taken for others', () => {
     expect((await session.post(body)).status).toBe(400);
   });
 
-  it('in any spelling never reach the upstream', async () => {
+  it('never reach the upstream, in any spelling', async () => {
     const known = ['name', 'arguments', 'uri', '_meta'];
     const folds: Record<string, string[]> = {
       s: ['S', '\u017f', '\\u0073', '\\u017F'],
@@ -223,7 +226,7 @@ describe('keys that could be taken for others', () => {
     expect(upstreamCalls()).toHaveLength(before);
   });
 
-  it('inside the arguments are the upstream’s business', async () => {
+  it('pass through to the upstream inside arguments', async () => {
     const args = '{"Name":1,"name":2,"name":3,"__proto__":{"x":1},"progresstoken":4,"ARGUMENTS":{"constructor":5}}';
     expect((await session.post(call(`{"name":"up_echo","arguments":${args}}`))).status).toBe(200);
     expect(upstreamCalls().at(-1)).toContain(`"arguments":${args}`);

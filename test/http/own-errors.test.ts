@@ -1,4 +1,4 @@
-/** Errors of the gateway's own: one object, as a result that the model reads or as the data of a protocol error. */
+/** The gateway's own errors. The same object is a result that the model reads, or the data of a protocol error. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -31,7 +31,7 @@ describe('tools/call', () => {
   });
 
   it.each([[{}], [{ name: 5 }], [{ name: null }], [[]]])(
-    'answers parameters that are wrong (%j) in the same way',
+    'answers invalid parameters (%j) the same way',
     async (params) => {
       const { result } = await session.ask('tools/call', params);
       expect(JSON.stringify(result)).toContain('params_invalid');
@@ -39,7 +39,7 @@ describe('tools/call', () => {
   );
 });
 
-describe('the other methods', () => {
+describe('methods other than tools/call', () => {
   it.each([
     ['resources/read', { uri: 'no://such' }, -32002, 'resource_unknown'],
     ['resources/read', { uri: 'up_up://one' }, -32602, 'item_inactive'],

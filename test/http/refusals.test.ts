@@ -1,4 +1,6 @@
-/** What is not MCP over HTTP is refused with the status that says why, and nothing else suffers from it. */
+/**
+ * Requests that are not valid MCP over HTTP are refused with a status that says why, and do not affect other clients.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -20,21 +22,21 @@ afterEach(async () => {
 const codeOf = async (reply: Response) =>
   ((await reply.json()) as { error: { data: { code: string } } }).error.data.code;
 
-describe('the verb, the path and the media types', () => {
-  it.each(['PUT', 'PATCH', 'OPTIONS'])('%s answers 405 and says what is possible', async (method) => {
+describe('the HTTP method, path and media types', () => {
+  it.each(['PUT', 'PATCH', 'OPTIONS'])('%s is answered with 405 and an Allow header', async (method) => {
     const reply = await fetch(gateway.url, { method, headers: session.headers });
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST, GET, DELETE']);
   });
 
-  it('HEAD answers 405 without a body', async () => {
+  it('HEAD is answered with 405 without a body', async () => {
     expect((await fetch(gateway.url, { method: 'HEAD', headers: session.headers })).status).toBe(405);
   });
 
-  it.each(['/', '/mcp/', '/mcp/x', '//mcp', '/MCP', '/mcp%00'])('the path %s answers 404', async (path) => {
+  it.each(['/', '/mcp/', '/mcp/x', '//mcp', '/MCP', '/mcp%00'])('the path %s is answered with 404', async (path) => {
     expect((await gateway.post(PING, session.headers, path)).status).toBe(404);
   });
 
-  it('a query changes nothing', async () => {
+  it('a query string is ignored', async () => {
     expect((await gateway.post(PING, session.headers, '/mcp?x=1')).status).toBe(200);
   });
 
@@ -52,7 +54,7 @@ describe('the verb, the path and the media types', () => {
     if (status === 406) expect(await codeOf(reply)).toBe('not_acceptable');
   });
 
-  it('a GET that accepts only JSON answers 406', async () => {
+  it('a GET that accepts only JSON is answered with 406', async () => {
     expect((await session.listen({ accept: 'application/json' })).response.status).toBe(406);
   });
 
@@ -70,7 +72,7 @@ describe('the verb, the path and the media types', () => {
   });
 });
 
-describe('the message', () => {
+describe('a message', () => {
   it.each([
     ['nothing', ''],
     ['only spaces', '  \n '],
@@ -92,7 +94,7 @@ describe('the message', () => {
     });
   });
 
-  it('that is not UTF-8 answers 400', async () => {
+  it('that is not UTF-8 is answered with 400', async () => {
     const body = Buffer.from('{"jsonrpc":"2.0","id":"\u00ff","method":"ping"}', 'latin1');
     expect((await session.post(body)).status).toBe(400);
   });
@@ -127,11 +129,11 @@ describe('the message', () => {
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
 
-  it('with a method that nobody knows answers -32601', async () => {
+  it('with an unknown method is answered with -32601', async () => {
     expect((await session.ask('no/such')).error).toMatchObject({ code: -32601, data: { code: 'method_unknown' } });
   });
 
-  it('with a cursor answers -32602, because lists come whole', async () => {
+  it('with a cursor is answered with -32602, because lists are not paged by default', async () => {
     expect((await session.ask('tools/list', { cursor: 'x' })).error?.code).toBe(-32602);
   });
 });
@@ -153,7 +155,7 @@ describe('the size of a message', () => {
     if (status === 413) expect(await codeOf(reply)).toBe('too_large');
   });
 
-  it('is counted as it comes where it is not announced', async () => {
+  it('is counted while the body arrives if there is no Content-Length', async () => {
     const socket = openSocket(gateway.origin);
     const lines = [
       'POST /mcp HTTP/1.1',
@@ -167,7 +169,7 @@ describe('the size of a message', () => {
     expect((await readReply(socket)).status).toBe(413);
   });
 
-  it('is refused before it comes where it is announced', async () => {
+  it('is refused before the body arrives if Content-Length is too large', async () => {
     const socket = openSocket(gateway.origin);
     const lines = [
       'POST /mcp HTTP/1.1',
@@ -179,7 +181,7 @@ describe('the size of a message', () => {
     expect((await readReply(socket)).status).toBe(413);
   });
 
-  it('that is refused does not take the answer away from a client that is still sending', async () => {
+  it('does not cut off the refusal for a client that is still sending', async () => {
     const body = sized(3 * MIB);
     for (let i = 0; i < 10; i++) {
       const replies = await Promise.all([1, 2, 3].map(() => session.post(body)));
@@ -187,14 +189,14 @@ describe('the size of a message', () => {
     }
   });
 
-  it('with headers over 16 KiB answers 431', async () => {
+  it('with headers over 16 KiB is answered with 431', async () => {
     const lines = ['GET /health HTTP/1.1', 'Host: localhost', `X-Long: ${'x'.repeat(17_000)}`, 'Connection: close'];
     expect((await exchange(gateway.origin, `${lines.join('\r\n')}\r\n\r\n`)).status).toBe(431);
   });
 });
 
 describe('slow and broken clients', () => {
-  it('half a request holds nobody up', async () => {
+  it('an incomplete request does not block other clients', async () => {
     const half = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n';
     const sockets = Array.from({ length: 100 }, (_, i) => {
       const socket = openSocket(gateway.origin);
@@ -208,7 +210,7 @@ describe('slow and broken clients', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('what is no HTTP answers 400', async () => {
+  it('input that is not HTTP is answered with 400', async () => {
     expect((await exchange(gateway.origin, 'hello\r\n\r\n')).status).toBe(400);
   });
 });
