@@ -42,7 +42,7 @@ it('rescans the folders and restarts only what has changed', async () => {
   expect([await say('one_say'), await say('two_say'), await say('three_say')]).toEqual(['one', 'changed', 'three']);
 });
 
-it('accepts both tokens, and only requests from an allowed address', async () => {
+it('requires both tokens and an allowed source address', async () => {
   expect((await reload({})).status).toBe(401);
   expect((await reload({ authorization: both.authorization })).status).toBe(403);
   expect((await reload({ ...both, 'x-manager-token': 'another' })).status).toBe(403);

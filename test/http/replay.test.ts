@@ -68,7 +68,7 @@ describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('replay in revision %s
     const change = () => session.ask('tools/call', { name: 'up_add_tool', arguments: { name: `more_${++added}` } });
     let stream = await openEvents(gateway, '/mcp', session.headers);
     const seen: SseEvent[] = [];
-    // Later revisions send a first event that only carries the stream id. In earlier ones, send an event first.
+    // Produces a first event. Only 2025-11-25 opens a stream with an event that just carries its id.
     await change();
     for (let dropped = 0; dropped < 5; dropped++) {
       const event = (await stream.next())!;

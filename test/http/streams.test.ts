@@ -117,7 +117,7 @@ describe('a client that disconnects', () => {
     expect(await cancelledTags()).not.toContain('gone');
   });
 
-  it('can still cancel its call afterwards', async () => {
+  it('stops its call if it sends notifications/cancelled', async () => {
     const session = await startSession(gateway);
     const reply = session.post(text('cancelled-one'));
     await sleep(200);
