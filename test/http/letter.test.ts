@@ -29,7 +29,7 @@ describe.each([
   ['2025-06-18', 406],
   ['2025-11-25', 406],
 ])('in revision %s', (revision, status) => {
-  it(`Accept: ${TYPES.json} alone answers ${status}, to initialize and in the session`, async () => {
+  it(`Accept: ${TYPES.json} alone is answered with ${status}, for initialize and in a session`, async () => {
     const opened = await gateway.post(initialize(revision), { accept: TYPES.json });
     expect(opened.status).toBe(status);
     const session = await startSession(gateway, { revision });
@@ -37,13 +37,13 @@ describe.each([
     expect((await session.post(INITIALIZED, { accept: TYPES.json })).status).toBe(status === 200 ? 202 : 406);
   });
 
-  it(`Accept: ${TYPES.stream} alone answers 406`, async () => {
+  it(`Accept: ${TYPES.stream} alone is answered with 406`, async () => {
     const session = await startSession(gateway, { revision });
     expect((await session.post(PING, { accept: TYPES.stream })).status).toBe(406);
   });
 
   it.each(['*/*', 'application/*, text/*', `${TYPES.stream};q=0.5, ${TYPES.json}`])(
-    'Accept: %s is enough',
+    'Accept: %s is accepted',
     async (accept) => {
       const session = await startSession(gateway, { revision });
       expect((await session.post(PING, { accept })).status).toBe(200);

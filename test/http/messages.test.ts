@@ -43,7 +43,7 @@ describe('the protocol revision', () => {
     ['nonsense', '"x"'],
     ['a number', '1'],
     ['null', 'null'],
-  ])('is our newest where the client wants %s', async (_, wanted) => {
+  ])('is the newest one of the gateway if the client asks for %s', async (_, wanted) => {
     const params = `{"protocolVersion":${wanted},"capabilities":{},"clientInfo":{"name":"a","version":"1"}}`;
     const reply = await gateway.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":${params}}`);
     expect(await reply.json()).toMatchObject({ result: { protocolVersion: '2025-11-25' } });
@@ -101,7 +101,7 @@ describe('a batch', () => {
     ['with a part that is no message', `[${PING},3]`],
     ['within a batch', `[[${PING}]]`],
     ['with an initialize in it', `[${initialize('2025-03-26')}]`],
-  ])('%s answers 400 or an error and does no harm', async (_, body) => {
+  ])('%s is answered with 400 or an error, and the session keeps working', async (_, body) => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const reply = await old.post(body);
     expect(await reply.text()).toContain('"error"');
@@ -128,7 +128,7 @@ describe('nesting depth', () => {
     [5_000, 400],
     [200_000, 400],
     [1_900_000, 400],
-  ])('of %i levels in the arguments answers %i', async (levels, status) => {
+  ])('of %i levels in the arguments is answered with %i', async (levels, status) => {
     const start = performance.now();
     expect((await session.post(call(nested(levels)))).status).toBe(status);
     expect(performance.now() - start).toBeLessThan(5000);
@@ -155,7 +155,7 @@ describe('nesting depth', () => {
       'three hundred thousand keys',
       `{"name":"up_echo","arguments":{${Array.from({ length: 300_000 }, (_, i) => `"k${i}":1`).join()}}}`,
     ],
-  ])('is not the only bulk: %s is answered, and others do not wait for it', async (_, params) => {
+  ])('is not the only size limit: %s is answered, and other requests do not wait for it', async (_, params) => {
     const big = session.post(call(params, 'big'));
     const start = performance.now();
     expect((await session.post(PING)).status).toBe(200);
@@ -181,7 +181,7 @@ describe('keys that resemble protocol keys', () => {
     ['ProgressToken beside the right one', '{"name":"up_echo","_meta":{"progressToken":"a","ProgressToken":1}}'],
     ['progressToken with a Kelvin sign', '{"name":"up_echo","_meta":{"progressTo\u212aen":1}}'],
     ['Uri', '{"name":"up_echo","Uri":"x://y"}'],
-  ])('are refused before anything is called: %s', async (_, params) => {
+  ])('are refused before a call is made: %s', async (_, params) => {
     const before = upstreamCalls().length;
     const reply = await session.post(call(params));
     expect([reply.status, await reply.json()]).toMatchObject([400, { error: { code: -32600 } }]);
@@ -196,7 +196,7 @@ describe('keys that resemble protocol keys', () => {
     ['a second params', `{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}`],
     ['PARAMS', `{"jsonrpc":"2.0","id":1,"method":"ping","PARAMS":{}}`],
     ['Result', `{"jsonrpc":"2.0","id":1,"method":"ping","Result":{}}`],
-  ])('are refused around the parameters too: %s', async (_, body) => {
+  ])('are refused next to the parameters too: %s', async (_, body) => {
     expect((await session.post(body)).status).toBe(400);
   });
 

@@ -17,7 +17,7 @@ describe('tools/call', () => {
     ['a tool that nobody has', { name: 'flaky_craash' }, 'item_unknown', 'Did you mean "flaky_crash"'],
     ['a tool that is not active', { name: 'up_echo' }, 'item_inactive', 'toolman_activate'],
     ['a server that dies', { name: 'flaky_crash' }, 'source_broken', 'Server "flaky" exited with code 1'],
-  ])('answers for %s with a result that says what to do', async (_, params, code, advice) => {
+  ])('answers %s with a result that says what to do', async (_, params, code, advice) => {
     const { result, error } = await session.ask('tools/call', params);
     expect(error).toBeUndefined();
     expect(result).toMatchObject({ isError: true });
@@ -47,7 +47,7 @@ describe('methods other than tools/call', () => {
     ['prompts/get', { name: 'no_such' }, -32602, 'item_unknown'],
     ['tools/list', { cursor: 'x' }, -32602, 'params_invalid'],
     ['logging/nothing', {}, -32601, 'method_unknown'],
-  ])('%s of %j answers with an error whose data has the same object', async (method, params, code, name) => {
+  ])('%s with %j is answered with an error whose data is the same object', async (method, params, code, name) => {
     const { error, result } = await session.ask(method, params);
     expect(result).toBeUndefined();
     expect(error).toMatchObject({ code, data: { success: false, result: null, code: name, message: error!.message } });

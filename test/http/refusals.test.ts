@@ -48,7 +48,7 @@ describe('the HTTP method, path and media types', () => {
     ['application/json, text/event-stream', 200],
     ['text/event-stream;q=0.5,application/json;q=0.9', 200],
     ['*/*', 200],
-  ])('a POST that accepts %j answers %i', async (accept, status) => {
+  ])('a POST that accepts %j is answered with %i', async (accept, status) => {
     const reply = await session.post(PING, { accept });
     expect(reply.status).toBe(status);
     if (status === 406) expect(await codeOf(reply)).toBe('not_acceptable');
@@ -67,7 +67,7 @@ describe('the HTTP method, path and media types', () => {
     ['multipart/form-data; boundary=application/json', 415],
     ['application/jsonp', 415],
     ['text/plain; application/json', 415],
-  ])('a POST of %j answers %i', async (type, status) => {
+  ])('a POST of type %j is answered with %i', async (type, status) => {
     expect((await session.post(PING, { 'content-type': type })).status).toBe(status);
   });
 });
@@ -84,7 +84,7 @@ describe('a message', () => {
     ['a comma too many', '{"jsonrpc":"2.0","id":1,"method":"ping",}'],
     ['NaN', '{"jsonrpc":"2.0","id":NaN,"method":"ping"}'],
     ['a raw tab in a string', '{"jsonrpc":"2.0","id":"a\tb","method":"ping"}'],
-  ])('that is %s answers 400 as a parse error', async (_, body) => {
+  ])('that is %s is answered with 400 as a parse error', async (_, body) => {
     const reply = await session.post(body);
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({
@@ -110,7 +110,7 @@ describe('a message', () => {
     ['a request with an object for an id', '{"jsonrpc":"2.0","id":{},"method":"ping"}'],
     ['a request with a number for a method', '{"jsonrpc":"2.0","id":1,"method":2}'],
     ['a request with an empty method', '{"jsonrpc":"2.0","id":1,"method":""}'],
-  ])('that is %s answers 400 as an invalid request', async (_, body) => {
+  ])('that is %s is answered with 400 as an invalid request', async (_, body) => {
     const reply = await session.post(body);
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({
@@ -124,7 +124,7 @@ describe('a message', () => {
     ['a notification that nobody knows', '{"jsonrpc":"2.0","method":"notifications/x","params":{}}'],
     ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}'],
     ['an error', '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'],
-  ])('that is %s answers 202 without a body', async (_, body) => {
+  ])('that is %s is answered with 202 without a body', async (_, body) => {
     const reply = await session.post(body);
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
@@ -149,7 +149,7 @@ describe('the size of a message', () => {
     [MIB, 200],
     [MIB + 1, 413],
     [3 * MIB, 413],
-  ])('of %i bytes answers %i', async (bytes, status) => {
+  ])('of %i bytes is answered with %i', async (bytes, status) => {
     const reply = await session.post(sized(bytes));
     expect(reply.status).toBe(status);
     if (status === 413) expect(await codeOf(reply)).toBe('too_large');

@@ -107,7 +107,7 @@ describe('/messages', () => {
     ['what is not JSON', '{', {}, 400],
     ['another type of content', PING, { 'content-type': 'text/plain' }, 415],
     ['a batch before a revision is agreed on', `[${PING}]`, {}, 400],
-  ])('refuses %s, and the session goes on', async (_, body, headers, status) => {
+  ])('refuses %s, and the session stays usable', async (_, body, headers, status) => {
     const { events, messages } = await open();
     expect((await gateway.post(body, headers, messages)).status).toBe(status);
     await gateway.post(PING, {}, messages);
@@ -137,7 +137,7 @@ describe('/messages', () => {
   it.each([
     ['POST', '/sse', 'GET'],
     ['GET', '/messages?session_id=x', 'POST'],
-  ])('%s %s answers 405', async (method, path, allow) => {
+  ])('%s %s is answered with 405', async (method, path, allow) => {
     const reply = await fetch(gateway.origin + path, { method });
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, allow]);
   });

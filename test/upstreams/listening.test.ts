@@ -104,7 +104,7 @@ describe('listening to a modern server over HTTP', () => {
     expect([one.changes('tools'), two.changes('tools')]).toEqual(told.map((count) => count + 1));
   });
 
-  it('never asks a server that does not tell of changes', () => {
+  it('is not started for a server that does not announce changes', () => {
     expect(times(silent)).toBe(0);
     expect(silent.seen.filter(({ verb }) => verb !== 'POST')).toEqual([]);
   });
@@ -168,7 +168,7 @@ describe('listening to a modern server over HTTP', () => {
   });
 });
 
-describe('over stdio', () => {
+describe('listening to a modern server over stdio', () => {
   const folder = tempFolder();
   const flags = { told: [], mute: ['--mute'], error: ['--listen', 'error'], end: ['--listen', 'end'] };
   let client: HttpConnection;
@@ -184,7 +184,7 @@ describe('over stdio', () => {
     client = await gateway.connect();
   });
 
-  it('asks once, and lists again what the server says has changed', async () => {
+  it('sends one request, and refreshes the list when the server reports a change', async () => {
     expect(times('told', LISTEN)).toBe(1);
     expect(times('told', 'tools/list')).toBe(1);
     await callText(client.client, 'told_tell', { methods: ['notifications/tools/list_changed'] });
@@ -192,12 +192,12 @@ describe('over stdio', () => {
     expect(times('told', LISTEN)).toBe(1);
   });
 
-  it('never asks a server that does not tell of changes', () => {
+  it('is not started for a server that does not announce changes', () => {
     expect(times('mute', 'tools/list')).toBe(1);
     expect(times('mute', LISTEN)).toBe(0);
   });
 
-  it('asks one that ends it at once with growing pauses, and one that refuses not again', async () => {
+  it('is retried with growing pauses if the server ends it, and not at all if the server refuses it', async () => {
     await waitFor(() => times('end', LISTEN) === 3);
     await waitFor(() => times('end', 'tools/list') === 3);
     await sleep(1000);
