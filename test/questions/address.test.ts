@@ -66,7 +66,7 @@ describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s
     expect(JSON.parse(await forms.call('ask', { word: 'w' }))).toMatchObject({ action: 'accept' });
   });
 
-  it('has its error passed on as it is to a client with a session, and what follows too', async () => {
+  it('forwards the URL error of the server to a client with a session, and the completion too', async () => {
     const { gateway } = await start();
     const one = await open(gateway, BOTH);
     const other = await open(gateway, BOTH);

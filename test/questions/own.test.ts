@@ -38,7 +38,7 @@ describe.each(OVER)('a server over %s with share = "session"', (over) => {
     expect([await call(one.client, 'recall'), await call(two.client, 'recall')]).toEqual(['first', 'second']);
     expect(await modern(gateway, 'recall')).toBe('third');
     expect(await place.count()).toBe(4);
-    // This covers more than tools.
+    // Resources and prompts use the own connection too.
     const { contents } = await one.client.readResource({ uri: 'personal://it' });
     expect(contents).toMatchObject([{ text: 'first' }]);
     const { messages } = await two.client.getPrompt({ name: 'word' });

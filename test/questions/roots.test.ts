@@ -38,7 +38,7 @@ interface Told {
 }
 
 describe.each(OVER)('roots for a server over %s with share = "session"', (over) => {
-  it('gets those of the client, in a call and outside of one', async () => {
+  it('are those of its client, during a call and outside of one', async () => {
     const { gateway } = await startPersonal(over);
     const [one, two] = await Promise.all([open(gateway, 'a', 'b'), open(gateway, 'c')]);
     expect(await call(one, 'roots')).toEqual(['file:///a', 'file:///b']);
