@@ -1,6 +1,6 @@
 /**
- * Secrets are planted wherever they can be, everything that can go wrong does, and then nothing that Toolgate wrote,
- * answered or keeps has one of them in it, in any of its forms. What a server answers itself goes to its caller as it is.
+ * Plants secrets in every possible place and provokes every failure. Afterwards nothing that Toolgate wrote, answered or
+ * stored may contain one of them, in any encoding. A server's own answer is exempt: its caller gets it unchanged.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -42,7 +42,7 @@ describe('the audit record of a call', () => {
     expect(JSON.stringify(readLines(auditOf(gateway.cwd)))).not.toContain('not written');
   });
 
-  it('is written of every method', async () => {
+  it('is written for every method', async () => {
     const { client, cwd } = await startStdio({ config: `${config}${ON}` });
     await client.callTool({ name: 'a_echo', arguments: {} });
     await client.readResource({ uri: 'a_doc://a' });

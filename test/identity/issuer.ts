@@ -17,7 +17,7 @@ export interface Issuer {
   readonly keys: Key[];
   /** The requested paths. */
   readonly asked: string[];
-  /** The issuer in the metadata, if it should be wrong. */
+  /** Members that override those of the metadata, to make it wrong. */
   metadata: Record<string, unknown>;
   /** A status to return instead of an answer. */
   failing: number | null;

@@ -106,7 +106,7 @@ describe('a cacheable tool', () => {
   });
 });
 
-describe('the result cache stores nothing', () => {
+describe('the result cache keeps nothing', () => {
   it('of a server with share = "session"', async () => {
     const { gateway } = await open({ s: { ...cached(), share: 'session' } });
     const door = doorOf(gateway);

@@ -1,6 +1,6 @@
 /**
- * What a caller sends is what the upstream gets, byte for byte; only the id, the name, the progress token and the envelope are
- * the gateway's. The upstream itself refuses an envelope that does not fit its era.
+ * The upstream gets what the caller sent, byte for byte. The gateway replaces only the id, the name, the progress token
+ * and the envelope. The upstream itself refuses an envelope that does not fit its era.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * For random policies, with real servers: at every door every agent is shown exactly what the text of the seed lets it use,
- * can use exactly that, and is told of nothing else.
+ * Random policies with real servers: at every door, every agent sees exactly what the policy lets it use according to the
+ * text of the seed, can use exactly that, and learns of nothing else.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';

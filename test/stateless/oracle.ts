@@ -1,6 +1,6 @@
 /**
- * What the specification of 2026-07-28 prescribes for a request, written from its text and not from our code. Where several
- * things are wrong it does not say which is to be answered: any of them may be.
+ * What the specification of 2026-07-28 prescribes for a request, derived from its text and not from our code. If several
+ * things are wrong, it does not say which one to report, so any of them is accepted.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Draft, keyOf, type Member, membersOf, parse, type Value, valuesAt } from './draft.ts';

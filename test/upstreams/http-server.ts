@@ -1,6 +1,6 @@
 /**
- * An MCP server over HTTP in the process of the test, hand-written, so that it can be wrong on purpose. It speaks whatever
- * its methods are; `modernMethods` and `legacyMethods` are the usual ones. It keeps what it was sent.
+ * A hand-written MCP server over HTTP in the test process, which can misbehave on purpose. Its methods decide its era;
+ * `modernMethods` and `legacyMethods` are the usual ones. It records what it was sent.
  */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
