@@ -1,4 +1,4 @@
-/** Calls that wait for a person: who may decide, what becomes of them, and that none runs without. */
+/** Calls that wait for an approval: who may decide, what happens to them, and that none runs without one. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -33,7 +33,7 @@ beforeAll(async () => {
 const textOf = (result: unknown) => ((result as { content: { text: string }[] }).content[0]?.text ?? '') as string;
 const call = async (client: Client, name: string, args: Record<string, unknown> = {}, options = {}) =>
   textOf(await client.callTool({ name, arguments: args }, undefined, options));
-/** How often the tool has run; asking counts too, so by one who needs no approval. */
+/** Waits for an open approval request of the gateway. */
 const waiting = (at: HttpGateway = gateway) =>
   waitFor(async () => {
     const [first] = await readPetitions(join(at.cwd, '.toolgate'));
@@ -41,8 +41,8 @@ const waiting = (at: HttpGateway = gateway) =>
   });
 const cli = (args: string[], at: { cwd: string } = gateway) => runCli(['approvals', ...args], { cwd: at.cwd, env });
 
-describe('a dangerous tool', () => {
-  it('runs when the operator approves it, and says who wants what', async () => {
+describe('a call of a dangerous tool', () => {
+  it('runs when the operator approves it, and the approval request shows tool and arguments', async () => {
     const { client } = await gateway.connect();
     const calling = call(client, 'a_count', { token: 'x' });
     const petition = await waiting();
@@ -59,7 +59,7 @@ describe('a dangerous tool', () => {
     expect((await cli(['list'])).stdout).toBe('Nothing waits for an approval.\n');
   });
 
-  it('does not run when it is denied, with the reason for the model', async () => {
+  it('does not run when it is denied, and the model gets the reason', async () => {
     const { client } = await gateway.connect();
     const calling = call(client, 'a_count');
     const { id } = await waiting();
@@ -70,7 +70,7 @@ describe('a dangerous tool', () => {
     });
   });
 
-  it('takes one decision, whoever is second is told', async () => {
+  it('accepts one decision, and the second approver is told', async () => {
     const { client } = await gateway.connect();
     const calling = call(client, 'a_count');
     const { id } = await waiting();
@@ -83,7 +83,7 @@ describe('a dangerous tool', () => {
     expect((await calling).includes('not_approved')).toBe(both[0]!.code !== 0);
   });
 
-  it('is taken back with the call, and by a client that goes away', async () => {
+  it('has its approval request withdrawn when it is cancelled or its client disconnects', async () => {
     const { client, transport } = await gateway.connect();
     const abort = new AbortController();
     const calling = call(client, 'a_count', {}, { signal: abort.signal }).catch(() => 'aborted');
@@ -99,7 +99,7 @@ describe('a dangerous tool', () => {
     await waitFor(async () => (await readPetitions(join(gateway.cwd, '.toolgate'))).length === 0);
   });
 
-  it('need not be asked for again for a while, by the same agent', async () => {
+  it('needs no new approval for a while, for the same agent', async () => {
     const at = await startHttp({ config: config(), env });
     const { client } = await at.connect();
     const calling = call(client, 'a_count');
@@ -110,8 +110,8 @@ describe('a dangerous tool', () => {
   });
 });
 
-describe('the decision', () => {
-  it('counts over HTTP with the operator key, and with nothing else', async () => {
+describe('an approval decision', () => {
+  it('is accepted over HTTP with the operator key only', async () => {
     const { client } = await gateway.connect();
     const calling = call(client, 'a_count');
     const { id } = await waiting();
@@ -133,7 +133,7 @@ describe('the decision', () => {
     expect(await calling).toMatch(/^\d+$/);
   });
 
-  it('does not count without the signature, or for other words than were shown', async () => {
+  it('is refused without the signature, or for another text than was shown', async () => {
     const { client } = await gateway.connect();
     const calling = call(client, 'a_count', { to: 'me' });
     const { id } = await waiting();
@@ -141,7 +141,7 @@ describe('the decision', () => {
     const forged = { approved: true, by: 'me', lasting: null, reason: '', signature: 'AAAA' };
     writeFileSync(join(folder, `${id}.decision`), JSON.stringify(forged));
     await waitFor(() => gateway.stderr().includes('was not signed with the operator'));
-    // A person who is shown something else approves something else.
+    // An approval is only valid for exactly what the person was shown.
     const file = join(folder, `${id}.json`);
     const honest = readFileSync(file, 'utf8');
     writeFileSync(file, honest.replace('\\"me', '\\"you'));
@@ -155,8 +155,8 @@ describe('the decision', () => {
   });
 });
 
-describe('the person at the client', () => {
-  it.each(['accept', 'decline', 'cancel'] as const)('is asked, and says %s', async (action) => {
+describe('the user of the client', () => {
+  it.each(['accept', 'decline', 'cancel'] as const)('is asked, and answers %s', async (action) => {
     const { client, questions } = await openLegacy(gateway, () => ({ action }));
     const text = await call(client, 'a_count', { path: 'x' });
     expect(questions).toEqual([
@@ -173,7 +173,7 @@ describe('the person at the client', () => {
     expect(jsonOf(second.result)).toEqual(expect.any(Number));
   });
 
-  it('is not asked any more when the operator has decided', async () => {
+  it('is no longer asked when the operator has decided', async () => {
     let answer: (value: { action: 'accept' }) => void = () => {};
     const { client, questions } = await openLegacy(gateway, () => new Promise((resolve) => (answer = resolve)));
     const calling = call(client, 'a_count');
@@ -186,7 +186,7 @@ describe('the person at the client', () => {
   });
 });
 
-it('is asked for by arguments, and where it is not certain what they mean', async () => {
+it('an approval is required depending on arguments, and if their meaning is ambiguous', async () => {
   const { client } = await openLegacy(gateway, () => ({ action: 'decline' }));
   const isAsked = async (args: Record<string, unknown>) =>
     (await call(client, 'a_echo', args)).includes('not_approved');
@@ -198,8 +198,8 @@ it('is asked for by arguments, and where it is not certain what they mean', asyn
   expect(await isAsked({})).toBe(false);
 });
 
-describe('where nobody decides', () => {
-  it('is denied in time, or allowed where the configuration says so', async () => {
+describe('an approval request without a decision', () => {
+  it('is denied after approval_timeout, or allowed with on_timeout = "allow"', async () => {
     for (const [on, expected] of [
       ['deny', 'not_approved'],
       ['allow', '1'],
@@ -210,7 +210,7 @@ describe('where nobody decides', () => {
     }
   });
 
-  it('is denied at once where only the client may ask and cannot', async () => {
+  it('is denied at once if only the client may approve and cannot be asked', async () => {
     const at = await startHttp({ config: config('approvers = "client"'), env });
     const { client } = await at.connect();
     expect(await call(client, 'a_count')).toContain('this client cannot ask');
@@ -218,7 +218,7 @@ describe('where nobody decides', () => {
     expect(await call(asked.client, 'a_count')).toBe('1');
   });
 
-  it('is gone with its gateway, and what it left is not shown any more', async () => {
+  it('ends with its gateway, and its file is no longer listed', async () => {
     const at = await startHttp({ config: config(), env });
     const { client } = await at.connect();
     const calling = call(client, 'a_count').catch(() => 'lost');
@@ -238,7 +238,7 @@ describe('where nobody decides', () => {
   });
 });
 
-it('holds for a hundred at once: none runs unapproved, none is lost, and all are in the audit', async () => {
+it('a hundred concurrent calls: none runs unapproved, none is lost, and all are audited', async () => {
   const at = await startHttp({ config: config(), env });
   const clients = await Promise.all(Array.from({ length: 10 }, () => at.connect()));
   const calls = clients.flatMap(({ client }) => Array.from({ length: 10 }, () => call(client, 'a_count')));
@@ -250,7 +250,7 @@ it('holds for a hundred at once: none runs unapproved, none is lost, and all are
     const { approvals } = await open();
     return approvals.length === 100 ? approvals : null;
   }, 20_000);
-  // The next one is refused: the agent has enough of them waiting.
+  // The next call is refused: the agent has too many open approval requests.
   expect(await call(clients[0]!.client, 'a_count')).toContain('source_busy');
   await Promise.all(
     all.map(({ id }, i) =>
@@ -280,7 +280,7 @@ it('holds for a hundred at once: none runs unapproved, none is lost, and all are
   });
 });
 
-it('works on stdio, with the key in the folder of the user, which is made and nobody else can read', async () => {
+it('approvals work on stdio, with a generated key in the home folder that only its owner can read', async () => {
   const home = tempFolder();
   const at = await startStdio({ config: config(), env: { HOME: home, XDG_CONFIG_HOME: undefined } });
   const calling = call(at.client as Client, 'a_count');

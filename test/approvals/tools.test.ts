@@ -1,4 +1,4 @@
-/** Tools that ask a person: for access to another tool, and for the permission prompts of a client. */
+/** Tools that ask a person: for access to another tool, and for permission prompts of a client. */
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -50,7 +50,7 @@ const decide = async (decision: string, ...more: string[]) => {
 };
 
 describe('request_access', () => {
-  it('gives what a rule grants at once, for its time, and tells of the changed list', async () => {
+  it('grants access by a rule at once, for its duration, and announces the changed list', async () => {
     const { client, notifications } = await gateway.connect();
     expect(await names(client)).toEqual(['request_access', 'approval_prompt', 'a_echo']);
     expect(await call(client, 'a_whoami')).toContain('item_unknown');
@@ -64,7 +64,7 @@ describe('request_access', () => {
     expect(await call(client, 'a_whoami')).toContain('item_unknown');
   });
 
-  it('asks a person otherwise, who reads the reason, and gives it to that agent only', async () => {
+  it('otherwise asks a person, who sees the reason, and grants access to that agent only', async () => {
     const { client } = await gateway.connect();
     const asking = ask(client, 'a_count');
     const petition = await decide('approve', '--for', '30m');
@@ -76,7 +76,7 @@ describe('request_access', () => {
     expect(line).toMatchObject({ agent: 'anonymous', detail: expect.stringMatching(/by .*: to count sheep$/) });
   });
 
-  it('says no in the same words, whether there is such a tool or not, and whether it may ever be had', async () => {
+  it('gives the same refusal for unknown tools and for tools that can never be granted', async () => {
     const { client } = await gateway.connect();
     const said: string[] = [];
     for (const [tool, decision] of [
@@ -107,7 +107,7 @@ describe('approval_prompt', () => {
   const prompt = async (client: Client, tool: string, input: object = { a: 1 }) =>
     JSON.parse(await call(client, 'approval_prompt', { tool_name: tool, input, tool_use_id: 'toolu_1' })) as unknown;
 
-  it('answers as the rules say, in the form that Claude Code reads', async () => {
+  it('applies the rules and answers in the format of Claude Code', async () => {
     const { client } = await gateway.connect();
     expect(await prompt(client, 'Read')).toEqual({ behavior: 'allow', updatedInput: { a: 1 } });
     expect(await prompt(client, 'mcp__files__read')).toEqual({ behavior: 'allow', updatedInput: { a: 1 } });
@@ -117,7 +117,7 @@ describe('approval_prompt', () => {
     });
   });
 
-  it('asks a person where no rule says anything', async () => {
+  it('asks a person if no rule matches', async () => {
     const { client } = await gateway.connect();
     const asking = prompt(client, 'Bash', { command: 'rm -rf /' });
     expect(await decide('deny', '--reason', 'no')).toMatchObject({
@@ -135,7 +135,7 @@ describe('approval_prompt', () => {
     expect(await prompt(asked, 'Bash', {})).toEqual({ behavior: 'allow', updatedInput: {} });
   });
 
-  it('refuses what makes no sense', async () => {
+  it('refuses invalid input', async () => {
     const { client } = await gateway.connect();
     expect(await call(client, 'approval_prompt', { tool_name: 'x' })).toContain('input\\" must be an object');
     expect(await call(client, 'approval_prompt', { tool_name: '', input: {} })).toContain('tool_name');

@@ -1,6 +1,6 @@
 /**
- * Secrets are planted wherever they can be, everything that can go wrong does, and then nothing that Toolgate wrote,
- * answered or keeps has one of them in it, in any of its forms. What a server answers itself goes to its caller as it is.
+ * Plants secrets in every possible place and provokes every failure. Afterwards nothing that Toolgate wrote, answered or
+ * stored may contain one of them, in any encoding. A server's own answer is exempt: its caller gets it unchanged.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -29,12 +29,12 @@ const literal = canary('literal');
 const inUrl = 'cnry-userinfo-9f3a7z';
 const plainHeader = canary('plain-header');
 const agentToken = `tg_${'c4n4ry'.repeat(7)}`;
-/** Nobody knows that this is one. */
+/** A secret that Toolgate has not been told about. */
 const argument = canary('argument');
 
 const known = [...Object.values(env), canary('query'), literal, inUrl, plainHeader, agentToken];
 
-/** Where a canary stands in a text, in any form. */
+/** The positions of a canary in a text, in any encoding. */
 function findIn(text: string, values: readonly string[] = known): string[] {
   return values.flatMap((value) =>
     [
@@ -42,7 +42,7 @@ function findIn(text: string, values: readonly string[] = known): string[] {
       Buffer.from(value).toString('base64').replace(/=+$/, '').slice(0, -1),
       Buffer.from(`user:${value}`).toString('base64url').slice(8, -1),
       encodeURIComponent(value),
-      // Cut off at either end it is still most of a secret.
+      // A secret that is cut off at either end is still mostly disclosed.
       value.slice(0, -4),
       value.slice(4),
     ].flatMap((form) => {
@@ -64,7 +64,7 @@ function commandLines(pid: number): string {
     .join('\n');
 }
 
-/** Refuses everybody, and repeats what it was sent. */
+/** Refuses every request, and echoes what it was sent. */
 async function startEcho(): Promise<number> {
   const echo = createServer((request, response) => {
     response.writeHead(401, { 'content-type': 'text/plain' });
@@ -93,7 +93,7 @@ async function writeConfig(): Promise<string> {
     leaky('dead', '--die'),
     leaky('odd', '--revision'),
     remote('echo', port),
-    // Nobody listens there.
+    // Nothing listens on this port.
     remote('nobody', 1),
   ].join('\n');
 }
@@ -102,7 +102,7 @@ interface Caller {
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;
 }
 
-/** Calls everything that fails. Gives what Toolgate answered itself. */
+/** Makes every call that fails, and returns the replies of Toolgate itself. */
 async function drive(client: Caller): Promise<string> {
   const args = { argument, secret: env.SOME_API_KEY };
   const call = (name: string) =>
@@ -110,7 +110,7 @@ async function drive(client: Caller): Promise<string> {
       .callTool({ name, arguments: args })
       .then(JSON.stringify, (error: Error) => `${error.message} ${error.stack}`);
   const relayed = await call('l_error');
-  // Byte for byte: it is the server's answer, and the caller's business.
+  // Byte for byte: this is the server's own answer to its caller.
   expect(relayed).toContain(env.SOME_API_KEY);
   expect(await call('l_echo')).toContain(env.SOME_API_KEY);
   await call('l_tell');
@@ -120,7 +120,7 @@ async function drive(client: Caller): Promise<string> {
   return own.filter((text) => !text.includes('"content":[{"type":"text","text":"{\\"argument')).join('\n');
 }
 
-it('no secret gets out', async () => {
+it('no planted secret appears in logs, audit, replies or files of Toolgate', async () => {
   const config = await writeConfig();
   const temporary = tempFolder();
   const home = tempFolder();
@@ -194,7 +194,7 @@ it('no secret gets out', async () => {
   const ours = Object.entries(seen).filter(([place]) => !place.startsWith('file') && !place.includes('audit'));
   expect(ours.flatMap(([place, text]) => findIn(text, [argument]).map((where) => `${place}: ${where}`))).toEqual([]);
 
-  // All of this did happen, and was told without them.
+  // All of these failures happened, and were reported without the secrets.
   expect(seen['log of serve']).toContain('[redacted]');
   expect(seen['log of serve']).toContain('it said: leaky: [redacted]');
   expect(seen['toolgate doctor']).toContain('leaky: [redacted]');

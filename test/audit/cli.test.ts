@@ -1,4 +1,4 @@
-/** toolgate audit: what was written down, for people and for programs. */
+/** toolgate audit: reads the audit, for people and for programs. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../cli/run.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 const run = (...args: string[]) => runCli(['audit', ...args], { cwd: gateway.cwd });
 const lines = (text: string) => text.trimEnd().split('\n');
 
-describe('tail and query', () => {
+describe('toolgate audit tail and query', () => {
   it('print a table', async () => {
     const { code, stdout, stderr } = await run('tail', '-n', '3');
     expect([code, stderr]).toEqual([0, '']);
@@ -55,7 +55,7 @@ describe('tail and query', () => {
     expect(found).toHaveLength(count);
   });
 
-  it('follow what is written', async () => {
+  it('follow new lines', async () => {
     const child = startCli(['audit', 'tail', '--follow', '--kind', 'call', '-n', '1'], { cwd: gateway.cwd });
     await waitFor(() => lines(child.stdout()).length === 1 && child.stdout() !== '');
     const { client } = await gateway.connect();
@@ -65,7 +65,7 @@ describe('tail and query', () => {
     expect(child.stderr()).toBe('');
   });
 
-  it('say that there is nothing, and pass over damaged lines', async () => {
+  it('report an empty audit, and skip damaged lines', async () => {
     const cwd = tempFolder({
       'tools.toml': config,
       '.toolgate/logs/2026-11-16.jsonl':
@@ -93,8 +93,8 @@ describe('tail and query', () => {
   });
 });
 
-describe('usage', () => {
-  it('adds up by agent and tool', async () => {
+describe('toolgate audit usage', () => {
+  it('sums calls by agent and tool', async () => {
     const { stdout } = await run('usage', '--until', '2999-01-01');
     const [head, ...rows] = lines(stdout);
     expect(head).toMatch(/^AGENT +NAME +SERVER +CALLS +ERRORS +DENIALS +P50 +P99 +IN +OUT$/);
@@ -112,8 +112,8 @@ describe('usage', () => {
   });
 });
 
-describe('verify', () => {
-  it('is content with what was not touched, and names what was', async () => {
+describe('toolgate audit verify', () => {
+  it('accepts unchanged files, and names changed ones', async () => {
     const well = await run('verify');
     expect([well.code, well.stdout]).toEqual([0, expect.stringMatching(/^✓ \d+ lines in 1 file unaltered\n$/)]);
     const line = '{"time":"2026-11-16T00:00:00.000Z","kind":"admin","act":"start","status":"ok"}\n';

@@ -1,4 +1,4 @@
-/** The files of the audit: written whole, by day, kept for some days, and through every trouble a disk can make. */
+/** Audit files: complete lines, one file per day, limited retention, and recovery from every disk failure. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -58,8 +58,8 @@ function files(folder: string): string[] {
   return readdirSync(folder).sort();
 }
 
-describe('writing', () => {
-  it('waits for more for a moment, and then writes whole lines into a file that only its owner reads', async () => {
+describe('writing audit files', () => {
+  it('batches lines briefly, and writes them whole into a file that only its owner can read', async () => {
     const log = open();
     log.add('one');
     log.add('two');
@@ -74,7 +74,7 @@ describe('writing', () => {
     expect(log.written).toBe(2);
   });
 
-  it('writes at once when there is much, in the order in which it came', async () => {
+  it('writes a full batch at once, in order', async () => {
     const log = open();
     const all = Array.from({ length: 5_000 }, (_, i) => `line ${i} ${'x'.repeat(100)}`);
     all.forEach(log.add);
@@ -83,7 +83,7 @@ describe('writing', () => {
     expect(await verifyAudit(log.folder)).toMatchObject({ sound: 5_000, problems: [] });
   });
 
-  it('takes lines that are longer than a batch', async () => {
+  it('accepts lines that are longer than a batch', async () => {
     const log = open();
     const all = ['a', 'b'.repeat(300_000), 'c'];
     all.forEach(log.add);
@@ -92,7 +92,7 @@ describe('writing', () => {
     expect(await verifyAudit(log.folder)).toMatchObject({ sound: 3, problems: [] });
   });
 
-  it('begins a new file at midnight UTC, with each line in the file of its day', async () => {
+  it('starts a new file at midnight UTC, with each line in the file of its day', async () => {
     let now = Date.parse('2026-11-15T23:59:59.998Z');
     const log = open({ now: () => now });
     log.add('before');
@@ -113,7 +113,7 @@ describe('writing', () => {
     expect(await verifyAudit(log.folder)).toMatchObject({ sound: 3, problems: [] });
   });
 
-  it('removes what is older than the retention, and nothing that is not its own', async () => {
+  it('removes files older than the retention, and no file that is not its own', async () => {
     const folder = tempFolder({
       '2026-10-01.jsonl': '',
       '2026-11-13.jsonl': '',
@@ -130,7 +130,7 @@ describe('writing', () => {
     );
   });
 
-  it('goes on in a file that ends within a line, and leaves that line alone', async () => {
+  it('appends to a file that ends in an incomplete line, and leaves that line unchanged', async () => {
     const now = () => Date.parse('2026-11-16T12:00:00Z');
     const first = open({ now });
     first.add('whole');
@@ -159,8 +159,8 @@ describe('writing', () => {
   });
 });
 
-describe('when it cannot be written', () => {
-  it('says so once, keeps the lines, and writes them when the folder is there again', async () => {
+describe('an audit that cannot be written', () => {
+  it('is reported once, keeps its lines, and writes them when the folder is back', async () => {
     const folder = join(tempFolder({ taken: 'a file' }), 'taken');
     const log = open({ folder });
     log.add('one');
@@ -176,7 +176,7 @@ describe('when it cannot be written', () => {
     expect(await names(folder)).toEqual(['one', 'two']);
   });
 
-  it('notices that its folder was removed, and makes it again', async () => {
+  it('recreates its folder if that was removed', async () => {
     const log = open();
     log.add('gone');
     await log.flush();
@@ -190,7 +190,7 @@ describe('when it cannot be written', () => {
     expect(problems).toEqual([]);
   });
 
-  it.skipIf(isRoot)('is not lost in a folder that may not be written', async () => {
+  it.skipIf(isRoot)('loses no lines in a folder without write permission', async () => {
     const folder = tempFolder();
     chmodSync(folder, 0o500);
     const log = open({ folder });
@@ -202,7 +202,7 @@ describe('when it cannot be written', () => {
     expect(await names(folder)).toEqual(['one']);
   });
 
-  it('keeps no more than fits, counts what is lost, and writes that down too', async () => {
+  it('buffers a limited amount, counts lost lines, and records the loss', async () => {
     const folder = join(tempFolder({ taken: 'a file' }), 'taken');
     const log = open({ folder });
     const text = 'x'.repeat(64_000);
@@ -221,7 +221,7 @@ describe('when it cannot be written', () => {
 
   const disk = isRoot ? mountSmall() : null;
   it.skipIf(disk === null)(
-    'waits on a full disk, and leaves no line twice and none cut when there is room',
+    'waits on a full disk, and writes no line twice or cut when there is space again',
     async () => {
       const folder = join(disk!, 'audit');
       mkdirSync(folder, { recursive: true });
@@ -241,7 +241,7 @@ describe('when it cannot be written', () => {
   );
 });
 
-/** A file system of 256 KiB; null where that is not allowed. */
+/** A file system of 256 KiB; null if mounting is not permitted. */
 function mountSmall(): string | null {
   const folder = tempFolder();
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', folder]);
@@ -250,7 +250,7 @@ function mountSmall(): string | null {
   return folder;
 }
 
-describe('several gateways in one folder', () => {
+describe('several gateways that audit to one folder', () => {
   it('never mix their lines', async () => {
     const folder = join(tempFolder(), 'audit');
     const logs = ['a', 'b', 'c'].map((boot) => open({ folder, boot }));
@@ -272,7 +272,7 @@ describe('several gateways in one folder', () => {
   });
 });
 
-describe('seals', () => {
+describe('audit seals', () => {
   async function written(): Promise<{ folder: string; file: string; lines: string[] }> {
     const log = open({ now: () => Date.parse('2026-11-16T12:00:00Z') });
     for (let batch = 0; batch < 4; batch++) {
@@ -284,7 +284,7 @@ describe('seals', () => {
     return { folder: log.folder, file, lines: readFileSync(file, 'utf8').trimEnd().split('\n') };
   }
 
-  it('hold while nothing was touched', async () => {
+  it('are valid if nothing was changed', async () => {
     const { folder, lines } = await written();
     expect(lines).toHaveLength(20);
     expect(await verifyAudit(folder)).toEqual({ sound: 20, files: 1, problems: [] });
@@ -300,7 +300,7 @@ describe('seals', () => {
     ['a line put between two batches', (lines) => lines.splice(5, 0, lines[0]!), 6],
     ['lines added at the end', (lines) => lines.push(lines[0]!), 21],
     ['the end cut off', (lines) => lines.splice(18, 2), 16],
-  ])('show %s', async (_, change, line) => {
+  ])('reveal %s', async (_, change, line) => {
     const { folder, file, lines } = await written();
     change(lines);
     writeFileSync(file, `${lines.join('\n')}\n`);

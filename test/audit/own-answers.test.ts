@@ -1,4 +1,4 @@
-/** What is written down of calls that no server answered: limits, what is kept, and functions of the host program. */
+/** Audit records of calls that no server answered: limits, cached results and middleware. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
@@ -13,7 +13,7 @@ const ON = '[audit]\nenabled = true\n';
 const items = server('basic', '--resources', 'doc://a');
 const config = `active_toolsets = ["*"]\n${serversToml({ a: items })}`;
 
-describe('what limits do', () => {
+describe('the audit of limits', () => {
   const toml = `${config}max_result = 600
 [servers.tools.count]
 rate = "1/h"
@@ -21,7 +21,7 @@ rate = "1/h"
 cache = "1m"
 ${ON}`;
 
-  it('is written down: what is refused, what is answered from memory, and the rest of a result that was cut', async () => {
+  it('records refused calls, cached results and the read of a cut result', async () => {
     const { client, cwd } = await startStdio({ config: toml });
     const call = (name: string, args = {}) => client.callTool({ name, arguments: args });
     await call('a_count');
@@ -47,8 +47,8 @@ ${ON}`;
   });
 });
 
-describe('in a program', () => {
-  it('names with a password in them are written and counted without it', async () => {
+describe('the audit in a program that embeds the gateway', () => {
+  it('records and counts names without the password that they contain', async () => {
     const cwd = tempFolder();
     const command = server('basic', '--resources', 'db://u:hunter2-hunter2@h/x');
     const value = { servers: [{ namespace: 'a', command }], audit: { enabled: true } };
@@ -83,7 +83,7 @@ describe('in a program', () => {
     });
   });
 
-  it('middleware that answers or refuses by itself is written down, and a call that it passes on only once', async () => {
+  it('records calls that middleware answers or refuses, and a call that it passes on only once', async () => {
     const cwd = tempFolder();
     const servers = [{ namespace: 'a', command: items, tools: { echo: { rate: '1/h' } } }];
     const value = { servers, audit: { enabled: true } };

@@ -1,4 +1,4 @@
-/** What is written down: every call, every denial and every administrative act, at every door and in both eras. */
+/** Audit records: every call, denial and administrative action, at every door and in both eras. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -13,8 +13,8 @@ const ON = '[audit]\nenabled = true\n';
 const items = server('basic', '--resources', 'doc://a', '--templates', 'doc://by/{id}', '--prompts', 'p');
 const config = `active_toolsets = ["*"]\n${serversToml({ a: items })}`;
 
-describe('a call', () => {
-  it('is one line, with the same keys in the same order, by HTTP', async () => {
+describe('the audit record of a call', () => {
+  it('is one line with the same keys in the same order, over HTTP', async () => {
     const gateway = await startHttp({ config });
     const { client } = await gateway.connect();
     await client.callTool({ name: 'a_echo', arguments: { secret: 'not written' } });
@@ -42,7 +42,7 @@ describe('a call', () => {
     expect(JSON.stringify(readLines(auditOf(gateway.cwd)))).not.toContain('not written');
   });
 
-  it('is written of every method', async () => {
+  it('is written for every method', async () => {
     const { client, cwd } = await startStdio({ config: `${config}${ON}` });
     await client.callTool({ name: 'a_echo', arguments: {} });
     await client.readResource({ uri: 'a_doc://a' });
@@ -65,7 +65,7 @@ describe('a call', () => {
     expect(new Set(lines.map(({ id }) => id)).size).toBe(6);
   });
 
-  it('says how it ended', async () => {
+  it('contains the outcome', async () => {
     const slow = server('hang');
     const toml = `${config}${serversToml({ c: server('crash'), h: slow }).replace(JSON.stringify(slow), `${JSON.stringify(slow)}\ntimeout = "300ms"`)}${ON}`;
     const { client, cwd } = await startStdio({ config: toml });
@@ -90,7 +90,7 @@ describe('a call', () => {
     ]);
   });
 
-  it('has arguments and results where they are asked for, cut and without known secrets', async () => {
+  it('contains arguments and results if enabled, shortened and without known secrets', async () => {
     const known = 'hunter2-hunter2-hunter2';
     const toml = `${config}\n[audit]\nenabled = true\narguments = true\nresults = true\nmax_value = 200\n`;
     const { client, cwd } = await startStdio({ config: toml, env: { SOME_TOKEN: known } });
@@ -105,7 +105,7 @@ describe('a call', () => {
     expect(bytes).not.toContain('hunter2');
   });
 
-  it('cuts long results without cutting a secret in two', async () => {
+  it('shortens results without splitting a secret', async () => {
     const known = 'S'.repeat(40);
     const toml = `${config}\n[audit]\nenabled = true\nresults = true\nmax_value = 300\n`;
     const { client, cwd } = await startStdio({ config: toml, env: { SOME_TOKEN: known } });
@@ -116,8 +116,8 @@ describe('a call', () => {
   });
 });
 
-describe('at every door', () => {
-  it('says which, in which revision, and whose it is', async () => {
+describe('the audit at every door', () => {
+  it('records the door, the revision and the agent', async () => {
     const token = { authorization: 'Bearer a-token' };
     const http = await startHttp({ config, env: { BEARER_TOKEN: 'a-token' } });
     const old = await http.connect({ headers: token });
@@ -142,7 +142,7 @@ describe('at every door', () => {
     expect(await seen(pipe.cwd, 1)).toEqual([['default', 'stdio', '2026-07-28']]);
   });
 
-  it('is off on stdio, and where the configuration says so', async () => {
+  it('is off on stdio, and if the configuration disables it', async () => {
     const stdio = await startStdio({ config });
     await stdio.client.callTool({ name: 'a_echo', arguments: {} });
     await stdio.stop();
@@ -153,7 +153,7 @@ describe('at every door', () => {
   });
 });
 
-describe('a denial', () => {
+describe('the audit record of a denial', () => {
   let gateway: HttpGateway;
   const token = { authorization: 'Bearer a-token' };
 
@@ -164,7 +164,7 @@ describe('a denial', () => {
 
   const last = async (count: number) => (await waitForLines(gateway.cwd, count, isDenial)).at(-1)!;
 
-  it('is written of what is unknown, hidden or not active, and of arguments that are wrong', async () => {
+  it('is written for unknown, hidden and inactive items, and for invalid arguments', async () => {
     const { client } = await gateway.connect({ headers: token });
     const call = (name: string) => client.callTool({ name, arguments: {} });
     await call(`no\u001b[31m_such_${'x'.repeat(400)}`);
@@ -192,14 +192,14 @@ describe('a denial', () => {
     expect(await last(5)).toMatchObject({ status: 'params_invalid' });
   });
 
-  it('is written of what a client without a session asks', async () => {
+  it('is written for requests of a stateless client', async () => {
     const { client } = await gateway.connectModern(token);
     const before = readLines(auditOf(gateway.cwd)).filter(isDenial).length;
     await client.callTool({ name: 'a_nothing', arguments: {} });
     expect(await last(before + 1)).toMatchObject({ tool: 'a_nothing', protocol: '2026-07-28', status: 'item_unknown' });
   });
 
-  it('is written of credentials that are missing or wrong, without them', async () => {
+  it('is written for missing or wrong credentials, without their values', async () => {
     const before = readLines(auditOf(gateway.cwd)).filter(isDenial).length;
     await gateway.post('{}');
     await gateway.post('{}', { authorization: 'Bearer wrong-wrong-wrong' });
@@ -213,8 +213,8 @@ describe('a denial', () => {
   });
 });
 
-describe('an administrative act', () => {
-  it('is what is done to agents, and never their tokens', async () => {
+describe('the audit record of an administrative action', () => {
+  it('is written for changes to agents, without their tokens', async () => {
     const gateway = await startHttp({ config, env: { BEARER_TOKEN: 'a-token' } });
     const agents = (...args: string[]) => runCli(['agents', ...args], { cwd: gateway.cwd });
     const act = (name: string) => waitForLines(gateway.cwd, 1, (line) => line.act === name && line.detail === 'ci');
@@ -233,7 +233,7 @@ describe('an administrative act', () => {
     expect(JSON.stringify(readLines(auditOf(gateway.cwd))) + gateway.stderr()).not.toContain(token);
   });
 
-  it('is the start, each configuration, and the end', async () => {
+  it('is written for the start, each configuration and the stop', async () => {
     const gateway = await startHttp({ config });
     const file = join(gateway.cwd, 'tools.toml');
     writeFileSync(file, 'nonsense = 1\n');
@@ -246,7 +246,7 @@ describe('an administrative act', () => {
     expect(lines[1]!.detail).toContain('nonsense: unknown key');
   });
 
-  it('is what is done to toolsets, and by whom', async () => {
+  it('is written for changes to toolsets, with the agent that made them', async () => {
     const toml = `controls = ["equip"]\nselection = "shared"\n${serversToml({ a: items })}${ON}`;
     const { client, cwd } = await startStdio({ config: toml });
     const call = (name: string, args: object) => client.callTool({ name, arguments: { ...args } });
@@ -263,7 +263,7 @@ describe('an administrative act', () => {
     ]);
   });
 
-  it('goes to the new folder when that is changed, and stops when it is switched off', async () => {
+  it('goes to the new folder after a change, and stops when the audit is disabled', async () => {
     const gateway = await startHttp({ config });
     const { client } = await gateway.connect();
     const file = join(gateway.cwd, 'tools.toml');

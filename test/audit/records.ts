@@ -1,11 +1,11 @@
-/** The lines of an audit, as a test looks at them. */
+/** Reads the lines of an audit. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { waitFor } from '../support/processes.ts';
 
 export type Line = Record<string, unknown>;
 
-/** Every line of every file, in order; each has to be whole. */
+/** Every line of every file, in order. Each must be complete. */
 export function readLines(folder: string): Line[] {
   if (!existsSync(folder)) return [];
   const texts = readdirSync(folder)
@@ -18,12 +18,12 @@ export function readLines(folder: string): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** The audit of a gateway that was started in `cwd`. */
+/** The audit of a gateway that runs in `cwd`. */
 export function auditOf(cwd: string): string {
   return join(cwd, '.toolgate', 'logs');
 }
 
-/** The lines, as soon as there are `count` of those that fit. */
+/** Waits for `count` matching lines and returns them. */
 export async function waitForLines(cwd: string, count: number, fits: (line: Line) => boolean): Promise<Line[]> {
   return waitFor(() => {
     const found = readLines(auditOf(cwd)).filter(fits);
@@ -35,7 +35,7 @@ export const isCall = ({ kind }: Line) => kind === 'call';
 export const isDenial = ({ kind }: Line) => kind === 'denial';
 export const isAdmin = ({ kind }: Line) => kind === 'admin';
 
-/** Without what is another one each time. */
+/** Without the values that differ in each run. */
 export function pure({ time, id, ms, chain, batch, prev, seal, ...rest }: Line): Line {
   return rest;
 }

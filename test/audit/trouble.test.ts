@@ -1,4 +1,4 @@
-/** A gateway whose audit cannot be written, that is killed, or that is not alone. */
+/** A gateway whose audit cannot be written, that is killed, or that shares its audit folder. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -12,13 +12,13 @@ const servers = `active_toolsets = ["*"]\n${serversToml({ a: server('basic') })}
 const textOf = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
 const echo = { name: 'a_echo', arguments: {} };
 
-describe('when the audit cannot be written', () => {
+describe('a gateway whose audit cannot be written', () => {
   const broken = (onFailure: string) => ({
     config: `${servers}\n[audit]\ndir = "taken/audit"\non_failure = "${onFailure}"\n`,
     files: { taken: 'a file where a folder should be' },
   });
 
-  it('goes on with on_failure = "continue", says so once, and catches up', async () => {
+  it('keeps serving with on_failure = "continue", reports it once, and writes the lines later', async () => {
     const gateway = await startHttp(broken('continue'));
     const { client } = await gateway.connect();
     await waitFor(() => gateway.stderr().includes('the audit cannot be written'));
@@ -33,7 +33,7 @@ describe('when the audit cannot be written', () => {
     expect(await metrics()).toMatch(/\ntoolgate_audit_failing 0\n[\s\S]*\ntoolgate_audit_lines_total [45]\n/);
   });
 
-  it('refuses calls with on_failure = "stop", until a write works again', async () => {
+  it('refuses calls with on_failure = "stop" until a write succeeds again', async () => {
     const gateway = await startHttp(broken('stop'));
     const { client } = await gateway.connect();
     await waitFor(() => gateway.stderr().includes('the audit cannot be written'));
@@ -50,7 +50,7 @@ describe('when the audit cannot be written', () => {
     expect(denials.length).toBeGreaterThanOrEqual(2);
   });
 
-  it('goes on when its folder is removed', async () => {
+  it('keeps serving when the audit folder is removed', async () => {
     const gateway = await startHttp({ config: servers });
     const { client } = await gateway.connect();
     await client.callTool(echo);
@@ -63,7 +63,7 @@ describe('when the audit cannot be written', () => {
   });
 });
 
-it('leaves whole lines behind when it is killed', async () => {
+it('leaves only complete audit lines when the gateway is killed', async () => {
   const gateway = await startHttp({ config: servers });
   const { client } = await gateway.connect();
   const calls = (async () => {
@@ -79,7 +79,7 @@ it('leaves whole lines behind when it is killed', async () => {
   expect(await verifyAudit(auditOf(gateway.cwd))).toMatchObject({ sound: count, problems: [] });
 });
 
-it('writes everything before it ends', async () => {
+it('writes all audit lines before the gateway exits', async () => {
   const gateway = await startHttp({ config: servers });
   const { client } = await gateway.connect();
   await Promise.all(Array.from({ length: 40 }, () => client.callTool(echo)));
@@ -89,7 +89,7 @@ it('writes everything before it ends', async () => {
   expect(lines.at(-1)).toMatchObject({ act: 'stop' });
 });
 
-it('shares its folder with another gateway', async () => {
+it('two gateways can share an audit folder', async () => {
   const first = await startHttp({ config: servers });
   const second = await startHttp({ cwd: first.cwd });
   const clients = await Promise.all([first.connect(), second.connect()]);
@@ -101,7 +101,7 @@ it('shares its folder with another gateway', async () => {
   expect((await verifyAudit(auditOf(first.cwd))).problems).toEqual([]);
 });
 
-it('removes old files as the environment says', async () => {
+it('removes old audit files after the retention set by the environment', async () => {
   const files = Object.fromEntries(['2020-01-01', '2020-01-02'].map((day) => [`.toolgate/logs/${day}.jsonl`, '']));
   const gateway = await startHttp({ config: servers, files, env: { LOG_RETENTION_DAYS: '7' } });
   await waitForLines(gateway.cwd, 1, ({ act }) => act === 'start');

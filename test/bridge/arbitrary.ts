@@ -1,14 +1,17 @@
-/** Results and answers as the most careless of servers could write them. */
+/** Results and errors as a very careless server might write them. */
 import fc from 'fast-check';
 import { ERA_FIELDS } from '../pass-through/eras.ts';
 import { json, jsonObject, key, nested, space } from '../pass-through/json.ts';
 
-/** Members that the eras prescribe, as they look one level deeper, where they are nobody's business. */
+/** Members that the eras prescribe, one level deeper, where they have no special meaning. */
 const decoys = fc
   .tuple(json, json)
   .map(([a, b]) => `{"resultType":"input_required","ttlMs":${a},"_meta":{"cacheScope":${b}}}`);
 
-/** Around the length above which an answer is recognised by its ends; some of its characters have several bytes. */
+/**
+ * Around the length above which the gateway recognises an answer by its first and last bytes. Some characters have
+ * several bytes.
+ */
 const filling = fc
   .tuple(fc.integer({ min: 16_150, max: 16_450 }), fc.constantFrom('x', 'é', '😀', '\\\\', '\\"'))
   .map(([length, unit]) => unit.repeat(Math.ceil(length / Buffer.byteLength(unit))));
@@ -33,7 +36,7 @@ const member = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(1, 60, 600).map((levels) => `"deep":${nested(levels)}`) },
 );
 
-/** The members of a result, each as text, without those that the eras prescribe. */
+/** The members of a result as text, without those that the eras prescribe. */
 export const core = fc.oneof(
   { weight: 9, arbitrary: fc.array(member, { maxLength: 5 }) },
   {
@@ -44,7 +47,7 @@ export const core = fc.oneof(
   },
 );
 
-/** The modern members, each with the place it takes among the others. Keys and values may be escaped. */
+/** The modern members, each with its position among the others. Keys and values may be escaped. */
 export const modernFields = fc
   .tuple(
     fc.constantFrom('"resultType":"complete"', '"\\u0072esultType" : "complete"', '"resultType":\t"\\u0063omplete"'),
@@ -53,7 +56,7 @@ export const modernFields = fc
   )
   .chain((texts) => fc.tuple(...texts.map((text) => fc.tuple(fc.nat(6), fc.constant(text)))));
 
-/** An object of these members, with spaces around them. */
+/** An object of these members, with whitespace around them. */
 export function objectOf(members: readonly string[], gap: string): string {
   return members.length === 0 ? `{${gap}}` : `{${members.map((text) => `${gap}${text}${gap}`).join(',')}}`;
 }
@@ -66,7 +69,7 @@ export function withFields(members: readonly string[], fields: readonly (readonl
 export const manner = fc
   .record({
     order: fc.constantFrom('id first', 'id first', 'id last', 'odd'),
-    // Most come in one piece; waiting between pieces is what takes time here.
+    // Most answers are written in one piece, because waiting between pieces is slow.
     cuts: fc.oneof(
       { weight: 7, arbitrary: fc.constant<number[]>([]) },
       { weight: 1, arbitrary: fc.uniqueArray(fc.integer({ min: 1, max: 130 }), { minLength: 1, maxLength: 2 }) },

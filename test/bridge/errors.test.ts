@@ -1,4 +1,7 @@
-/** Errors of servers: the message and everything beside the code are untouched; a code that means something else to the other era is not. */
+/**
+ * Errors of servers: everything but the code is passed on unchanged. A code that means something else in the other era
+ * is replaced.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { modernCode, splitOutcome } from '../pass-through/eras.ts';
@@ -29,7 +32,7 @@ async function receive(path: Path, method: Method, error: string, how = ''): Pro
 
 const isRefusal = (code: string) => [-32020, -32021, -32022].includes(Number(code));
 
-/** Codes of both eras, codes between them, and numbers that are no codes. */
+/** Codes of both eras, codes between them, and numbers that are not codes. */
 const code = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(-32002, -32000, -32001, -32042, -32099, -32100, -31999).map(String) },
   { weight: 3, arbitrary: fc.integer({ min: -32110, max: -31990 }).map(String) },
@@ -55,7 +58,7 @@ const error = fc
       ...more.map(([key, gap, value]) => `${key}${gap}:${value}`),
     ];
     const known = new Set(['code', 'message']);
-    // Said twice, nobody knows which one counts.
+    // With duplicates it is undefined which one counts.
     const kept = members.filter((text, at) => at < 2 || !known.has(membersOf(`{${text}}`)[0]!.key));
     return objectOf(
       order.flatMap((at) => kept[at] ?? []),
@@ -63,12 +66,12 @@ const error = fc
     );
   });
 
-/** The members with the code as a number, which is all that may differ. */
+/** The members with the code as a number, which is the only part that may differ. */
 const parts = (object: string, translate = (code: number) => code) =>
   membersOf(object).map(({ key, text, value }) => (key === 'code' ? translate(Number(value)) : text));
 
-describe('any error', () => {
-  it(`is the same to both eras except for its code, in ${RUNS} cases`, { timeout: 60_000 }, async () => {
+describe('an error of a server', () => {
+  it(`is the same for both eras except for its code, in ${RUNS} cases`, { timeout: 60_000 }, async () => {
     const place = fc.record({ door: fc.constantFrom(...doors), carrier: fc.constantFrom(...carriers) });
     await fc.assert(
       fc.asyncProperty(place, fc.constantFrom(...methods), error, manner, async (place, method, sent, how) => {
@@ -92,7 +95,7 @@ describe.each(titled(paths.filter(({ upstream }) => upstream === 'modern')))('%s
   it.each([
     ['headers that it does not accept', '-32020', '{}'],
     ['a revision that it does not speak', '-32022', '{"supported":["2099-01-01"],"requested":"2026-07-28"}'],
-  ])('does not pass on a refusal that is about the gateway’s own request: %s', async (_, code, data) => {
+  ])('does not pass on an error about the gateway’s own request: %s', async (_, code, data) => {
     const [, received] = await receive(path, 'prompts/get', `{"code":${code},"message":"no","data":${data}}`);
     const { code: got, data: told } = JSON.parse(received) as { code: number; data: { code: string } };
     expect([-32020, -32022]).not.toContain(got);
@@ -100,9 +103,9 @@ describe.each(titled(paths.filter(({ upstream }) => upstream === 'modern')))('%s
   });
 });
 
-// On HTTP, because a client on a pipe could not tell what it got for an answer.
+// Over HTTP, because a client on a pipe could not match an invalid answer to its request.
 describe.each(titled(paths.filter(({ door }) => door === 'http')))('%s', (_, path) => {
-  it('outlives an error that is not quite JSON: the scanner looks less closely at long strings', async () => {
+  it('survives an error that is not valid JSON, which the scanner accepts in long strings', async () => {
     const long = `"\\n${'x'.repeat(600)}\u0001"`;
     await receive(path, 'tools/call', `{"code":-32002,"message":"m",${long}:1}`);
     await receive(path, 'tools/call', `{${long}:[${long}],"code":-32002,"message":${long}}`);

@@ -1,4 +1,6 @@
-/** Requests on the way up, and a server that asks back: what one round needs of the one before is never lost, and never half given. */
+/**
+ * Requests to servers, and servers that ask back: the state of one round always reaches the next, and never in part.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { splitOutcome } from '../pass-through/eras.ts';
@@ -22,7 +24,7 @@ const RUNS = 300;
 const routes = useRoutes();
 const PREFIX = 'io.modelcontextprotocol/';
 
-/** The parameters as the upstream got them. */
+/** The parameters that the upstream received. */
 async function seen(path: Path, method: Method, params: string): Promise<string> {
   const { request } = findRoute(routes, path);
   const { result } = JSON.parse((await request(method, params)).toString()) as { result: { seen: string } };
@@ -34,7 +36,7 @@ const pairs = (place: Pick<Path, 'door' | 'carrier'>): Path[] =>
   eras.flatMap((client) => eras.map((upstream) => ({ client, upstream, ...place })));
 const place = fc.record({ door: fc.constantFrom(...doors), carrier: fc.constantFrom(...carriers) });
 
-describe('any request', () => {
+describe('a request of a client', () => {
   it(`reaches both eras with the same arguments and metadata, in ${RUNS} cases`, { timeout: 60_000 }, async () => {
     const keys = fc.constantFrom('"a"', '"\\u0061"', '"io.example/é"', '"traceparent"', '"__proto__"', '""');
     const foreign = fc.array(
@@ -76,13 +78,13 @@ describe('any request', () => {
 const QUESTION = '{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"n":1.0}}}';
 const ASKING = `{ "inputRequests":{"a":${QUESTION}},"requestState":"s\\u0074ate" ,"resultType":"input_required"}`;
 
-/** What a client that declared nothing is told. */
+/** The error for a client that declared no capability. */
 const NEEDED = 'needs a client that can be asked elicitation/create';
 
 const asking = paths.filter(({ upstream }) => upstream === 'modern');
 
 describe.each(titled(asking.filter(({ client }) => client === 'modern')))('%s', (_, path) => {
-  it.each(methods)('brings a question and the answer to it: %s', async (method) => {
+  it.each(methods)('delivers a question and its answer: %s', async (method) => {
     const { request, dictate, target, upstreamTarget, meta } = findRoute(routes, path);
     const asked = await request(method, dictate(method, `"result":${ASKING}`));
     expect(outcomeOf(asked)).toBe(`"result":${ASKING}`);
@@ -95,7 +97,7 @@ describe.each(titled(asking.filter(({ client }) => client === 'modern')))('%s', 
 });
 
 describe.each(titled(asking.filter(({ client }) => client === 'legacy')))('%s', (_, path) => {
-  it.each(methods)('says that it cannot be asked: %s', async (method) => {
+  it.each(methods)('reports that the client cannot be asked: %s', async (method) => {
     const { request, dictate } = findRoute(routes, path);
     const cases = [
       [ASKING, NEEDED],

@@ -1,4 +1,4 @@
-/** A list is the same to both eras, byte for byte, beside what the eras prescribe. */
+/** A list is the same for both eras, byte for byte, except for members that the eras prescribe. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERA_FIELDS, splitOutcome } from '../pass-through/eras.ts';
@@ -26,7 +26,7 @@ const routes = useRoutes(upstreams, {
   prompts: `[${tools.join(',')}]`,
 });
 
-describe.each(doors)('on %s', (door) => {
+describe.each(doors)('lists on %s', (door) => {
   async function list(client: Era, method: string): Promise<Member[]> {
     const route = routes.all.find((one) => one.door === door && one.client === client)!;
     const [key, object] = splitOutcome(outcomeOf(await route.request(method, `{${route.meta()}}`)));
@@ -39,7 +39,7 @@ describe.each(doors)('on %s', (door) => {
     ['resources/list', 'resources'],
     ['resources/templates/list', 'resourceTemplates'],
     ['prompts/list', 'prompts'],
-  ])('%s is the same to both', async (method, field) => {
+  ])('%s is the same for clients of both eras', async (method, field) => {
     const [legacy, modern] = [await list('legacy', method), await list('modern', method)];
     expect(legacy.map(({ key }) => key)).toEqual([field]);
     expect(modern.map(({ key }) => key)).toEqual([...ERA_FIELDS, '_meta', field]);

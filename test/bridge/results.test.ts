@@ -1,4 +1,4 @@
-/** The same result reaches a legacy and a modern client equal, byte for byte, except for the members that the eras prescribe. */
+/** A result is the same for legacy and modern clients, byte for byte, except for members that the eras prescribe. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ERA_FIELDS, heard, isLong, splitOutcome } from '../pass-through/eras.ts';
@@ -32,7 +32,7 @@ async function receive(path: Path, method: Method, result: string, how = ''): Pr
 
 const isEraField = ({ key }: Member) => ERA_FIELDS.includes(key);
 
-/** The members that are no era's own. Earlier revisions know only objects as structured content. */
+/** The members that belong to no era. Earlier revisions allow only objects as structured content. */
 function common(result: string, { client, upstream }: Path): string[] {
   const wraps = client === 'legacy' && upstream === 'modern';
   return membersOf(result)
@@ -42,7 +42,7 @@ function common(result: string, { client, upstream }: Path): string[] {
     );
 }
 
-/** What the era of the client prescribes, from key to value, for a result of the other era. */
+/** The members, by key, that the era of the client prescribes for a result of the other era. */
 function prescribed(client: Era, method: Method): string[][] {
   if (client === 'legacy') return [];
   const complete = ['resultType', '"complete"'];
@@ -58,13 +58,13 @@ function check(sent: string, received: string, path: Path, method: Method): void
   expect(members.filter((member) => !isEraField(member)).map(({ text }) => text)).toEqual(common(sent, path));
   const fields = members.filter(isEraField).map(({ key, value }) => [key, value]);
   const wanted = prescribed(path.client, method);
-  // In a long result they follow what a server of an earlier revision may have said there, and what comes last counts.
+  // In a long result they follow any that a legacy server may have written. The last duplicate counts.
   const strays = isLong(sent) && path.client === 'modern' ? membersOf(sent).filter(isEraField).length : 0;
   expect(fields.slice(strays)).toEqual(wanted);
 }
 
-describe('any result', () => {
-  it(`is the same to both eras, in ${RUNS} cases`, { timeout: 90_000 }, async () => {
+describe('a result of a server', () => {
+  it(`is the same for both eras, in ${RUNS} cases`, { timeout: 90_000 }, async () => {
     const one = fc.record({
       door: fc.constantFrom(...doors),
       carrier: fc.constantFrom(...carriers),
@@ -73,7 +73,7 @@ describe('any result', () => {
       fields: modernFields,
       gap: fc.constantFrom('', '', ' ', '\t  '),
       how: manner,
-      // A server of an earlier revision may use the words too; they mean nothing there.
+      // A legacy server may use the same keys, where they have no meaning.
       strays: fc.nat(9).map((n) => n === 0),
     });
     await fc.assert(
@@ -94,24 +94,24 @@ describe('any result', () => {
 });
 
 describe.each(titled(paths.filter(({ client, upstream }) => client !== upstream)))('%s', (_, path) => {
-  it.each(['{}', '{ }', '{\t}', `{${' '.repeat(20_000)}}`])('brings an empty result', async (empty) => {
+  it.each(['{}', '{ }', '{\t}', `{${' '.repeat(20_000)}}`])('delivers an empty result', async (empty) => {
     for (const method of methods) {
       const sent = path.upstream === 'modern' ? empty.replace('{', '{"resultType":"complete"') : empty;
       for (const cuts of ['', ',"test/cuts":[150]']) check(sent, await receive(path, method, sent, cuts), path, method);
     }
   });
 
-  it('brings up to a megabyte, in pieces', async () => {
+  it('delivers up to a megabyte, in pieces', async () => {
     for (const [big, cut] of fc.sample(fc.tuple(megabyte, fc.integer({ min: 100, max: 900_000 })), 3)) {
       const rest = `"content":[{"resultType":1}], "big" :${big},"structuredContent":{"x":1.0}}`;
       const sent = path.upstream === 'modern' ? `{"resultType":"complete",${rest}` : `{${rest}`;
       const received = await receive(path, 'tools/call', sent, `,"test/cuts":[${cut},${cut + 70_000}]`);
-      // Compared as one, because a difference of a megabyte takes minutes to print.
+      // Compared as a boolean, because printing a difference of a megabyte takes minutes.
       expect(`"result":${received}` === heard(`"result":${sent}`, path, 'tools/call')).toBe(true);
     }
   });
 
-  it('brings an object of very many members', async () => {
+  it('delivers an object with very many members', async () => {
     const many = Array.from({ length: 50_000 }, (_, i) => `"k${i}":{}`).join(',');
     const sent = path.upstream === 'modern' ? `{"resultType":"complete",${many}}` : `{${many}}`;
     const received = await receive(path, 'tools/call', sent);

@@ -1,4 +1,4 @@
-/** A gateway that is told to end finishes what it has begun, and takes on nothing new. */
+/** Draining: a gateway that is told to stop finishes its running calls and accepts no new ones. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ const servers = serversToml({ up: server('hang') });
 const start = (drain: string) => startHttp({ config: `controls = []\n${servers}[http]\ndrain = "${drain}"\n` });
 
 describe('SIGTERM', () => {
-  it('lets every call under way be answered, in both eras', async () => {
+  it('lets every running call finish, in both eras', async () => {
     const gateway = await start('10s');
     const clients = [...(await Promise.all([1, 2].map(() => gateway.connect()))), await gateway.connectModern()];
     const calls = clients.flatMap(({ client }) =>
@@ -27,7 +27,7 @@ describe('SIGTERM', () => {
     expect(gateway.process.exitCode).toBe(0);
   });
 
-  it('says on a connection that is in use that it is not ready any more, and ends it', async () => {
+  it('reports not ready on an open connection, and closes it', async () => {
     const gateway = await start('10s');
     const params = enveloped('{"name":"up_slow","arguments":{"ms":700}}');
     const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
@@ -58,7 +58,7 @@ describe('SIGTERM', () => {
     await waitFor(() => gateway.process.exitCode !== null);
   });
 
-  it('waits no longer than it was told to', async () => {
+  it('stops waiting for calls after the configured drain time', async () => {
     const gateway = await start('300ms');
     const { client } = await gateway.connect();
     client.callTool({ name: 'up_hang' }).catch(() => {});
@@ -70,7 +70,7 @@ describe('SIGTERM', () => {
     expect(Date.now() - began).toBeLessThan(8_000);
   });
 
-  it('twice ends it at once', async () => {
+  it('sent twice stops the gateway at once', async () => {
     const gateway = await start('60s');
     const { client } = await gateway.connect();
     client.callTool({ name: 'up_hang' }).catch(() => {});

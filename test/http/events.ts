@@ -1,4 +1,4 @@
-/** Event streams read one event at a time, by a client that can let go of them after any. */
+/** Reads event streams one event at a time, for a client that can disconnect after any of them. */
 import { request } from 'node:http';
 import { atEnd } from '../support/cleanup.ts';
 import type { HttpGateway } from '../support/gateway.ts';
@@ -8,7 +8,7 @@ export interface SseEvent {
   readonly id: string;
   readonly name: string;
   readonly data: string;
-  /** The message in it; null for an event that is there for its id. */
+  /** The message of the event; null for an event that only carries an id. */
   readonly message: Record<string, unknown> | null;
 }
 
@@ -16,15 +16,15 @@ export interface Events {
   readonly status: number;
   /** The next event; null at the end of the stream. */
   next(): Promise<SseEvent | null>;
-  /** Events that have come and were not asked for yet. */
+  /** Events that have arrived and were not read yet. */
   readonly waiting: number;
-  /** Reads nothing more until told. */
+  /** Stops reading until it is resumed. */
   pause(): void;
   resume(): void;
   drop(): void;
 }
 
-/** A reply that is a stream: to a POST where there is a body, else to a GET. */
+/** A streamed reply: to a POST if there is a body, else to a GET. */
 export function openEvents(
   { origin }: Pick<HttpGateway, 'origin'>,
   path: string,
@@ -91,14 +91,14 @@ function readEvent(text: string): SseEvent {
   return { id: field('id'), name, data, message: name === 'message' && data !== '' ? JSON.parse(data) : null };
 }
 
-/** Every event to the end of the stream. */
+/** Every event until the stream ends. */
 export async function readAll(events: Events): Promise<SseEvent[]> {
   const all: SseEvent[] = [];
   for (let event = await events.next(); event !== null; event = await events.next()) all.push(event);
   return all;
 }
 
-/** Comes back for what followed an event. */
+/** Reconnects to get what followed an event. */
 export function comeBack(gateway: HttpGateway, session: RawSession, lastId: string): Promise<Events> {
   return openEvents(gateway, '/mcp', { ...session.headers, 'last-event-id': lastId });
 }

@@ -1,9 +1,12 @@
-/** Which hosts and origins are let in: a page in a browser can reach loopback under a name of its own choice. */
+/**
+ * Which hosts and origins are accepted. A page in a browser can reach loopback under a host name of its choice (DNS
+ * rebinding).
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { exchange, postLines, startSession } from './raw.ts';
 
-/** 400 is a request that was let in: it has no session. PORT stands for the port of the gateway. */
+/** 400 means the request passed the guard: it only lacks a session. PORT stands for the port of the gateway. */
 type Row = readonly [status: 400 | 403, what: string, lines: readonly string[]];
 
 const strict: readonly Row[] = [
@@ -77,7 +80,7 @@ const send = (gateway: HttpGateway, lines: readonly string[]) =>
     lines.map((line) => line.replaceAll('PORT', new URL(gateway.origin).port)),
   );
 
-describe('without further configuration', () => {
+describe('the host and origin guard with default settings', () => {
   let gateway: HttpGateway;
   beforeAll(async () => {
     gateway = await startHttp({ config: '' });
@@ -91,35 +94,35 @@ describe('without further configuration', () => {
     });
   });
 
-  it('answers 403 to an empty host also when that is the first it hears', async () => {
+  it('answers 403 to an empty Host in the very first request', async () => {
     const fresh = await startHttp({ config: '', ready: false });
     expect((await send(fresh, ['Host:'])).status).toBe(403);
   });
 
-  it('answers 403 to HTTP/1.0 without a host', async () => {
+  it('answers 403 to HTTP/1.0 without a Host header', async () => {
     const reply = await exchange(gateway.origin, 'GET /mcp HTTP/1.0\r\nAccept: text/event-stream\r\n\r\n');
     expect(reply.status).toBe(403);
   });
 
-  it.each(['GET', 'DELETE', 'OPTIONS', 'PUT'])('checks %s like POST', async (verb) => {
+  it.each(['GET', 'DELETE', 'OPTIONS', 'PUT'])('checks %s the same way as POST', async (verb) => {
     const lines = [`${verb} /mcp HTTP/1.1`, 'Host: evil.example', 'Accept: text/event-stream', 'Connection: close'];
     expect((await exchange(gateway.origin, `${lines.join('\r\n')}\r\n\r\n`)).status).toBe(403);
   });
 
-  it('does not let a foreign page ask beforehand', async () => {
+  it('refuses the CORS preflight of an unknown origin', async () => {
     const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' };
     const reply = await fetch(gateway.url, { method: 'OPTIONS', headers });
     expect(reply.status).toBe(403);
     expect(reply.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('answers probes whatever they call it', async () => {
+  it('answers health probes under any Host name', async () => {
     const lines = ['GET /health HTTP/1.1', 'Host: 10.0.0.7:8808', 'Connection: close'];
     expect((await exchange(gateway.origin, `${lines.join('\r\n')}\r\n\r\n`)).status).toBe(200);
   });
 });
 
-describe('with allowed_hosts and allowed_origins', () => {
+describe('the guard with allowed_hosts and allowed_origins', () => {
   let gateway: HttpGateway;
   const origin = 'https://app.example';
   beforeAll(async () => {
@@ -131,11 +134,11 @@ describe('with allowed_hosts and allowed_origins', () => {
     expect((await send(gateway, lines)).status).toBe(status);
   });
 
-  it('finds a host however its name is written in the configuration', async () => {
+  it('matches a host regardless of its spelling in the configuration', async () => {
     expect((await send(gateway, ['Host: capital.example'])).status).toBe(400);
   });
 
-  it('lets a listed origin ask beforehand', async () => {
+  it('allows the CORS preflight of a listed origin', async () => {
     const headers = { origin, 'access-control-request-method': 'POST' };
     const reply = await fetch(gateway.url, { method: 'OPTIONS', headers });
     expect(reply.status).toBe(204);
@@ -145,7 +148,7 @@ describe('with allowed_hosts and allowed_origins', () => {
     expect(reply.headers.get('vary')).toBe('origin');
   });
 
-  it('lets a listed origin read answers, the session id and errors', async () => {
+  it('lets a listed origin read replies, the session id and errors', async () => {
     const session = await startSession(gateway, { headers: { origin } });
     const answered = await session.post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
     const failed = await gateway.post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}', {
@@ -159,7 +162,7 @@ describe('with allowed_hosts and allowed_origins', () => {
     }
   });
 
-  it('tells an origin that is not listed nothing that it could read', async () => {
+  it('sends an unlisted origin no readable reply', async () => {
     const reply = await gateway.post('{}', { origin: 'https://evil.example' });
     expect(reply.status).toBe(403);
     expect(reply.headers.get('access-control-allow-origin')).toBeNull();

@@ -1,4 +1,6 @@
-/** The rules of Streamable HTTP by revision: what a client must accept, in which order it speaks, and what plain JSON is for. */
+/**
+ * Streamable HTTP rules that depend on the revision: the Accept header, the order of messages, and plain JSON replies.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -27,7 +29,7 @@ describe.each([
   ['2025-06-18', 406],
   ['2025-11-25', 406],
 ])('in revision %s', (revision, status) => {
-  it(`Accept: ${TYPES.json} alone answers ${status}, to initialize and in the session`, async () => {
+  it(`Accept: ${TYPES.json} alone is answered with ${status}, for initialize and in a session`, async () => {
     const opened = await gateway.post(initialize(revision), { accept: TYPES.json });
     expect(opened.status).toBe(status);
     const session = await startSession(gateway, { revision });
@@ -35,20 +37,20 @@ describe.each([
     expect((await session.post(INITIALIZED, { accept: TYPES.json })).status).toBe(status === 200 ? 202 : 406);
   });
 
-  it(`Accept: ${TYPES.stream} alone answers 406`, async () => {
+  it(`Accept: ${TYPES.stream} alone is answered with 406`, async () => {
     const session = await startSession(gateway, { revision });
     expect((await session.post(PING, { accept: TYPES.stream })).status).toBe(406);
   });
 
   it.each(['*/*', 'application/*, text/*', `${TYPES.stream};q=0.5, ${TYPES.json}`])(
-    'Accept: %s is enough',
+    'Accept: %s is accepted',
     async (accept) => {
       const session = await startSession(gateway, { revision });
       expect((await session.post(PING, { accept })).status).toBe(200);
     },
   );
 
-  it('a request before notifications/initialized answers 400, a ping does not', async () => {
+  it('a request sent before notifications/initialized is answered with 400, a ping is not', async () => {
     const session = await startSession(gateway, { revision, initialized: false });
     expect((await session.post(PING)).status).toBe(200);
     const early = await session.post(call(1, 'up_echo', {}));
@@ -59,7 +61,7 @@ describe.each([
   });
 });
 
-it('a request that overtakes notifications/initialized waits for it', async () => {
+it('a request that arrives ahead of notifications/initialized waits for it', async () => {
   const session = await startSession(gateway, { initialized: false });
   const early = session.post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
   await sleep(100);
@@ -67,24 +69,24 @@ it('a request that overtakes notifications/initialized waits for it', async () =
   expect((await early).status).toBe(200);
 });
 
-describe('a client that reads plain JSON only', () => {
+describe('a client that accepts only plain JSON', () => {
   const plain = { accept: TYPES.json };
 
-  it('gets no progress, and its answer', async () => {
+  it('receives its result and no progress notifications', async () => {
     const session = await startSession(gateway, { revision: '2025-03-26' });
     const reply = await session.post(call(1, 'slow_slow', { ms: 40, steps: 4 }, 't'), plain);
     expect(reply.headers.get('content-type')).toBe(TYPES.json);
     expect(await reply.json()).toMatchObject({ id: 1, result: { content: [{ text: 'slow' }] } });
   });
 
-  it('hears of progress on the stream that it has open', async () => {
+  it('receives progress on its open GET stream', async () => {
     const session = await startSession(gateway, { revision: '2025-03-26' });
     const stream = await session.listen();
     await session.post(call(1, 'slow_slow', { ms: 40, steps: 4 }, 't'), plain);
     await waitFor(() => stream.methods().length === 4);
   });
 
-  it('gets the answers to a batch in an array', async () => {
+  it('receives the replies to a batch as an array', async () => {
     const session = await startSession(gateway, { revision: '2025-03-26' });
     const batch = [call('a', 'slow_slow', { ms: 30, tag: 'ü' }), PING, INITIALIZED, call('b', 'slow_ok', {})];
     const reply = await session.post(`[${batch.join(',')}]`, plain);
@@ -94,7 +96,7 @@ describe('a client that reads plain JSON only', () => {
     expect(answers.find(({ id }) => id === 'a')!.result.content![0]!.text).toBe('slow ü');
   });
 
-  it('gets 202 when its call is cancelled', async () => {
+  it('receives 202 when its call is cancelled', async () => {
     const session = await startSession(gateway, { revision: '2025-03-26' });
     const reply = session.post(call(1, 'slow_slow', { ms: 2_000 }), plain);
     await sleep(100);

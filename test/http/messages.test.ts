@@ -1,4 +1,4 @@
-/** Which messages are taken: revisions, batches, nesting, and keys that only look like the ones that matter. */
+/** Which messages are accepted: revisions, batches, nesting, and keys that only resemble the ones with a meaning. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -26,13 +26,16 @@ const upstreamCalls = () =>
 const call = (params: string, id: string | number = 1) =>
   `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"tools/call","params":${params}}`;
 
-describe('the revision', () => {
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('%s is agreed to', async (revision) => {
-    const reply = await gateway.post(initialize(revision));
-    expect(await reply.json()).toMatchObject({
-      result: { protocolVersion: revision, serverInfo: { name: 'toolgate' }, capabilities: { tools: {} } },
-    });
-  });
+describe('the protocol revision', () => {
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
+    '%s is accepted by initialize',
+    async (revision) => {
+      const reply = await gateway.post(initialize(revision));
+      expect(await reply.json()).toMatchObject({
+        result: { protocolVersion: revision, serverInfo: { name: 'toolgate' }, capabilities: { tools: {} } },
+      });
+    },
+  );
 
   it.each([
     ['an old one', '"2024-10-07"'],
@@ -40,7 +43,7 @@ describe('the revision', () => {
     ['nonsense', '"x"'],
     ['a number', '1'],
     ['null', 'null'],
-  ])('is our newest where the client wants %s', async (_, wanted) => {
+  ])('is the newest one of the gateway if the client asks for %s', async (_, wanted) => {
     const params = `{"protocolVersion":${wanted},"capabilities":{},"clientInfo":{"name":"a","version":"1"}}`;
     const reply = await gateway.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":${params}}`);
     expect(await reply.json()).toMatchObject({ result: { protocolVersion: '2025-11-25' } });
@@ -48,7 +51,7 @@ describe('the revision', () => {
 
   const ALL = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 
-  it.each(ALL)('%s is the only one in the header of a session that agreed on it', async (revision) => {
+  it.each(ALL)('%s is the only one accepted in the header of a session that negotiated it', async (revision) => {
     const agreed = await startSession(gateway, { revision });
     for (const version of ALL) {
       const reply = await agreed.post(PING, { 'mcp-protocol-version': version });
@@ -58,7 +61,7 @@ describe('the revision', () => {
     expect((await agreed.post(PING)).status).toBe(200);
   });
 
-  it.each(['1999-01-01', '2024-10-07', 'x', ''])('%j in the header answers 400', async (version) => {
+  it.each(['1999-01-01', '2024-10-07', 'x', ''])('%j in the header is answered with 400', async (version) => {
     const reply = await session.post(PING, { 'mcp-protocol-version': version });
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({ error: { data: { code: 'version_unsupported' } } });
@@ -80,13 +83,13 @@ describe('a batch', () => {
     expect(answers.find(({ id }) => id === 'c')).toMatchObject({ error: { code: -32601 } });
   });
 
-  it('of notifications only answers 202', async () => {
+  it('of notifications only is answered with 202', async () => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const reply = await old.post('[{"jsonrpc":"2.0","method":"notifications/initialized"}]');
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
 
-  it('with the same id twice answers both, one with an error', async () => {
+  it('with a duplicate id answers both requests, one of them with an error', async () => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const one = call('{"name":"slow_slow","arguments":{"ms":30}}', 5);
     const answers = (await readMessages(await old.post(`[${one},${one}]`))) as { result?: unknown; error?: unknown }[];
@@ -98,7 +101,7 @@ describe('a batch', () => {
     ['with a part that is no message', `[${PING},3]`],
     ['within a batch', `[[${PING}]]`],
     ['with an initialize in it', `[${initialize('2025-03-26')}]`],
-  ])('%s answers 400 or an error and does no harm', async (_, body) => {
+  ])('%s is answered with 400 or an error, and the session keeps working', async (_, body) => {
     const old = await startSession(gateway, { revision: '2025-03-26' });
     const reply = await old.post(body);
     expect(await reply.text()).toContain('"error"');
@@ -114,7 +117,7 @@ describe('a batch', () => {
   });
 });
 
-describe('nesting', () => {
+describe('nesting depth', () => {
   const nested = (levels: number) => `{"name":"up_echo","arguments":${'['.repeat(levels)}${']'.repeat(levels)}}`;
 
   // The message and its parameters are two of the 64 levels that limits.depth allows.
@@ -125,13 +128,13 @@ describe('nesting', () => {
     [5_000, 400],
     [200_000, 400],
     [1_900_000, 400],
-  ])('of %i levels in the arguments answers %i', async (levels, status) => {
+  ])('of %i levels in the arguments is answered with %i', async (levels, status) => {
     const start = performance.now();
     expect((await session.post(call(nested(levels)))).status).toBe(status);
     expect(performance.now() - start).toBeLessThan(5000);
   });
 
-  it('of objects, and in metadata and unknown members, is counted like that of arrays', async () => {
+  it('counts objects, metadata and unknown members like arrays', async () => {
     const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
     const statuses = async (levels: number) =>
       Promise.all(
@@ -152,7 +155,7 @@ describe('nesting', () => {
       'three hundred thousand keys',
       `{"name":"up_echo","arguments":{${Array.from({ length: 300_000 }, (_, i) => `"k${i}":1`).join()}}}`,
     ],
-  ])('is not the only bulk: %s is answered, and others do not wait for it', async (_, params) => {
+  ])('is not the only size limit: %s is answered, and other requests do not wait for it', async (_, params) => {
     const big = session.post(call(params, 'big'));
     const start = performance.now();
     expect((await session.post(PING)).status).toBe(200);
@@ -161,7 +164,7 @@ describe('nesting', () => {
   });
 });
 
-describe('keys that could be taken for others', () => {
+describe('keys that resemble protocol keys', () => {
   it.each([
     ['Name', '{"name":"up_echo","Name":"up_count"}'],
     ['NAME', '{"NAME":"up_count","name":"up_echo"}'],
@@ -178,7 +181,7 @@ describe('keys that could be taken for others', () => {
     ['ProgressToken beside the right one', '{"name":"up_echo","_meta":{"progressToken":"a","ProgressToken":1}}'],
     ['progressToken with a Kelvin sign', '{"name":"up_echo","_meta":{"progressTo\u212aen":1}}'],
     ['Uri', '{"name":"up_echo","Uri":"x://y"}'],
-  ])('are refused before anything is called: %s', async (_, params) => {
+  ])('are refused before a call is made: %s', async (_, params) => {
     const before = upstreamCalls().length;
     const reply = await session.post(call(params));
     expect([reply.status, await reply.json()]).toMatchObject([400, { error: { code: -32600 } }]);
@@ -193,11 +196,11 @@ describe('keys that could be taken for others', () => {
     ['a second params', `{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}`],
     ['PARAMS', `{"jsonrpc":"2.0","id":1,"method":"ping","PARAMS":{}}`],
     ['Result', `{"jsonrpc":"2.0","id":1,"method":"ping","Result":{}}`],
-  ])('are refused around the parameters too: %s', async (_, body) => {
+  ])('are refused next to the parameters too: %s', async (_, body) => {
     expect((await session.post(body)).status).toBe(400);
   });
 
-  it('in any spelling never reach the upstream', async () => {
+  it('never reach the upstream, in any spelling', async () => {
     const known = ['name', 'arguments', 'uri', '_meta'];
     const folds: Record<string, string[]> = {
       s: ['S', '\u017f', '\\u0073', '\\u017F'],
@@ -223,7 +226,7 @@ describe('keys that could be taken for others', () => {
     expect(upstreamCalls()).toHaveLength(before);
   });
 
-  it('inside the arguments are the upstream’s business', async () => {
+  it('pass through to the upstream inside arguments', async () => {
     const args = '{"Name":1,"name":2,"name":3,"__proto__":{"x":1},"progresstoken":4,"ARGUMENTS":{"constructor":5}}';
     expect((await session.post(call(`{"name":"up_echo","arguments":${args}}`))).status).toBe(200);
     expect(upstreamCalls().at(-1)).toContain(`"arguments":${args}`);

@@ -1,4 +1,4 @@
-/** Errors of the gateway's own: one object, as a result that the model reads or as the data of a protocol error. */
+/** The gateway's own errors. The same object is a result that the model reads, or the data of a protocol error. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -17,7 +17,7 @@ describe('tools/call', () => {
     ['a tool that nobody has', { name: 'flaky_craash' }, 'item_unknown', 'Did you mean "flaky_crash"'],
     ['a tool that is not active', { name: 'up_echo' }, 'item_inactive', 'toolman_activate'],
     ['a server that dies', { name: 'flaky_crash' }, 'source_broken', 'Server "flaky" exited with code 1'],
-  ])('answers for %s with a result that says what to do', async (_, params, code, advice) => {
+  ])('answers %s with a result that says what to do', async (_, params, code, advice) => {
     const { result, error } = await session.ask('tools/call', params);
     expect(error).toBeUndefined();
     expect(result).toMatchObject({ isError: true });
@@ -31,7 +31,7 @@ describe('tools/call', () => {
   });
 
   it.each([[{}], [{ name: 5 }], [{ name: null }], [[]]])(
-    'answers parameters that are wrong (%j) in the same way',
+    'answers invalid parameters (%j) the same way',
     async (params) => {
       const { result } = await session.ask('tools/call', params);
       expect(JSON.stringify(result)).toContain('params_invalid');
@@ -39,7 +39,7 @@ describe('tools/call', () => {
   );
 });
 
-describe('the other methods', () => {
+describe('methods other than tools/call', () => {
   it.each([
     ['resources/read', { uri: 'no://such' }, -32002, 'resource_unknown'],
     ['resources/read', { uri: 'up_up://one' }, -32602, 'item_inactive'],
@@ -47,7 +47,7 @@ describe('the other methods', () => {
     ['prompts/get', { name: 'no_such' }, -32602, 'item_unknown'],
     ['tools/list', { cursor: 'x' }, -32602, 'params_invalid'],
     ['logging/nothing', {}, -32601, 'method_unknown'],
-  ])('%s of %j answers with an error whose data has the same object', async (method, params, code, name) => {
+  ])('%s with %j is answered with an error whose data is the same object', async (method, params, code, name) => {
     const { error, result } = await session.ask(method, params);
     expect(result).toBeUndefined();
     expect(error).toMatchObject({ code, data: { success: false, result: null, code: name, message: error!.message } });

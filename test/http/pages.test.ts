@@ -1,4 +1,4 @@
-/** Lists in pages, for clients that ask for one after the other. */
+/** Paged lists, for clients that request one page after the other. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { startHttp, startStdio } from '../support/gateway.ts';
@@ -25,7 +25,7 @@ const PAGE = z.looseObject({
 const PAGED = config('[limits]\npage = 3');
 
 describe('with limits.page', () => {
-  it('every item is on one page, in the order of the whole list', async () => {
+  it('lists every item on exactly one page, in the order of the full list', async () => {
     const whole = await startStdio({ config: config('') });
     const paged = await startHttp({ config: PAGED });
     const legacy = await paged.connect();
@@ -50,7 +50,7 @@ describe('with limits.page', () => {
     }
   });
 
-  it('resources, templates and prompts come in pages too, and a last page has no cursor', async () => {
+  it('pages resources, templates and prompts too, and gives the last page no cursor', async () => {
     const session = await startSession(await startHttp({ config: PAGED.replace('page = 3', 'page = 2') }));
     const { result: first } = await session.ask('resources/list');
     expect(first).toMatchObject({ resources: [{ uri: 'up_a://1' }, { uri: 'up_a://2' }] });
@@ -64,7 +64,7 @@ describe('with limits.page', () => {
     expect((await session.ask('resources/templates/list')).result).not.toHaveProperty('nextCursor');
   });
 
-  it('a list that changed on the way goes on where it was, and the client is told', async () => {
+  it('continues at the same position after the list has changed, and notifies the client', async () => {
     const gateway = await startHttp({ config: PAGED });
     const session = await startSession(gateway);
     const stream = await session.listen();
@@ -76,7 +76,7 @@ describe('with limits.page', () => {
   });
 });
 
-describe('a cursor that is none of ours', () => {
+describe('a cursor that the gateway did not issue', () => {
   it.each([
     ['with pages', PAGED, '"bm9uZQ"'],
     ['with pages, and of another type', PAGED, '7'],

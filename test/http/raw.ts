@@ -1,4 +1,4 @@
-/** HTTP by hand, for requests that no client library would send, and sessions without the SDK. */
+/** Hand-written HTTP, for requests that no client library would send and for sessions without the SDK. */
 import { connect, type Socket } from 'node:net';
 import { atEnd } from '../support/cleanup.ts';
 import type { HttpGateway } from '../support/gateway.ts';
@@ -18,7 +18,7 @@ export function openSocket(origin: string): Socket {
   return socket;
 }
 
-/** Writes the request as it is and reads until the other side closes, so it has to say `Connection: close`. */
+/** Writes the request verbatim and reads until the server closes, so the request must include `Connection: close`. */
 export function exchange(origin: string, text: string | Uint8Array): Promise<RawReply> {
   const socket = openSocket(origin);
   socket.write(text);
@@ -43,7 +43,7 @@ export function readReply(socket: Socket): Promise<RawReply> {
   });
 }
 
-/** A POST of a ping with exactly these header lines beside those that say what it is. */
+/** Posts a ping with exactly these header lines in addition to the content headers. */
 export function postLines(origin: string, lines: readonly string[], body = PING): Promise<RawReply> {
   return exchange(
     origin,
@@ -72,9 +72,9 @@ export function initialize(revision = '2025-11-25', capabilities: object = {}): 
 export interface RawSession {
   readonly id: string;
   readonly headers: Record<string, string>;
-  /** Posts a body as it is within the session. */
+  /** Posts a body verbatim in the session. */
   post(body: string | Uint8Array, headers?: Record<string, string>): Promise<Response>;
-  /** A request by method and parameters; gives the parsed response. */
+  /** Sends a request by method and parameters and returns the parsed response. */
   ask(method: string, params?: unknown): Promise<Answer>;
   /** The GET stream. */
   listen(headers?: Record<string, string>): Promise<Stream>;
@@ -91,7 +91,7 @@ export interface SessionOptions {
   readonly revision?: string;
   readonly capabilities?: object;
   readonly headers?: Record<string, string>;
-  /** False keeps `notifications/initialized` back. */
+  /** False does not send `notifications/initialized`. */
   readonly initialized?: boolean;
 }
 
@@ -118,7 +118,7 @@ export async function startSession(gateway: HttpGateway, options: SessionOptions
   };
 }
 
-/** The messages of a reply, whichever way it came. */
+/** The messages of a reply, whether it was plain JSON or a stream. */
 export async function readMessages(response: Response): Promise<unknown[]> {
   const text = await response.text();
   if (response.headers.get('content-type') !== 'text/event-stream') return [JSON.parse(text)];
@@ -129,7 +129,7 @@ export interface Stream {
   readonly response: Response;
   /** The methods of the notifications so far. */
   methods(): string[];
-  /** Whether the other side has ended it. */
+  /** Whether the server has ended the stream. */
   isOver(): boolean;
   close(): void;
 }

@@ -1,4 +1,6 @@
-/** What is not MCP over HTTP is refused with the status that says why, and nothing else suffers from it. */
+/**
+ * Requests that are not valid MCP over HTTP are refused with a status that says why, and do not affect other clients.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -20,21 +22,21 @@ afterEach(async () => {
 const codeOf = async (reply: Response) =>
   ((await reply.json()) as { error: { data: { code: string } } }).error.data.code;
 
-describe('the verb, the path and the media types', () => {
-  it.each(['PUT', 'PATCH', 'OPTIONS'])('%s answers 405 and says what is possible', async (method) => {
+describe('the HTTP method, path and media types', () => {
+  it.each(['PUT', 'PATCH', 'OPTIONS'])('%s is answered with 405 and an Allow header', async (method) => {
     const reply = await fetch(gateway.url, { method, headers: session.headers });
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST, GET, DELETE']);
   });
 
-  it('HEAD answers 405 without a body', async () => {
+  it('HEAD is answered with 405 without a body', async () => {
     expect((await fetch(gateway.url, { method: 'HEAD', headers: session.headers })).status).toBe(405);
   });
 
-  it.each(['/', '/mcp/', '/mcp/x', '//mcp', '/MCP', '/mcp%00'])('the path %s answers 404', async (path) => {
+  it.each(['/', '/mcp/', '/mcp/x', '//mcp', '/MCP', '/mcp%00'])('the path %s is answered with 404', async (path) => {
     expect((await gateway.post(PING, session.headers, path)).status).toBe(404);
   });
 
-  it('a query changes nothing', async () => {
+  it('a query string is ignored', async () => {
     expect((await gateway.post(PING, session.headers, '/mcp?x=1')).status).toBe(200);
   });
 
@@ -46,13 +48,13 @@ describe('the verb, the path and the media types', () => {
     ['application/json, text/event-stream', 200],
     ['text/event-stream;q=0.5,application/json;q=0.9', 200],
     ['*/*', 200],
-  ])('a POST that accepts %j answers %i', async (accept, status) => {
+  ])('a POST that accepts %j is answered with %i', async (accept, status) => {
     const reply = await session.post(PING, { accept });
     expect(reply.status).toBe(status);
     if (status === 406) expect(await codeOf(reply)).toBe('not_acceptable');
   });
 
-  it('a GET that accepts only JSON answers 406', async () => {
+  it('a GET that accepts only JSON is answered with 406', async () => {
     expect((await session.listen({ accept: 'application/json' })).response.status).toBe(406);
   });
 
@@ -65,12 +67,12 @@ describe('the verb, the path and the media types', () => {
     ['multipart/form-data; boundary=application/json', 415],
     ['application/jsonp', 415],
     ['text/plain; application/json', 415],
-  ])('a POST of %j answers %i', async (type, status) => {
+  ])('a POST of type %j is answered with %i', async (type, status) => {
     expect((await session.post(PING, { 'content-type': type })).status).toBe(status);
   });
 });
 
-describe('the message', () => {
+describe('a message', () => {
   it.each([
     ['nothing', ''],
     ['only spaces', '  \n '],
@@ -82,7 +84,7 @@ describe('the message', () => {
     ['a comma too many', '{"jsonrpc":"2.0","id":1,"method":"ping",}'],
     ['NaN', '{"jsonrpc":"2.0","id":NaN,"method":"ping"}'],
     ['a raw tab in a string', '{"jsonrpc":"2.0","id":"a\tb","method":"ping"}'],
-  ])('that is %s answers 400 as a parse error', async (_, body) => {
+  ])('that is %s is answered with 400 as a parse error', async (_, body) => {
     const reply = await session.post(body);
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({
@@ -92,7 +94,7 @@ describe('the message', () => {
     });
   });
 
-  it('that is not UTF-8 answers 400', async () => {
+  it('that is not UTF-8 is answered with 400', async () => {
     const body = Buffer.from('{"jsonrpc":"2.0","id":"\u00ff","method":"ping"}', 'latin1');
     expect((await session.post(body)).status).toBe(400);
   });
@@ -108,7 +110,7 @@ describe('the message', () => {
     ['a request with an object for an id', '{"jsonrpc":"2.0","id":{},"method":"ping"}'],
     ['a request with a number for a method', '{"jsonrpc":"2.0","id":1,"method":2}'],
     ['a request with an empty method', '{"jsonrpc":"2.0","id":1,"method":""}'],
-  ])('that is %s answers 400 as an invalid request', async (_, body) => {
+  ])('that is %s is answered with 400 as an invalid request', async (_, body) => {
     const reply = await session.post(body);
     expect(reply.status).toBe(400);
     expect(await reply.json()).toMatchObject({
@@ -122,16 +124,16 @@ describe('the message', () => {
     ['a notification that nobody knows', '{"jsonrpc":"2.0","method":"notifications/x","params":{}}'],
     ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}'],
     ['an error', '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'],
-  ])('that is %s answers 202 without a body', async (_, body) => {
+  ])('that is %s is answered with 202 without a body', async (_, body) => {
     const reply = await session.post(body);
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
 
-  it('with a method that nobody knows answers -32601', async () => {
+  it('with an unknown method is answered with -32601', async () => {
     expect((await session.ask('no/such')).error).toMatchObject({ code: -32601, data: { code: 'method_unknown' } });
   });
 
-  it('with a cursor answers -32602, because lists come whole', async () => {
+  it('with a cursor is answered with -32602, because lists are not paged by default', async () => {
     expect((await session.ask('tools/list', { cursor: 'x' })).error?.code).toBe(-32602);
   });
 });
@@ -147,13 +149,13 @@ describe('the size of a message', () => {
     [MIB, 200],
     [MIB + 1, 413],
     [3 * MIB, 413],
-  ])('of %i bytes answers %i', async (bytes, status) => {
+  ])('of %i bytes is answered with %i', async (bytes, status) => {
     const reply = await session.post(sized(bytes));
     expect(reply.status).toBe(status);
     if (status === 413) expect(await codeOf(reply)).toBe('too_large');
   });
 
-  it('is counted as it comes where it is not announced', async () => {
+  it('is counted while the body arrives if there is no Content-Length', async () => {
     const socket = openSocket(gateway.origin);
     const lines = [
       'POST /mcp HTTP/1.1',
@@ -167,7 +169,7 @@ describe('the size of a message', () => {
     expect((await readReply(socket)).status).toBe(413);
   });
 
-  it('is refused before it comes where it is announced', async () => {
+  it('is refused before the body arrives if Content-Length is too large', async () => {
     const socket = openSocket(gateway.origin);
     const lines = [
       'POST /mcp HTTP/1.1',
@@ -179,7 +181,7 @@ describe('the size of a message', () => {
     expect((await readReply(socket)).status).toBe(413);
   });
 
-  it('that is refused does not take the answer away from a client that is still sending', async () => {
+  it('does not cut off the refusal for a client that is still sending', async () => {
     const body = sized(3 * MIB);
     for (let i = 0; i < 10; i++) {
       const replies = await Promise.all([1, 2, 3].map(() => session.post(body)));
@@ -187,14 +189,14 @@ describe('the size of a message', () => {
     }
   });
 
-  it('with headers over 16 KiB answers 431', async () => {
+  it('with headers over 16 KiB is answered with 431', async () => {
     const lines = ['GET /health HTTP/1.1', 'Host: localhost', `X-Long: ${'x'.repeat(17_000)}`, 'Connection: close'];
     expect((await exchange(gateway.origin, `${lines.join('\r\n')}\r\n\r\n`)).status).toBe(431);
   });
 });
 
 describe('slow and broken clients', () => {
-  it('half a request holds nobody up', async () => {
+  it('an incomplete request does not block other clients', async () => {
     const half = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n';
     const sockets = Array.from({ length: 100 }, (_, i) => {
       const socket = openSocket(gateway.origin);
@@ -208,7 +210,7 @@ describe('slow and broken clients', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('what is no HTTP answers 400', async () => {
+  it('input that is not HTTP is answered with 400', async () => {
     expect((await exchange(gateway.origin, 'hello\r\n\r\n')).status).toBe(400);
   });
 });

@@ -1,4 +1,4 @@
-/** POST /reload: who may, from where, and what it does. */
+/** POST /reload: who may call it, from which address, and what it does. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 const reload = (headers: Record<string, string> = both, at = gateway) =>
   fetch(`${at.origin}/reload`, { method: 'POST', headers });
 
-it('looks at the folders again, and starts anew what has changed and nothing else', async () => {
+it('rescans the folders and restarts only what has changed', async () => {
   const { client } = await gateway.connect({ headers: { authorization: both.authorization } });
   const say = async (name: string) =>
     ((await client.callTool({ name, arguments: {} })).content as { text: string }[])[0]!.text;
@@ -42,7 +42,7 @@ it('looks at the folders again, and starts anew what has changed and nothing els
   expect([await say('one_say'), await say('two_say'), await say('three_say')]).toEqual(['one', 'changed', 'three']);
 });
 
-it('takes both tokens, and comes from an allowed address', async () => {
+it('requires both tokens and an allowed source address', async () => {
   expect((await reload({})).status).toBe(401);
   expect((await reload({ authorization: both.authorization })).status).toBe(403);
   expect((await reload({ ...both, 'x-manager-token': 'another' })).status).toBe(403);

@@ -1,4 +1,4 @@
-/** A client that loses its stream, at whatever event, comes back and has seen each event once, in order. */
+/** A client that loses its stream after any event reconnects and receives each event exactly once, in order. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -24,7 +24,7 @@ const call = (name: string, args: object, token?: string) =>
 const FLOOD = call('flood_flood', { progress: STEPS }, 't');
 const post = (session: RawSession, body: string) => openEvents(gateway, '/mcp', session.headers, body);
 
-/** What the events of the flood have to say: every step, then the result. */
+/** What the events of the flood contain: every step, then the result. */
 function told(events: readonly SseEvent[]): unknown[] {
   return events
     .filter(({ message }) => message !== null)
@@ -35,8 +35,8 @@ const EVERYTHING = [
   { content: [{ type: 'text', text: 'flooded' }] },
 ];
 
-describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('in revision %s', (revision) => {
-  it('the stream of an answer is dropped after every event in turn', async () => {
+describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('replay in revision %s', (revision) => {
+  it('resumes the stream of a call when it drops after any one event', async () => {
     const session = await startSession(gateway, { revision });
     for (let kept = 1; kept <= STEPS + 1; kept++) {
       const stream = await post(session, FLOOD);
@@ -49,7 +49,7 @@ describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('in revision %s', (rev
     }
   });
 
-  it('the stream of an answer is dropped after each event, again and again', async () => {
+  it('resumes the stream of a call when it drops after each event, repeatedly', async () => {
     const session = await startSession(gateway, { revision });
     let stream = await post(session, FLOOD);
     const seen: SseEvent[] = [];
@@ -62,19 +62,19 @@ describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('in revision %s', (rev
     expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length);
   });
 
-  it('the stream for what is said unasked is dropped after every event in turn', async () => {
+  it('resumes the GET stream when it drops after any one event', async () => {
     const session = await startSession(gateway, { revision });
     await session.ask('tools/list');
     const change = () => session.ask('tools/call', { name: 'up_add_tool', arguments: { name: `more_${++added}` } });
     let stream = await openEvents(gateway, '/mcp', session.headers);
     const seen: SseEvent[] = [];
-    // A first one where the revision has none that only names the stream.
+    // Produces a first event. Only 2025-11-25 opens a stream with an event that just carries its id.
     await change();
     for (let dropped = 0; dropped < 5; dropped++) {
       const event = (await stream.next())!;
       seen.push(event);
       stream.drop();
-      // While the client is away, and before that is noticed.
+      // These are sent while the client is disconnected, and before the gateway has noticed.
       if (dropped % 2 === 1) await sleep(50);
       await change();
       await sleep(50);
@@ -91,7 +91,7 @@ describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('in revision %s', (rev
 let added = 0;
 
 describe('a client of 2025-11-25', () => {
-  it('can come back before it has seen any message', async () => {
+  it('can resume before it has received any message', async () => {
     const session = await asked();
     const stream = await post(session, call('asking_ask', { questions: 1 }));
     const first = await stream.next();
@@ -100,7 +100,7 @@ describe('a client of 2025-11-25', () => {
     expect(first!.id).not.toBe('');
   });
 
-  it('answers a question after it lost the stream that asked it', async () => {
+  it('can answer a question after it lost the stream that carried it', async () => {
     const session = await asked();
     const stream = await post(session, call('asking_ask', { questions: 2, word: 'w' }));
     const seen: SseEvent[] = [(await stream.next())!, (await stream.next())!];
@@ -125,13 +125,13 @@ describe('a client of 2025-11-25', () => {
   });
 });
 
-/** A session of a client that can be asked. */
+/** A session whose client can be asked. */
 function asked(): Promise<RawSession> {
   return startSession(gateway, { capabilities: { elicitation: {} } });
 }
 
-describe('coming back', () => {
-  it('takes a stream over from a connection that is still there', async () => {
+describe('resuming with Last-Event-ID', () => {
+  it('takes the stream over from a connection that is still open', async () => {
     const session = await startSession(gateway);
     const first = await openEvents(gateway, '/mcp', session.headers);
     const { id } = (await first.next())!;
@@ -142,7 +142,7 @@ describe('coming back', () => {
     expect(await second.next()).toMatchObject({ message: { method: 'notifications/tools/list_changed' } });
   });
 
-  it('brings nothing of another stream of the session', async () => {
+  it('returns no events of another stream of the session', async () => {
     const session = await startSession(gateway);
     const standing = await openEvents(gateway, '/mcp', session.headers);
     const { id } = (await standing.next())!;
@@ -153,14 +153,14 @@ describe('coming back', () => {
     expect(again.waiting).toBe(0);
   });
 
-  it('is not possible in the session of another', async () => {
+  it('is refused with an event id from another session', async () => {
     const [one, other] = [await startSession(gateway), await startSession(gateway)];
     const events = await readAll(await post(one, FLOOD));
     const stranger = await comeBack(gateway, other, events[0]!.id);
     expect(stranger.status).toBe(400);
   });
 
-  it('says so where an answer is no longer kept, and loses at most what is beyond the limit', async () => {
+  it('reports an answer that is no longer stored, and loses only what exceeds limits.replay', async () => {
     const small = await startHttp({ config: `controls = []\n[limits]\nreplay = 1000\n${SERVERS}` });
     const session = await startSession(small);
     const events = await readAll(await openEvents(small, '/mcp', session.headers, FLOOD));
@@ -174,7 +174,7 @@ describe('coming back', () => {
     expect(told(await readAll(late))).toEqual([]);
   });
 
-  it('goes on after the gateway has cut a slow reader', async () => {
+  it('works after the gateway has disconnected a slow reader', async () => {
     const tight = await startHttp({
       config: `controls = []\n[limits]\nunread = "1MiB"\nreplay = "64MiB"\n${SERVERS}`,
     });
@@ -186,7 +186,7 @@ describe('coming back', () => {
     await waitFor(() => tight.stderr().includes('limits.unread'), 20_000);
     stream.resume();
     seen.push(...(await readAll(stream)));
-    // What is kept is more than the limit, so it may be cut again.
+    // More is stored than the limit, so the gateway may cut the connection again.
     while (seen.at(-1)!.message!.result === undefined)
       seen.push(...(await readAll(await comeBack(tight, session, seen.at(-1)!.id))));
     const all = told(seen);

@@ -1,4 +1,7 @@
-/** The sessions of the HTTP door: made by initialize, needed ever after, gone when ended, unused or crowded out. */
+/**
+ * Sessions of the HTTP door: created by initialize, required afterwards, ended by DELETE, by session_ttl or by
+ * max_sessions.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { FULL_SCOPE } from '../../src/calls/caller.ts';
@@ -21,14 +24,14 @@ describe('a session', () => {
     gateway = await startHttp({ config: `controls = []\n${toml}` });
   });
 
-  it('begins with initialize, which gives an id that cannot be guessed', async () => {
+  it('starts with initialize and gets an id that cannot be guessed', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, async () => (await startSession(gateway)).id));
     expect(new Set(ids).size).toBe(20);
     // 128 bits are 22 characters of base64; visible ASCII is what the specification allows.
     for (const id of ids) expect(id).toMatch(/^[\w-]{22,}$/);
   });
 
-  it('is needed for everything else', async () => {
+  it('is required for every other request', async () => {
     const responses = await Promise.all([
       gateway.post(PING),
       gateway.post('{"jsonrpc":"2.0","method":"notifications/initialized"}'),
@@ -44,7 +47,7 @@ describe('a session', () => {
   });
 
   it.each(['no-such-session', '', 'x'.repeat(5000)])(
-    'that is unknown (%.20s) answers 404 on every verb',
+    'with an unknown id (%.20s) is answered with 404 on every method',
     async (id) => {
       const headers = { 'mcp-session-id': id };
       const responses = await Promise.all([
@@ -56,7 +59,7 @@ describe('a session', () => {
     },
   );
 
-  it('ends with DELETE and is unknown from then on', async () => {
+  it('ends with DELETE, and its id is unknown afterwards', async () => {
     const session = await startSession(gateway);
     expect((await session.post(PING)).status).toBe(200);
     expect((await session.end()).status).toBe(204);
@@ -65,7 +68,7 @@ describe('a session', () => {
     expect((await session.listen()).response.status).toBe(404);
   });
 
-  it('that is ended closes its stream and gives up the calls under way', async () => {
+  it('closes its stream and cancels its running calls when it ends', async () => {
     const session = await startSession(gateway);
     const stream = await session.listen();
     const call = session.post(
@@ -80,20 +83,20 @@ describe('a session', () => {
     expect(JSON.stringify(result)).toContain('\\"tag\\":\\"t\\"');
   });
 
-  it('does not notice that another one ended', async () => {
+  it('keeps working when another session ends', async () => {
     const [one, two] = [await startSession(gateway), await startSession(gateway)];
     await one.end();
     expect((await two.post(PING)).status).toBe(200);
   });
 
-  it('refuses a second initialize within it by opening another', async () => {
+  it('answers a second initialize with a new session', async () => {
     const session = await startSession(gateway);
     const again = await session.post(initialize());
     expect(again.headers.get('mcp-session-id')).not.toBe(session.id);
     expect((await session.post(PING)).status).toBe(200);
   });
 
-  it('refuses an id that is still in use by a request under way', async () => {
+  it('refuses a request id that a running request still uses', async () => {
     const session = await startSession(gateway);
     const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_slow","arguments":{"ms":800}}}';
     const first = session.post(body);
@@ -105,7 +108,7 @@ describe('a session', () => {
 });
 
 describe('session_ttl', () => {
-  it('ends a session that is not used for that long, and spares one that is', async () => {
+  it('ends a session that was idle for that long, and keeps one in use', async () => {
     const gateway = await startHttp({ config: `controls = []\n[http]\nsession_ttl = "1500ms"\n${toml}` });
     const [unused, used, listening] = [
       await startSession(gateway),
@@ -123,7 +126,7 @@ describe('session_ttl', () => {
 });
 
 describe('max_sessions', () => {
-  it('makes room at the cost of the session that was used longest ago', async () => {
+  it('evicts the session that was idle longest', async () => {
     const gateway = await startHttp({ config: `controls = []\n[http]\nmax_sessions = 2\n${toml}` });
     const one = await startSession(gateway);
     const two = await startSession(gateway);
@@ -134,7 +137,7 @@ describe('max_sessions', () => {
     expect(statuses).toEqual([200, 404, 200]);
   });
 
-  it('refuses a new session while all are in use, and none that is in use is ended', async () => {
+  it('refuses a new session while all are in use, and ends none of them', async () => {
     const gateway = await startHttp({ config: `controls = []\n[http]\nmax_sessions = 2\n${toml}` });
     const [one, two] = [await startSession(gateway), await startSession(gateway)];
     await one.listen();
@@ -148,8 +151,8 @@ describe('max_sessions', () => {
   });
 });
 
-describe('the table of sessions', () => {
-  it('gives another agent’s session the same answer as one that never was', () => {
+describe('the session table', () => {
+  it('gives the same answer for the session of another agent as for an unknown one', () => {
     const config = configFromValue({}, { cwd: tempFolder(), env: {} });
     const gateway = createGateway(config);
     const sessions = createSessions(gateway);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   gateway = await startHttp({ config: `controls = []\n${SERVERS}` });
 });
 
-/** The progress that any client was told of: the SDK itself loses what comes together with the answer. */
+/** Progress that any client received. The SDK drops progress that arrives together with the answer. */
 const steps: unknown[] = [];
 
 async function connect(headers: Record<string, string> = {}, at = gateway): Promise<Client> {
@@ -39,8 +39,8 @@ async function connect(headers: Record<string, string> = {}, at = gateway): Prom
   return client;
 }
 
-describe('a client of the first revision', () => {
-  it('lists, calls, hears of progress and of changes, and is asked', async () => {
+describe('a client of revision 2024-11-05', () => {
+  it('lists, calls, receives progress and list changes, and answers a question', async () => {
     const client = await connect();
     let changes = 0;
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
@@ -57,7 +57,7 @@ describe('a client of the first revision', () => {
     expect(textOf(await client.callTool({ name: 'asking_ask', arguments: { word: 'w' } }))).toContain('about w#1');
   });
 
-  it('has a session that ends with its stream, and the calls in it', async () => {
+  it('loses its session and its running calls when its stream closes', async () => {
     const client = await connect();
     client.callTool({ name: 'slow_hang', arguments: { tag: 'left' } }).catch(() => {});
     await client.ping();
@@ -66,7 +66,7 @@ describe('a client of the first revision', () => {
     await waitFor(async () => textOf(await other.callTool({ name: 'slow_cancelled' })).includes('left'));
   });
 
-  it('shares nothing with another: ids may be the same', async () => {
+  it('is isolated from another client that uses the same request ids', async () => {
     const [one, two] = [await connect(), await connect()];
     const slow = one.callTool({ name: 'slow_slow', arguments: { ms: 200, tag: 'one' } });
     const quick = two.callTool({ name: 'slow_slow', arguments: { ms: 10, tag: 'two' } });
@@ -82,7 +82,7 @@ async function open(): Promise<{ messages: string; events: Awaited<ReturnType<ty
 }
 
 describe('/messages', () => {
-  it('accepts, and answers on the stream', async () => {
+  it('accepts a message and answers it on the stream', async () => {
     const { events, messages } = await open();
     const reply = await gateway.post(initialize('2024-11-05'), {}, messages);
     expect([reply.status, await reply.text()]).toEqual([202, 'Accepted']);
@@ -107,14 +107,14 @@ describe('/messages', () => {
     ['what is not JSON', '{', {}, 400],
     ['another type of content', PING, { 'content-type': 'text/plain' }, 415],
     ['a batch before a revision is agreed on', `[${PING}]`, {}, 400],
-  ])('refuses %s, and the session goes on', async (_, body, headers, status) => {
+  ])('refuses %s, and the session stays usable', async (_, body, headers, status) => {
     const { events, messages } = await open();
     expect((await gateway.post(body, headers, messages)).status).toBe(status);
     await gateway.post(PING, {}, messages);
     expect((await events.next())?.message).toMatchObject({ id: 1, result: {} });
   });
 
-  it('refuses a request of the revision without sessions', async () => {
+  it('refuses a request of the stateless revision', async () => {
     const { messages } = await open();
     const meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}';
     const reply = await gateway.post(
@@ -126,7 +126,7 @@ describe('/messages', () => {
     expect(await reply.text()).toContain('send it to /mcp');
   });
 
-  it('knows no session of /mcp, nor /mcp one of its own', async () => {
+  it('does not accept a session id from /mcp, and /mcp does not accept one from /sse', async () => {
     const session = await startSession(gateway);
     expect((await gateway.post(PING, {}, `/messages?session_id=${session.id}`)).status).toBe(404);
     const { messages } = await open();
@@ -137,18 +137,18 @@ describe('/messages', () => {
   it.each([
     ['POST', '/sse', 'GET'],
     ['GET', '/messages?session_id=x', 'POST'],
-  ])('%s %s answers 405', async (method, path, allow) => {
+  ])('%s %s is answered with 405', async (method, path, allow) => {
     const reply = await fetch(gateway.origin + path, { method });
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, allow]);
   });
 
-  it('GET /sse that accepts only JSON answers 406', async () => {
+  it('GET /sse that accepts only JSON is answered with 406', async () => {
     expect((await fetch(`${gateway.origin}/sse`, { headers: { accept: 'application/json' } })).status).toBe(406);
   });
 });
 
-describe('the door', () => {
-  it('wants the token too', async () => {
+describe('the HTTP+SSE door', () => {
+  it('requires the bearer token', async () => {
     const guarded = await startHttp({ config: `controls = []\n${SERVERS}`, env: { BEARER_TOKEN: 's3cret' } });
     const refused = await fetch(`${guarded.origin}/sse`, { headers: { accept: 'text/event-stream' } });
     expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="toolgate"']);
@@ -156,12 +156,12 @@ describe('the door', () => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(0);
   });
 
-  it('counts its sessions and those of /mcp together', async () => {
+  it('shares the session limit with /mcp', async () => {
     const small = await startHttp({ config: 'controls = []\n[http]\nmax_sessions = 1\n' });
     const session = await startSession(small);
     const stream = await openEvents(small, '/sse', {});
     expect(stream.status).toBe(200);
-    // The session without a stream made room for it; one with a stream is in use.
+    // The session without a stream was evicted to make room. A session with a stream counts as in use.
     expect((await session.post(PING)).status).toBe(404);
     expect((await small.post(initialize())).status).toBe(503);
     stream.drop();

@@ -1,4 +1,7 @@
-/** Streams: what the gateway says unasked, what happens to calls whose client is gone, and what keeps long calls alive. */
+/**
+ * Streams: notifications outside of calls, running calls whose client has disconnected, and keep-alives for long
+ * calls.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, createGateway, openHttpDoor } from '../../src/index.ts';
@@ -17,7 +20,9 @@ beforeAll(async () => {
 });
 
 let added = 0;
-/** Changes the list of tools, by another session, and waits until that has been told so; it is the last to be told. */
+/**
+ * Changes the list of tools through another session and waits until that session is notified, which is the last one.
+ */
 async function changeTools(): Promise<void> {
   const other = await listed();
   const stream = await other.listen();
@@ -33,8 +38,8 @@ async function listed(): Promise<RawSession> {
   return session;
 }
 
-describe('the stream of a session', () => {
-  it('tells of a changed list', async () => {
+describe('the GET stream of a session', () => {
+  it('delivers a list_changed notification', async () => {
     const session = await listed();
     const stream = await session.listen();
     expect([stream.response.status, stream.response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
@@ -44,20 +49,20 @@ describe('the stream of a session', () => {
     expect(stream.methods()).toEqual([TOOLS, TOOLS]);
   });
 
-  it('tells every session on its own stream', async () => {
+  it('notifies every session on its own stream', async () => {
     const streams = await Promise.all([1, 2, 3].map(async () => (await listed()).listen()));
     await changeTools();
     expect(streams.map((stream) => stream.methods())).toEqual([[TOOLS], [TOOLS], [TOOLS]]);
   });
 
-  it('that is open several times says everything exactly once', async () => {
+  it('delivers each notification exactly once when it is opened several times', async () => {
     const session = await listed();
     const streams = [await session.listen(), await session.listen(), await session.listen()];
     await changeTools();
     expect(streams.flatMap((stream) => stream.methods())).toEqual([TOOLS]);
   });
 
-  it('goes on with another that is open when the newest ends', async () => {
+  it('falls back to another open stream when the newest one ends', async () => {
     const session = await listed();
     const [older, newest] = [await session.listen(), await session.listen()];
     newest.close();
@@ -66,7 +71,7 @@ describe('the stream of a session', () => {
     expect(older.methods()).toEqual([TOOLS]);
   });
 
-  it('tells at the next opening what was missed, once however often it happened', async () => {
+  it('delivers a missed change at the next opening, once even if it happened several times', async () => {
     const session = await listed();
     await changeTools();
     await changeTools();
@@ -80,7 +85,7 @@ describe('the stream of a session', () => {
     expect(again.methods()).toEqual([]);
   });
 
-  it('does not take an event id of elsewhere for anything', async () => {
+  it('ignores an event id from another stream', async () => {
     const session = await listed();
     const stream = await session.listen({ 'last-event-id': '1' });
     expect(stream.response.status).toBe(200);
@@ -89,7 +94,7 @@ describe('the stream of a session', () => {
   });
 });
 
-describe('a client that goes away', () => {
+describe('a client that disconnects', () => {
   const text = (tag: string) =>
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow_slow","arguments":{"ms":800,"tag":"${tag}"}}}`;
 
@@ -106,13 +111,13 @@ describe('a client that goes away', () => {
     sent.catch(() => {});
     await sleep(200);
     abort.abort();
-    // The id is taken until the server has answered.
+    // The id stays in use until the server has answered.
     expect(await (await session.post(text('again'))).json()).toMatchObject({ error: { code: -32600 } });
     await waitFor(async () => 'result' in ((await (await session.post(text('after'))).json()) as object));
     expect(await cancelledTags()).not.toContain('gone');
   });
 
-  it('is still a client when it says that it cancels', async () => {
+  it('stops its call if it sends notifications/cancelled', async () => {
     const session = await startSession(gateway);
     const reply = session.post(text('cancelled-one'));
     await sleep(200);
@@ -125,7 +130,7 @@ describe('a client that goes away', () => {
     expect(tags).toContain('no longer needed');
   });
 
-  it('cannot cancel the call of another with the same id', async () => {
+  it('cannot cancel the call of another client with the same id', async () => {
     const [one, two] = [await startSession(gateway), await startSession(gateway)];
     const reply = one.post(text('kept'));
     await sleep(200);
@@ -133,7 +138,7 @@ describe('a client that goes away', () => {
     expect(await (await reply).json()).toMatchObject({ id: 1, result: { content: [{ text: 'slow kept' }] } });
   });
 
-  it('in the middle of its request leaves nothing broken', async () => {
+  it('in the middle of a request does not break the gateway', async () => {
     const session = await startSession(gateway);
     const socket = openSocket(gateway.origin);
     socket.write(
@@ -151,7 +156,7 @@ describe('a long call', () => {
   });
 
   it('becomes a stream and is kept alive with comments until the answer', async () => {
-    // Only what repeats: that is what keeps streams warm, and everything else needs the real clock.
+    // Fakes only intervals, which send the keep-alives. Everything else needs the real clock.
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const config = configFromValue({ servers: { slow: serverEntry('hang') } }, { cwd: tempFolder(), env: {} });
     const local = createGateway(config);

@@ -1,4 +1,4 @@
-/** With BEARER_TOKEN the door opens to that token and to nothing else, and the token stays where it is. */
+/** With BEARER_TOKEN the HTTP door accepts only that token, and the token never leaks to servers or the log. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../cli/run.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -37,7 +37,7 @@ describe('a gateway with BEARER_TOKEN', () => {
     expect(reply.body).not.toContain(TOKEN);
   });
 
-  it('does not take the token from the URL', async () => {
+  it('does not accept the token in the URL', async () => {
     const named = await gateway.post(initialize(), {}, `/mcp?token=${TOKEN}`);
     expect(named.status).toBe(401);
     const asked = { authorization: `Bearer ${TOKEN}` };
@@ -47,7 +47,7 @@ describe('a gateway with BEARER_TOKEN', () => {
     expect(replies.map(({ status }) => status)).toEqual([400, 400]);
   });
 
-  it('wants it on every verb and every path but the probes', async () => {
+  it('requires it for every method and path except the health probes', async () => {
     const ask = async (method: string, path: string) =>
       (await fetch(gateway.origin + path, { method, headers: { accept: '*/*' } })).status;
     expect(await Promise.all(['GET', 'DELETE', 'PUT', 'OPTIONS'].map((verb) => ask(verb, '/mcp')))).toEqual([
@@ -59,36 +59,36 @@ describe('a gateway with BEARER_TOKEN', () => {
     ]);
   });
 
-  it('answers before it has read the message', async () => {
+  it('refuses a request without the token before it reads the body', async () => {
     const socket = openSocket(gateway.origin);
     const lines = ['POST /mcp HTTP/1.1', 'Host: 127.0.0.1', 'Content-Type: application/json', 'Content-Length: 999'];
     socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
     expect((await readReply(socket)).status).toBe(401);
   });
 
-  it('takes whatever the operator has chosen for a token', async () => {
+  it('accepts any characters that the operator chose for the token', async () => {
     const odd = 'pass phrase, with "signs" & {more}!';
     const own = await startHttp({ config: '', env: { BEARER_TOKEN: odd } });
     expect((await own.post(initialize(), { authorization: `Bearer ${odd}` })).status).toBe(200);
   });
 
-  it.each(['Bearer', 'bearer', 'BEARER'])('opens to the right token after %s', async (scheme) => {
+  it.each(['Bearer', 'bearer', 'BEARER'])('accepts the right token after the scheme %s', async (scheme) => {
     const session = await startSession(gateway, { headers: { authorization: `${scheme} ${TOKEN}` } });
     expect((await session.post(PING)).status).toBe(200);
   });
 
-  it('does not let a session stand in for the token', async () => {
+  it('refuses a valid session id without the token', async () => {
     const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
     expect((await gateway.post(PING, { 'mcp-session-id': session.id })).status).toBe(401);
   });
 
-  it('keeps the token from servers', async () => {
+  it('does not pass the token on to servers', async () => {
     const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
     const asked = await session.ask('tools/call', { name: 'up_whoami', arguments: { env: ['BEARER_TOKEN'] } });
     expect(JSON.stringify(asked)).toContain('\\"BEARER_TOKEN\\":null');
   });
 
-  it('keeps the token out of its output, errors and log, at any level', async () => {
+  it('keeps the token out of stdout, errors and the log at every level', async () => {
     const session = await startSession(gateway, { headers: { authorization: `Bearer ${TOKEN}` } });
     const replies = await Promise.all([
       session.post('{"broken'),
@@ -106,7 +106,7 @@ describe('a gateway with BEARER_TOKEN', () => {
   });
 });
 
-describe('beyond loopback', () => {
+describe('a gateway that listens beyond loopback', () => {
   it.each([
     ['0.0.0.0 on the command line', ['--host', '0.0.0.0'], ''],
     [':: on the command line', ['--host', '::'], ''],
@@ -118,12 +118,12 @@ describe('beyond loopback', () => {
     expect(stderr).toContain('Set BEARER_TOKEN, or listen on 127.0.0.1');
   });
 
-  it('takes an empty BEARER_TOKEN for none', async () => {
+  it('treats an empty BEARER_TOKEN as no token', async () => {
     const run = await runCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config: '', env: { BEARER_TOKEN: '' } });
     expect(run.code).toBe(2);
   });
 
-  it('listens with a token, and lets in hosts by any name that has it', async () => {
+  it('starts with a token, and accepts any Host name from a client that sends it', async () => {
     const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { config: '', env: { BEARER_TOKEN: TOKEN } });
     const port = await waitFor(() => /http:\/\/0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
     const origin = `http://127.0.0.1:${port}`;
@@ -133,7 +133,7 @@ describe('beyond loopback', () => {
     expect((await postLines(origin, [...authorized, 'Origin: http://evil.example'], initialize())).status).toBe(403);
   });
 
-  it('says on loopback that everyone may connect', async () => {
+  it('logs on loopback that everyone may connect', async () => {
     const gateway = await startHttp({ config: '' });
     expect(gateway.stdout()).toContain('No BEARER_TOKEN is set');
   });

@@ -1,4 +1,4 @@
-/** Clients that do not wait for one answer after the other, and read none. */
+/** Clients that pipeline requests and never read the replies. */
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { toml } from '../resilience/use.ts';
@@ -8,7 +8,7 @@ import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 
-it('counts every answer on a connection against limits.unread_total', async () => {
+it('counts every unread reply on a connection against limits.unread_total', async () => {
   const config = toml([{ namespace: '', command: server('flood') }], { limits: { unread_total: '8MiB' } });
   const gateway = await startHttp({ config });
   const { hostname, port } = new URL(gateway.origin);

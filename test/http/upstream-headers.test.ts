@@ -1,4 +1,7 @@
-/** What a client sends to the gateway in headers stays there; an upstream gets what its configuration declares. */
+/**
+ * Headers that a client sends to the gateway are not forwarded. An upstream receives only what its configuration
+ * declares.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { startHttpServer } from '../support/server.ts';
@@ -36,7 +39,7 @@ describe('an HTTP upstream', () => {
     gateway = await startHttp({ config, env: { UPSTREAM_TOKEN: 'its-own', BEARER_TOKEN: token } });
   });
 
-  it('gets the configured headers with every request, and none of the client', async () => {
+  it('receives the configured headers with every request, and none of the client', async () => {
     const session = await startSession(gateway, { headers: { ...inbound, authorization: `Bearer ${token}` } });
     const { result } = await session.ask('tools/call', { name: 'up_headers' });
     const [{ text }] = (result as { content: [{ text: string }] }).content;
@@ -45,7 +48,7 @@ describe('an HTTP upstream', () => {
     expect(text).not.toContain(session.id);
   });
 
-  it('never hears a credential of a client, whatever is asked and however it ends', async () => {
+  it('never receives a credential of the client, for any method or outcome', async () => {
     const session = await startSession(gateway, { headers: { ...inbound, authorization: `Bearer ${token}` } });
     for (let i = 0; i < 25; i++) {
       await session.ask('tools/call', { name: 'up_echo', arguments: { i }, _meta: { progressToken: i } });

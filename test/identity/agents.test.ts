@@ -1,4 +1,4 @@
-/** Agents with tokens of their own: how they are made, replaced and taken back, and what a running gateway makes of it. */
+/** Agents with their own tokens: how they are created, rotated and revoked, and how a running gateway reacts. */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ const letIn = async (gateway: HttpGateway, token: string) => {
 };
 
 describe('toolgate agents', () => {
-  it('prints a new token once and keeps nothing but its hash', async () => {
+  it('prints a new token once and stores only its hash', async () => {
     const cwd = folder();
     const { stdout, stderr } = await runCli(['agents', 'add', 'ci', '--description', 'builds'], { cwd });
     expect(stdout).toMatch(/^tg_[\w-]{43}\n$/);
@@ -50,7 +50,7 @@ describe('toolgate agents', () => {
     expect(Math.round((Date.parse(expires) - Date.now()) / 86_400_000)).toBe(30);
   });
 
-  it('lists agents of both places without a token or a hash', async () => {
+  it('lists agents of the file and the configuration without tokens or hashes', async () => {
     const cwd = folder(`${config}\n[agents.pipeline]\ntoken = "0123456789abcdef"\ndescription = "nightly"\n`);
     const token = await add(cwd, 'default', '--expires', '4w');
     const [shown, json, same] = await Promise.all([
@@ -86,14 +86,14 @@ describe('toolgate agents', () => {
     expect(stderr).toContain(why);
   });
 
-  it('does not give a name twice', async () => {
+  it('refuses a name that already exists', async () => {
     const cwd = folder();
     await add(cwd, 'ci');
     const { code, stderr } = await runCli(['agents', 'add', 'ci'], { cwd });
     expect([code, stderr]).toEqual([2, expect.stringContaining('toolgate agents rotate ci')]);
   });
 
-  it('loses nothing when many are added at the same moment', async () => {
+  it('loses no agent when many are added at the same time', async () => {
     const cwd = folder();
     const names = Array.from({ length: 8 }, (_, i) => `agent-${i}`);
     await Promise.all(names.map((name) => add(cwd, name)));
@@ -122,8 +122,8 @@ describe('toolgate agents', () => {
   );
 });
 
-describe('a running gateway', () => {
-  it('lets agents in by their tokens, and knows new ones at once', async () => {
+describe('a running gateway with agents', () => {
+  it('accepts agents by their tokens, and new ones at once', async () => {
     const cwd = folder();
     const first = await add(cwd, 'first');
     const gateway = await startHttp({ cwd });
@@ -132,7 +132,7 @@ describe('a running gateway', () => {
     await waitFor(async () => (await letIn(gateway, second)) === 200);
   });
 
-  it('closes when it gets its first agent, and stays closed when it loses its last', async () => {
+  it('requires a token from its first agent on, and still does after its last was removed', async () => {
     const cwd = folder();
     const gateway = await startHttp({ cwd });
     const session = await startSession(gateway);
@@ -145,7 +145,7 @@ describe('a running gateway', () => {
     expect((await gateway.post(initialize())).status).toBe(401);
   });
 
-  it('ends the sessions and streams of an agent that is revoked, and no others', async () => {
+  it('ends the sessions and streams of a revoked agent, and no others', async () => {
     const cwd = folder();
     const [gone, kept] = [await add(cwd, 'gone'), await add(cwd, 'kept')];
     const gateway = await startHttp({ cwd, args: ['--log-level', 'info'] });
@@ -173,7 +173,7 @@ describe('a running gateway', () => {
     await waitFor(() => gateway.stderr().includes('agent_revoked gone'));
   });
 
-  it('ends a call that is under way for an agent that is revoked', async () => {
+  it('ends a running call of a revoked agent', async () => {
     const cwd = folder();
     const token = await add(cwd, 'gone');
     const gateway = await startHttp({ cwd });
@@ -189,7 +189,7 @@ describe('a running gateway', () => {
     expect(Date.now() - started).toBeLessThan(5_000);
   });
 
-  it('does not carry out what comes in slowly, when its agent was revoked meanwhile', async () => {
+  it('does not execute a request that arrives slowly if its agent is revoked meanwhile', async () => {
     const cwd = folder();
     const [gone, kept] = [await add(cwd, 'gone'), await add(cwd, 'kept')];
     const gateway = await startHttp({ cwd });
@@ -218,7 +218,7 @@ describe('a running gateway', () => {
     );
   });
 
-  it('writes down what was done to agents and who was refused, without a token or a hash', async () => {
+  it('logs changes to agents and refused clients, without tokens or hashes', async () => {
     const cwd = folder();
     const first = await add(cwd, 'first');
     const gateway = await startHttp({ cwd });
@@ -232,7 +232,7 @@ describe('a running gateway', () => {
     for (const secret of [first, second, sha256(first), sha256(second)]) expect(stdout).not.toContain(secret);
   });
 
-  it('takes the old token for as long as the grace lasts', async () => {
+  it('accepts the old token during the grace period', async () => {
     const cwd = folder();
     const old = await add(cwd, 'ci');
     const gateway = await startHttp({ cwd });
@@ -241,13 +241,13 @@ describe('a running gateway', () => {
     const next = stdout.trim();
     await waitFor(async () => (await letIn(gateway, next)) === 200);
     expect(await letIn(gateway, old)).toBe(200);
-    // The session is the agent's, whichever of its tokens it comes with.
+    // The session belongs to the agent, whichever of its tokens is used.
     expect((await session.post(PING, bearer(next))).status).toBe(200);
     await waitFor(async () => (await letIn(gateway, old)) === 401);
     expect((await session.post(PING, bearer(next))).status).toBe(200);
   });
 
-  it('no longer takes the old token where there is no grace', async () => {
+  it('refuses the old token at once without a grace period', async () => {
     const cwd = folder();
     const old = await add(cwd, 'ci');
     const gateway = await startHttp({ cwd });
@@ -256,7 +256,7 @@ describe('a running gateway', () => {
     expect(await letIn(gateway, stdout.trim())).toBe(200);
   });
 
-  it('says of a token that it has expired', async () => {
+  it('reports that a token has expired', async () => {
     const cwd = folder();
     const token = await add(cwd, 'ci', '--expires', '1s');
     const gateway = await startHttp({ cwd });
@@ -270,7 +270,7 @@ describe('a running gateway', () => {
     expect((await runCli(['doctor'], { cwd })).stdout).toContain('toolgate agents rotate ci');
   });
 
-  it('keeps to what it knew where the file is damaged', async () => {
+  it('keeps the known agents if the file is damaged', async () => {
     const cwd = folder();
     const token = await add(cwd, 'ci');
     const gateway = await startHttp({ cwd });
@@ -280,7 +280,7 @@ describe('a running gateway', () => {
     expect((await gateway.post(initialize())).status).toBe(401);
   });
 
-  it('takes tokens of its configuration, also new ones, and keeps their variables from servers', async () => {
+  it('accepts tokens of its configuration, also new ones, and hides their variables from servers', async () => {
     const agents = (hash: string) =>
       `${config}\n[agents.one]\ntoken = "\${ONE_TOKEN}"\n[agents.two]\ntoken_sha256 = ["${hash}"]\n`;
     const env = { ONE_TOKEN: 'the-token-of-agent-one' };
@@ -307,7 +307,7 @@ describe('a running gateway', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(why)]);
   });
 
-  it('listens beyond loopback where an agent has a token', async () => {
+  it('listens beyond loopback if an agent has a token', async () => {
     const cwd = folder();
     await add(cwd, 'ci');
     const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { cwd });

@@ -1,4 +1,4 @@
-/** An identity provider that signs whatever a test wants, also what no real one would. */
+/** An identity provider that signs anything a test needs, including what a real one would not. */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose';
@@ -15,15 +15,15 @@ export interface Issuer {
   readonly issuer: string;
   readonly jwksUri: string;
   readonly keys: Key[];
-  /** Paths that were asked for. */
+  /** The requested paths. */
   readonly asked: string[];
-  /** What the metadata says of itself, where that is to be wrong. */
+  /** Members that override those of the metadata, to make it wrong. */
   metadata: Record<string, unknown>;
-  /** A status instead of an answer. */
+  /** A status to return instead of an answer. */
   failing: number | null;
-  /** Another key, the only one from now on where `alone`. */
+  /** Adds a key. With `alone`, it replaces all others. */
   rotate(alg?: string, alone?: boolean): Promise<Key>;
-  /** Signed with the newest key unless told otherwise. A claim or header that is undefined is left out. */
+  /** Signed with the newest key unless told otherwise. An undefined claim or header is left out. */
   sign(claims: JWTPayload, header?: Partial<JWTHeaderParameters>, key?: Key): Promise<string>;
 }
 
@@ -84,7 +84,7 @@ function publicKeys(keys: readonly Key[]): Promise<object[]> {
   );
 }
 
-/** A token of parts that nobody signs. */
+/** A token of these parts without a valid signature. */
 export function unsigned(header: object, claims: object, signature = ''): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part(header)}.${part(claims)}.${signature}`;

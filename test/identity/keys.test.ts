@@ -1,4 +1,4 @@
-/** The keys of an identity provider: found, replaced, kept while it is away, and never asked for too often. */
+/** The keys of an identity provider: discovered, rotated, cached while it is down, and never requested too often. */
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ async function status(gateway: HttpGateway, token: Promise<string>): Promise<num
 const keysAsked = ({ asked }: Issuer) => asked.filter((path) => path === '/keys').length;
 
 describe('the keys of the issuer', () => {
-  it('are found by its metadata, when the first token comes', async () => {
+  it('are discovered from the metadata when the first token arrives', async () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer);
@@ -32,7 +32,7 @@ describe('the keys of the issuer', () => {
     ]);
   });
 
-  it('are where jwks_uri says, and nothing else is asked', async () => {
+  it('are read from jwks_uri, and nothing else is requested', async () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer, `jwks_uri = "${issuer.jwksUri}"\n`);
@@ -46,7 +46,7 @@ describe('the keys of the issuer', () => {
     ['says no place of keys', { jwks_uri: undefined }],
     ['says a place without TLS', { jwks_uri: 'http://keys.example/keys' }],
     ['says a place that is a file', { jwks_uri: 'file:///etc/passwd' }],
-  ])('are not taken where the metadata %s', async (_, wrong) => {
+  ])('are not used if the metadata %s', async (_, wrong) => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const text = JSON.stringify({ ...issuer.metadata, ...wrong }).replace('SELF', issuer.issuer);
@@ -57,7 +57,7 @@ describe('the keys of the issuer', () => {
     expect(gateway.stderr()).toContain('could not be fetched');
   });
 
-  it('may be replaced: a token with a new one is good at once', async () => {
+  it('can be rotated: a token with a new key is valid at once', async () => {
     const issuer = await startIssuer();
     const old = await issuer.rotate();
     const gateway = await start(issuer);
@@ -67,7 +67,7 @@ describe('the keys of the issuer', () => {
     expect(await status(gateway, issuer.sign({ sub: 'c', aud: gateway.url }, {}, old))).toBe(401);
   });
 
-  it('stay good while the issuer cannot be reached', async () => {
+  it('stay valid while the issuer cannot be reached', async () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer);
@@ -78,7 +78,7 @@ describe('the keys of the issuer', () => {
     expect(await status(gateway, issuer.sign({ sub: 'd', aud: gateway.url }))).toBe(200);
   });
 
-  it('are not asked for again and again by tokens that somebody makes up', async () => {
+  it('are not requested repeatedly because of forged tokens', async () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer);
@@ -91,7 +91,7 @@ describe('the keys of the issuer', () => {
     expect(await status(gateway, issuer.sign({ sub: 'a', aud: gateway.url }))).toBe(200);
   });
 
-  it('are not waited for by those who are known', async () => {
+  it('are not waited for by tokens with a known key', async () => {
     const issuer = await startIssuer();
     await issuer.rotate();
     const gateway = await start(issuer);
@@ -104,8 +104,8 @@ describe('the keys of the issuer', () => {
   });
 });
 
-describe('the configuration of JWTs', () => {
-  it('may change while the gateway runs: tokens that it no longer takes, and their sessions, are out', async () => {
+describe('the JWT configuration', () => {
+  it('can change at run time: tokens that are no longer accepted lose their sessions', async () => {
     const [one, two] = [await startIssuer(), await startIssuer()];
     await one.rotate();
     await two.rotate();
@@ -151,12 +151,12 @@ describe('the configuration of JWTs', () => {
     ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'the name of an agent has'],
     ['audience = "x"', 'http.jwt.issuer: expected a string, found nothing'],
     ['issuer = "https://a.example"\nclaim = "x"', 'unknown key'],
-  ])('is refused where it says %j', async (lines, why) => {
+  ])('is refused with %j', async (lines, why) => {
     const { code, stdout } = await runCli(['doctor'], { config: `[http.jwt]\n${lines}\n` });
     expect([code, stdout]).toEqual([2, expect.stringContaining(why)]);
   });
 
-  it('needs a public address beyond loopback', async () => {
+  it('needs http.public_url beyond loopback', async () => {
     const config = '[http]\nhost = "0.0.0.0"\n[http.jwt]\nissuer = "https://a.example"\n';
     const { code, stderr } = await runCli(['serve', '--port', '0'], { config });
     expect([code, stderr]).toEqual([2, expect.stringContaining('without http.public_url')]);

@@ -1,4 +1,7 @@
-/** With a real authorization server: its tokens, and the OAuth of the official SDKs from the first 401 to the call. */
+/**
+ * Tests with a real authorization server: its tokens, and the OAuth flow of the official SDKs from the first 401 to
+ * the call.
+ */
 import {
   Client as ModernClient,
   ClientCredentialsProvider as ModernCredentials,
@@ -35,16 +38,16 @@ beforeAll(async () => {
 const status = async (token: string, to = gateway) =>
   (await to.post(initialize(), { authorization: `Bearer ${token}` })).status;
 
-describe('a token of the authorization server', () => {
-  it('lets its program in', async () => {
+describe('a token of a real authorization server', () => {
+  it('authenticates its program', async () => {
     expect(await status(await provider.tokenFor('robot-7', gateway.url, 'tools:use'))).toBe(200);
   });
 
-  it('lets nobody in that is for another resource', async () => {
+  it('is refused if it is for another resource', async () => {
     expect(await status(await provider.tokenFor('robot-7', 'https://other.example/mcp', 'tools:use'))).toBe(401);
   });
 
-  it('lets nobody in without the scope', async () => {
+  it('is refused without the required scope', async () => {
     const token = await provider.tokenFor('robot-7', gateway.url, 'tools:more');
     const reply = await gateway.post(initialize(), { authorization: `Bearer ${token}` });
     expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([
@@ -53,16 +56,16 @@ describe('a token of the authorization server', () => {
     ]);
   });
 
-  it('lets nobody in whom the configuration does not name', async () => {
+  it('is refused if the configuration does not list its subject', async () => {
     expect(await status(await provider.tokenFor('stranger', gateway.url, 'tools:use'))).toBe(403);
   });
 
-  it('lets nobody in where another issuer is trusted', async () => {
+  it('is refused if another issuer is configured', async () => {
     const other = await startProvider();
     expect(await status(await other.tokenFor('robot-7', gateway.url, 'tools:use'))).toBe(401);
   });
 
-  it('is good until it expires', async () => {
+  it('is valid until it expires', async () => {
     provider.lifetime = 2;
     const token = await provider.tokenFor('robot-7', gateway.url, 'tools:use');
     provider.lifetime = 300;
@@ -70,14 +73,14 @@ describe('a token of the authorization server', () => {
     await waitFor(async () => (await status(token)) === 401);
   });
 
-  it('is good after the keys were replaced', async () => {
+  it('is valid after a key rotation', async () => {
     await provider.rotate();
     expect(await status(await provider.tokenFor('robot-7', gateway.url, 'tools:use'))).toBe(200);
   });
 });
 
-describe('the metadata of the resource', () => {
-  it.each(['', '/mcp'])('is at /.well-known/oauth-protected-resource%s for everybody', async (path) => {
+describe('the protected resource metadata', () => {
+  it.each(['', '/mcp'])('is public at /.well-known/oauth-protected-resource%s', async (path) => {
     const reply = await fetch(`${gateway.origin}/.well-known/oauth-protected-resource${path}`);
     expect(await reply.json()).toEqual({
       resource: gateway.url,
@@ -88,7 +91,7 @@ describe('the metadata of the resource', () => {
     });
   });
 
-  it('says the public address and not what the client calls us', async () => {
+  it('contains the public address, not the Host of the request', async () => {
     const config = `controls = []\n[http]\npublic_url = "https://tools.example.com/team/mcp/"\nallowed_origins = ["https://app.example"]\n[http.jwt]\nissuer = "${provider.issuer}"\n`;
     const named = await startHttp({ config });
     const read = async (path: string) => {
@@ -109,7 +112,7 @@ describe('the metadata of the resource', () => {
     expect(await status(await provider.tokenFor('robot-7', named.url, 'tools:use'), named)).toBe(401);
   });
 
-  it('is not there where no such tokens are taken', async () => {
+  it('does not exist if JWTs are not configured', async () => {
     const plain = await startHttp({ config: 'controls = []\n', env: { BEARER_TOKEN: 'a-token-of-some-length' } });
     for (const path of ['', '/mcp'])
       expect((await fetch(`${plain.origin}/.well-known/oauth-protected-resource${path}`)).status).toBe(404);
@@ -118,7 +121,7 @@ describe('the metadata of the resource', () => {
   });
 });
 
-/** A client of a person: it remembers what it is given and sends its user to the authorization server. */
+/** An OAuth client of a person. It stores its credentials and sends its user to the authorization server. */
 class Person implements OAuthClientProvider {
   readonly redirectUrl = REDIRECT;
   readonly clientMetadata = {
@@ -191,7 +194,7 @@ describe('the OAuth of the official SDKs', () => {
     expect(JSON.stringify(await client.callTool(ECHO))).toContain('through');
   });
 
-  it.each(['alice', 'mallory'])('v1: %s signs in, and is let in or not', async (login) => {
+  it.each(['alice', 'mallory'])('v1: %s signs in, and is accepted or refused', async (login) => {
     const person = new Person();
     const open = () => new StreamableHTTPClientTransport(new URL(gateway.url), { authProvider: person });
     const first = open();

@@ -1,4 +1,4 @@
-/** The little of it that the tests use: it comes without types. */
+/** The part of oidc-provider that the tests use. The package has no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

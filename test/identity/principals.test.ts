@@ -1,4 +1,6 @@
-/** Two people who come as one agent share its policy and nothing else: what one has opened is not there for the other. */
+/**
+ * Two people who use the same agent share its policy and nothing else: neither can access what the other has opened.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { FULL_SCOPE } from '../../src/calls/caller.ts';
 import { programIdentity } from '../../src/calls/identity.ts';
@@ -19,7 +21,7 @@ type Headers = Record<string, string>;
 let gateway: HttpGateway;
 let alice: Headers;
 let bob: Headers;
-/** Alice at another client: the same person, elsewhere. */
+/** The same person as Alice, at another client. */
 let elsewhere: Headers;
 
 beforeAll(async () => {
@@ -56,12 +58,12 @@ async function answerOf(response: Response): Promise<readonly [number, string]> 
 describe.each([
   ['somebody else', () => bob],
   ['the same person at another client', () => elsewhere],
-])('for %s', (_, other) => {
+])('isolation of principals: for %s', (_, other) => {
   it.each([
     ['POST', { method: 'POST', body: PING }],
     ['GET', { method: 'GET' }],
     ['DELETE', { method: 'DELETE' }],
-  ])('a session is answered like one that never was: %s', async (_, init) => {
+  ])('the session of another is answered like an unknown one: %s', async (_, init) => {
     const session = await startSession(gateway, { headers: alice });
     const ask = (id: string, who: Headers) => {
       const headers = { ...who, 'mcp-session-id': id, accept: '*/*', 'content-type': 'application/json' };
@@ -73,14 +75,14 @@ describe.each([
     expect((await session.post(PING)).status).toBe(200);
   });
 
-  it('the events of a session cannot be had with their ids', async () => {
+  it('the events of the session of another cannot be read by their ids', async () => {
     const [hers, his] = [
       await startSession(gateway, { headers: alice, capabilities: { elicitation: {} } }),
       await startSession(gateway, { headers: other() }),
     ];
     const events = await openEvents(gateway, '/mcp', hers.headers, call('ask_ask', { word: 'secret-word' }));
     const { id } = await nextWith(events, 'method');
-    // In his own session her id names nothing of hers.
+    // In his own session, her event id refers to nothing of hers.
     const stolen = await fetch(gateway.url, {
       headers: { ...his.headers, accept: 'text/event-stream', 'last-event-id': id.replace(/-\d+$/, '-0') },
       signal: AbortSignal.timeout(500),
@@ -90,7 +92,7 @@ describe.each([
     await hers.end();
   });
 
-  it('a question cannot be answered', async () => {
+  it('the question to another cannot be answered', async () => {
     const [hers, his] = [
       await startSession(gateway, { headers: alice, capabilities: { elicitation: {} } }),
       await startSession(gateway, { headers: other(), capabilities: { elicitation: {} } }),
@@ -105,7 +107,7 @@ describe.each([
     expect(JSON.stringify(message)).toContain('hers');
   });
 
-  it('a call that waits for an answer cannot be gone on with', async () => {
+  it('the call of another that waits for an answer cannot be continued', async () => {
     const ask = (who: Headers, more: object = {}) =>
       request(gateway, 'tools/call', { name: 'ask_ask', arguments: { word: 'w' }, ...more }, { headers: who });
     const asked = (await ask(alice)) as ModernReply;
@@ -117,7 +119,7 @@ describe.each([
     expect((await ask(alice, state)).result?.resultType).toBe('complete');
   });
 
-  it('a task is unknown', async () => {
+  it('the MCP task of another is unknown', async () => {
     const started = await request(
       gateway,
       'tools/call',
@@ -130,7 +132,7 @@ describe.each([
     expect((await get(alice, taskId)).result?.taskId).toBe(taskId);
   });
 
-  it('what is activated stays as it was', async () => {
+  it('the activations of another stay unchanged', async () => {
     const activate = {
       name: 'toolman_activate',
       arguments: { tools_on: ['up_echo'], tools_off: [], resources_on: [], resources_off: [] },
@@ -141,7 +143,7 @@ describe.each([
     expect(await list(other())).not.toContain('"up_echo"');
   });
 
-  it('an SSE session takes no messages', async () => {
+  it('the SSE session of another accepts no messages', async () => {
     const abort = new AbortController();
     atEnd(() => abort.abort());
     const response = await fetch(`${gateway.origin}/sse`, { headers: alice, signal: abort.signal });
@@ -154,7 +156,7 @@ describe.each([
   });
 });
 
-it('a token of an agent and a JWT that says the same name are two', async () => {
+it('an agent token and a JWT with the same name are different principals', async () => {
   const issuer = await startIssuer();
   await issuer.rotate('ES256');
   const config = `controls = []\n[agents.crew]\ntoken = "the-token-of-the-crew"\n[http.jwt]\nissuer = "${issuer.issuer}"\n`;
@@ -168,7 +170,7 @@ it('a token of an agent and a JWT that says the same name are two', async () => 
   expect((await two.post(PING, { authorization: one.headers.authorization! })).status).toBe(404);
 });
 
-it.each(['default', 'anonymous', ''])('a JWT does not become the agent "%s" by saying so', async (sub) => {
+it.each(['default', 'anonymous', ''])('a JWT cannot claim to be the agent "%s"', async (sub) => {
   const issuer = await startIssuer();
   await issuer.rotate('ES256');
   const open = await startHttp({ config: `controls = []\n[http.jwt]\nissuer = "${issuer.issuer}"\n` });
@@ -176,10 +178,10 @@ it.each(['default', 'anonymous', ''])('a JWT does not become the agent "%s" by s
   expect((await open.post(PING, { authorization: `Bearer ${token}` })).status).toBe(403);
 });
 
-describe('modern clients', () => {
+describe('the state of modern clients', () => {
   const identityOf = (principal: string) => programIdentity('crew', principal);
 
-  it('are forgotten beyond a number, those first who have not come for longest', async () => {
+  it('is limited in number, and the least recently used is dropped first', async () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
     const peers = createModernPeers(own, { most: 10 });
@@ -191,7 +193,7 @@ describe('modern clients', () => {
     }
   });
 
-  it('are forgotten after a time, where there is one', () => {
+  it('is dropped after a configured time', () => {
     const own = createGateway(configFromValue({}, { cwd: tempFolder(), env: {} }));
     atEnd(() => own.close());
     const peers = createModernPeers(own, { ttl: 1_000 });

@@ -1,4 +1,4 @@
-/** A real authorization server on loopback (oidc-provider), and somebody at a browser who signs in there and agrees. */
+/** A real authorization server on loopback (oidc-provider), and a simulated user who signs in and consents. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
@@ -7,11 +7,11 @@ import { atEnd } from '../support/cleanup.ts';
 
 export interface AuthorizationServer {
   readonly issuer: string;
-  /** A token for a program, made out to this resource. */
+  /** A token for a program, issued for this resource. */
   tokenFor(client: string, resource: string, scope: string): Promise<string>;
-  /** The keys are replaced by others. */
+  /** Replaces the keys. */
   rotate(): Promise<void>;
-  /** Seconds that tokens are good from now on. */
+  /** Sets the lifetime of new tokens, in seconds. */
   lifetime: number;
 }
 
@@ -87,7 +87,7 @@ function configurationWith(key: JWK, made: { readonly lifetime: number }): objec
   };
 }
 
-/** Goes where a client sends its user, signs in and agrees; gives the code that comes back to the client. */
+/** Follows the URL that a client sends its user to, signs in and consents. Returns the code for the client. */
 export async function signIn(start: URL, login: string): Promise<URLSearchParams> {
   const cookies = new Map<string, string>();
   const visit = async (place: string, form?: Record<string, string>) => {

@@ -1,4 +1,7 @@
-/** Every route, every method, every kind of caller: the statuses that docs/agents.md promises. A route that is not in its table fails. */
+/**
+ * Every route, method and kind of caller: the statuses that docs/agents.md promises. A route that is missing there
+ * fails.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -58,7 +61,7 @@ beforeAll(async () => {
   gateway = await startHttp({ cwd, config: config.join('\n'), env: { MANAGER_INTERNAL_TOKEN: 'of-the-manager' } });
 });
 
-/** The session that a request is about, opened by the agent. */
+/** A session for the request, opened by the agent. */
 async function openSession(path: string): Promise<string> {
   const opened = await gateway.post(initialize(), headers.get('the agent')!, path);
   await opened.arrayBuffer();
@@ -98,7 +101,7 @@ async function ask(route: string, method: string, role: Role): Promise<number> {
 }
 
 describe('the table of routes in docs/agents.md', () => {
-  it('has every route with each of its methods, and nothing else', () => {
+  it('lists every route with each of its methods, and nothing else', () => {
     const wanted = ROUTES.flatMap(({ path, methods }) => [...methods, 'others'].map((method) => `${path} ${method}`));
     expect(rows.map(({ route, method }) => `${route} ${method}`)).toEqual([...wanted, 'anything else others']);
   });
@@ -113,7 +116,7 @@ describe('the table of routes in docs/agents.md', () => {
     }
   });
 
-  it.each(ROUTES)('says at $path what is possible there', async ({ path, methods, access }) => {
+  it.each(ROUTES)('is reflected in the Allow header of $path', async ({ path, methods, access }) => {
     const response = await fetch(gateway.origin + filled(path), {
       method: 'PATCH',
       headers: access === 'open' ? {} : headers.get('an admin')!,

@@ -1,4 +1,4 @@
-/** Which tokens of an identity provider open the door, and what the others are told: status and challenge to the letter. */
+/** Which tokens of an identity provider are accepted, and the exact status and challenge for all others. */
 import { createHmac } from 'node:crypto';
 import { exportSPKI } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { type Issuer, makeKey, startIssuer, unsigned } from './issuer.ts';
 
 let issuer: Issuer;
 let gateway: HttpGateway;
-/** The challenge without anything about a token, and what every challenge ends in. */
+/** The challenge without an error, and the end of every challenge. */
 let tail: string;
 
 const seconds = (offset: number) => Math.floor(Date.now() / 1000) + offset;
@@ -50,7 +50,7 @@ const accepted: readonly (readonly [what: string, lines: Lines])[] = [
   ['of somebody that a pattern names', () => bearer(issuer.sign(good({ sub: 'robot-7' })))],
 ];
 
-/** What is wrong is told where a token was given; without one there is nothing wrong with it. */
+/** The challenge names an error only if a token was sent. */
 const refused: readonly (readonly [what: string, lines: Lines, wrong: string | null])[] = [
   ['absent', () => [], null],
   ['empty', () => ['Authorization:'], null],
@@ -192,7 +192,7 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
 ];
 
 describe('a token of the identity provider', () => {
-  it.each(accepted)('lets in: %s', async (_, lines) => {
+  it.each(accepted)('is accepted: %s', async (_, lines) => {
     const reply = await postLines(gateway.origin, ['Host: 127.0.0.1', ...(await lines())], initialize());
     expect(reply.status, reply.body).toBe(200);
   });
@@ -220,21 +220,21 @@ describe('a token of the identity provider', () => {
     ]);
   });
 
-  it('is refused where it is of somebody who is not let in', async () => {
+  it('is refused if its subject is not allowed', async () => {
     const lines = await bearer(issuer.sign(good({ sub: 'mallory' })));
     const reply = await postLines(gateway.origin, ['Host: 127.0.0.1', ...lines], initialize());
-    // Without an error: no other scope would help, and clients would ask for one.
+    // Without an error code: another scope would not help, but clients would request one.
     expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([403, `Bearer realm="toolgate", ${tail}`]);
   });
 
-  it('is not taken from the address', async () => {
+  it('is refused in the URL', async () => {
     const token = await issuer.sign(good());
     expect((await gateway.post(initialize(), {}, `/mcp?access_token=${token}`)).status).toBe(400);
     const twice = await gateway.post(initialize(), { authorization: `Bearer ${token}` }, `/mcp?access_token=${token}`);
     expect(twice.status).toBe(400);
   });
 
-  it('does not come up in the log, whatever became of it', () => {
+  it('is never logged', () => {
     const log = gateway.stderr();
     expect(log).toContain('a client at 127.0.0.1 was refused: The token has expired');
     expect(log).not.toMatch(/eyJ|alice|mallory/);

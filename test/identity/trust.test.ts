@@ -1,4 +1,7 @@
-/** `http.trust_agent_header`: off, the header says nothing; on, it names who has no name of its own, and never makes an admin. */
+/**
+ * `http.trust_agent_header`. Off: the header is ignored. On: it names agents without their own credential, and never
+ * grants admin.
+ */
 import { describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../cli/run.ts';
 import { initialize, PING, postLines, startSession } from '../http/raw.ts';
@@ -13,7 +16,7 @@ const TOKEN = 'the-token-of-everybody';
 const bearer = (token = TOKEN) => ({ authorization: `Bearer ${token}` });
 const named = (name: string) => ({ 'x-agent-id': name });
 
-/** The agent that the log gives for a call. */
+/** The agent of a call according to the log. */
 async function agentOf(gateway: HttpGateway, headers: Record<string, string>): Promise<string> {
   const session = await startSession(gateway, { headers });
   const before = gateway.stderr().length;
@@ -24,8 +27,8 @@ async function agentOf(gateway: HttpGateway, headers: Record<string, string>): P
 const start = (config: string, env: Record<string, string> = {}) =>
   startHttp({ config: `controls = []\n${config}\n${servers}`, env, args: ['--log-level', 'debug'] });
 
-describe('without trust', () => {
-  it('the header names nobody, with a token or without', async () => {
+describe('without trust_agent_header', () => {
+  it('the header is ignored, with or without a token', async () => {
     const open = await start('');
     expect(await agentOf(open, named('ci'))).toBe('anonymous');
     const closed = await start('', { BEARER_TOKEN: TOKEN });
@@ -34,8 +37,8 @@ describe('without trust', () => {
   });
 });
 
-describe('with trust and no credential', () => {
-  it('the header names the agent, and a session is for its agent only', async () => {
+describe('with trust_agent_header and no credential', () => {
+  it('the header names the agent, and a session belongs to its agent', async () => {
     const gateway = await start(TRUST);
     expect(await agentOf(gateway, named('ci'))).toBe('ci');
     expect(await agentOf(gateway, {})).toBe('anonymous');
@@ -58,7 +61,7 @@ describe('with trust and no credential', () => {
     expect([reply.status, reply.body]).toEqual([400, expect.stringContaining('X-Agent-Id')]);
   });
 
-  it('listens anywhere, and says loudly what that means', async () => {
+  it('listens on any address, and prints a warning', async () => {
     const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0', '--log-level', 'silent'], { config: TRUST });
     await waitFor(() => child.stdout().includes('http://0.0.0.0:'));
     expect(child.stderr()).toMatch(/warning: http\.trust_agent_header is on .* can use every tool, as any agent/);
@@ -67,7 +70,7 @@ describe('with trust and no credential', () => {
   });
 });
 
-it('whoever came by trust is out when it is withdrawn, and in when it is back', async () => {
+it('agents by header are refused when trust_agent_header is switched off, and accepted when it is on again', async () => {
   const cwd = tempFolder({ 'tools.toml': TRUST });
   const child = startCli(['serve', '--port', '0', '--host', '0.0.0.0'], { cwd });
   const port = await waitFor(() => /0\.0\.0\.0:(\d+)/.exec(child.stdout())?.[1]);
@@ -80,29 +83,29 @@ it('whoever came by trust is out when it is withdrawn, and in when it is back', 
   await waitFor(async () => (await statusOf()) === 200);
 });
 
-describe('with trust and credentials', () => {
+describe('with trust_agent_header and credentials', () => {
   const config = `${TRUST}admins = ["default", "ops"]\n[agents.ops]\ntoken = "the-token-of-ops-0"\n[agents.ci]\ntoken = "the-token-of-ci-00"\n`;
 
-  it('a credential is still needed', async () => {
+  it('a credential is still required', async () => {
     const gateway = await start(config, { BEARER_TOKEN: TOKEN });
     expect((await gateway.post(initialize(), named('ci'))).status).toBe(401);
     expect((await gateway.post(initialize(), { ...named('ci'), ...bearer('wrong') })).status).toBe(401);
   });
 
-  it('the header gives a name to who comes with BEARER_TOKEN, and to nobody else', async () => {
+  it('the header names only clients that use BEARER_TOKEN', async () => {
     const gateway = await start(config, { BEARER_TOKEN: TOKEN });
     expect(await agentOf(gateway, { ...bearer(), ...named('reviewer') })).toBe('reviewer');
     expect(await agentOf(gateway, bearer())).toBe('default');
     expect(await agentOf(gateway, { ...bearer('the-token-of-ci-00'), ...named('reviewer') })).toBe('ci');
   });
 
-  it('what an agent opened by its token is not there for who only says its name', async () => {
+  it('a client that only names an agent cannot use a session that the agent opened by its token', async () => {
     const gateway = await start(config, { BEARER_TOKEN: TOKEN });
     const session = await startSession(gateway, { headers: bearer('the-token-of-ci-00') });
     expect((await session.post(PING, { ...bearer(), ...named('ci') })).status).toBe(404);
   });
 
-  it('nobody becomes an admin by the header', async () => {
+  it('the header never grants admin', async () => {
     const gateway = await start(config, { BEARER_TOKEN: TOKEN });
     const metrics = async (headers: Record<string, string>) =>
       (await fetch(`${gateway.origin}/metrics`, { headers })).status;

@@ -1,10 +1,10 @@
-/** Limits of agents: each has its own counters, and the operator has none. */
+/** Limits of agents: each agent has its own counters, and the operator has none. */
 import { describe, expect, it } from 'vitest';
 import { open, openPipes } from '../metrics/use.ts';
 import { basic, begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
 
 describe('the limits of an agent', () => {
-  it('are counted for each agent, over all servers and sessions of it', async () => {
+  it('are counted per agent, over all its servers and sessions', async () => {
     const { gateway } = await open({ s: basic(), t: basic() }, { default_policy: { limits: { rate: '2/h' } } });
     for (const agent of ['one', 'two']) {
       await textOf(begin(doorOf(gateway, agent), 's_count'));
@@ -16,7 +16,7 @@ describe('the limits of an agent', () => {
     for (let i = 0; i < 5; i++) await textOf(begin(doorOf(gateway), 's_count'));
   });
 
-  it('hold for all of its calls at one time, whatever they are for', async () => {
+  it('limit all concurrent calls of the agent together, of any kind', async () => {
     const { gateway } = await open(
       { s: hanging(), t: basic() },
       { agent_policies: { bot: { limits: { concurrency: 2, queue: 1 } } } },
@@ -30,7 +30,7 @@ describe('the limits of an agent', () => {
     expect(await textOf(waiting)).toBe('2');
   });
 
-  it('can be for single tools, and make time and sizes only smaller', async () => {
+  it('can apply to single tools, and can only reduce timeouts and sizes', async () => {
     const { gateway } = await open(
       { s: hanging({ tools: { slow: { timeout: 100 } } }), t: basic({ max_result: 200 }) },
       {
@@ -59,11 +59,11 @@ describe('the limits of an agent', () => {
     const json = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(300) }] });
     expect((await bot.callTool('t_raw', { json })).toString()).toContain('Toolgate cut this result');
     expect((await refusalOf(begin(bot, 't_raw', { json }))).message).toMatch(/"rate" of 1\/h/);
-    // Each tool of the pattern has its own.
+    // Each tool that matches the pattern has its own limit.
     await textOf(begin(bot, 't_count'));
   });
 
-  it('are written in a policy that closes nothing by that, and hold for clients over stdio', async () => {
+  it('can be set in a policy without restricting access, and apply to stdio clients', async () => {
     const { gateway } = await open({ s: basic() }, { agent_policies: { default: { limits: { rate: '1/h' } } } });
     const pipes = await openPipes(gateway, 'legacy');
     const call = async () => {
@@ -74,7 +74,7 @@ describe('the limits of an agent', () => {
     expect(await call()).toContain('rate_limited');
   });
 
-  it('keep their counts when the configuration is applied anew', async () => {
+  it('keep their counters when the configuration is applied again', async () => {
     const { gateway } = await open(
       { s: hanging() },
       { agent_policies: { bot: { limits: { rate: '3/h', concurrency: 1, queue: 0 } } } },

@@ -1,4 +1,4 @@
-/** Servers that fail: after five times in a row they are not asked for a while, and one call finds out whether they work again. */
+/** The circuit breaker: after five failures in a row a server is not called for a while, then one call tests it. */
 import { describe, expect, it } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
 import { open } from '../metrics/use.ts';
@@ -20,8 +20,8 @@ async function openMoody(more: object = {}) {
   return { server, gateway, door, notes, fails, breaker: () => gateway.statuses()[0]!.breaker };
 }
 
-describe('a server that fails time after time', () => {
-  it('gets no sixth call; its callers are answered at once, and hear when it is tried again', async () => {
+describe('the circuit breaker', () => {
+  it('blocks the sixth call after five failures, and tells callers when the server is tried again', async () => {
     const { server, gateway, notes, fails, breaker } = await openMoody();
     await server.be('broken');
     for (let i = 1; i <= 5; i++) {
@@ -46,7 +46,7 @@ describe('a server that fails time after time', () => {
     expect(status!.detail).toMatch(/; failed 5 times in a row and is tried again at \d{4}-.*Z$/);
   });
 
-  it('is tried by one call at a time, less and less, and works from the first success on', async () => {
+  it('tests the server with one call at a time, at growing intervals, and closes on the first success', async () => {
     const { server, door, notes, fails, breaker } = await openMoody();
     await server.be('broken');
     for (let i = 0; i < 5; i++) await fails();
@@ -64,7 +64,7 @@ describe('a server that fails time after time', () => {
     expect(pauses[2]).toBeGreaterThan(pauses[0]!);
     await server.be('silent');
     await waitFor(() => begin(door, 's_do') && breaker().state === 'trying');
-    // While one call finds out, the others are told so.
+    // While one call tests the server, the others are refused with that reason.
     expect((await fails()).message).toContain('it is being tried again right now');
     await waitFor(() => breaker().state === 'open');
     await server.be('fine');
@@ -75,7 +75,7 @@ describe('a server that fails time after time', () => {
     expect(notes.at(-1)).toBe('answers again, and is asked as before');
   });
 
-  it('is not one whose tools fail, or that answers with errors', async () => {
+  it('does not count failing tools or error replies as failures', async () => {
     const { server, door, breaker } = await openMoody();
     for (const mood of ['unhappy', 'wrong'] as const) {
       await server.be(mood);
@@ -84,7 +84,7 @@ describe('a server that fails time after time', () => {
     expect([breaker(), await server.calls()]).toEqual([{ state: 'closed', failures: 0, until: null }, 16]);
   });
 
-  it('is not one whose calls are taken back, or get less time by their agent than it is given', async () => {
+  it('does not count cancelled calls, or calls that hit a shorter timeout of their agent', async () => {
     const server = await startMoody();
     const { gateway } = await open(
       { s: { url: server.url, timeout: 5_000 } },
@@ -99,7 +99,7 @@ describe('a server that fails time after time', () => {
     expect(gateway.statuses()[0]!.breaker.state).toBe('closed');
   });
 
-  it('answers those at once who wait for a place', async () => {
+  it('fails waiting calls at once when it opens', async () => {
     const { server, door } = await openMoody({ concurrency: 5, queue: 50 });
     await server.be('silent');
     const start = performance.now();
@@ -107,7 +107,7 @@ describe('a server that fails time after time', () => {
     await new Promise((resolve) => setTimeout(resolve, 150));
     const all = [...running, ...beginMany(door, 25, 's_do')];
     const errors = await Promise.all(all.map(refusalOf));
-    // Each of the first four that is given up lets another one in.
+    // Each of the first four that times out lets one waiting call through.
     expect(errors.filter(({ code }) => code === 'source_timeout')).toHaveLength(9);
     expect(errors.filter(({ message }) => OPEN.test(message))).toHaveLength(21);
     expect(performance.now() - start).toBeLessThan(1_500);
@@ -115,8 +115,8 @@ describe('a server that fails time after time', () => {
   });
 });
 
-describe('a server on stdio', () => {
-  it('has failed once when it dies with many calls under way, and works when it is back', async () => {
+describe('the circuit breaker of a stdio server', () => {
+  it('counts one failure when the server dies during many calls, and stays closed after the restart', async () => {
     const { gateway } = await open({ s: hanging() });
     const door = doorOf(gateway);
     const pid = Number(await textOf(begin(door, 's_ok')));
@@ -128,11 +128,11 @@ describe('a server on stdio', () => {
     for (const call of beginMany(door, 20, 's_ok')) expect(await textOf(call)).toMatch(/^\d+$/);
   });
 
-  it('is tried at once when it has been started again', async () => {
+  it('lets a call through at once after the server was restarted', async () => {
     const { gateway } = await open({ s: { ...serverEntry('hang'), timeout: 100 } });
     const door = doorOf(gateway);
     const pid = Number(await textOf(begin(door, 's_ok')));
-    // Far enough that the pause is long.
+    // Enough failures for a long pause.
     for (let round = 0; round < 12; round++) {
       await waitFor(async () => (await refusalOf(begin(door, 's_hang'))).code === 'source_timeout', 10_000);
       if (gateway.statuses()[0]!.breaker.failures >= 8) break;
@@ -143,7 +143,7 @@ describe('a server on stdio', () => {
     expect(gateway.statuses()[0]!.breaker.state).toBe('closed');
   });
 
-  it('that each client has to itself is not broken for the others', async () => {
+  it('is separate for each client with share = "session"', async () => {
     const { gateway } = await open({ s: { ...serverEntry('hang'), timeout: 50, share: 'session' } });
     const [one, other] = [doorOf(gateway), doorOf(gateway)];
     for (let i = 0; i < 7; i++) expect((await refusalOf(begin(one, 's_hang'))).code).toBe('source_timeout');
@@ -151,7 +151,7 @@ describe('a server on stdio', () => {
   });
 });
 
-/** Whether the server runs in another process. */
+/** Whether the server runs in a new process. */
 function isBack(gateway: Gateway, pid: number): boolean {
   const [status] = gateway.statuses();
   return status!.state === 'up' && status!.pid !== pid && gateway.catalog.entries.tool.has('s_ok');

@@ -1,4 +1,4 @@
-/** Results that are kept for equal calls: of tools that are declared so, and of nothing else. */
+/** Cached results for equal calls, only of tools that are declared cacheable. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ import { basic, begin, doorOf, hanging, refusalOf, textOf } from './use.ts';
 const cached = (more: object = {}) => basic({ tools: { '*': { cache: '10m', ...more } } });
 
 describe('a cacheable tool', () => {
-  it('answers equal calls of all callers with the same bytes, and others anew', async () => {
+  it('answers equal calls of all callers with the same bytes, and calls the server for others', async () => {
     const { gateway, url, origin } = await open({ s: cached() });
     const door = doorOf(gateway);
     expect(await textOf(begin(door, 's_count', { a: 1, b: [2] }))).toBe('1');
@@ -37,7 +37,7 @@ describe('a cacheable tool', () => {
     expect(metrics).toContain('toolgate_cache_misses_total{server="s",kind="tool",tool="count"} 3');
   });
 
-  it('keeps no errors, and keeps nothing longer than it says', async () => {
+  it('does not cache errors, and caches nothing longer than configured', async () => {
     const { gateway } = await open({ s: cached({ cache: '200ms' }) });
     const door = doorOf(gateway);
     const failed = JSON.stringify({ content: [], isError: true });
@@ -51,7 +51,7 @@ describe('a cacheable tool', () => {
     expect(await textOf(begin(door, 's_count'))).not.toBe(first);
   });
 
-  it('is still limited: by rate, and by what each agent may see of a result', async () => {
+  it('is still limited by rate, and by the result size of each agent', async () => {
     const { gateway } = await open(
       { s: cached({ rate: '3/h' }) },
       { agent_policies: { small: { limits: { max_result: 100 } } } },
@@ -66,7 +66,7 @@ describe('a cacheable tool', () => {
     expect(outcomesOf(gateway, 's', 'raw')).toEqual({ ok: 1, cached: 2 });
   });
 
-  it('answers while its server is busy', async () => {
+  it('answers from the cache while its server is busy', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 0, tools: { ok: { cache: '1m' } } }) });
     const door = doorOf(gateway);
     const first = await textOf(begin(door, 's_ok'));
@@ -76,7 +76,7 @@ describe('a cacheable tool', () => {
     hang.cancel();
   });
 
-  it('goes through middleware, which sees the kept result', async () => {
+  it('passes the cached result through middleware', async () => {
     const { gateway } = await open({ s: cached() });
     const seen: unknown[] = [];
     gateway.use(async (_, next) => {
@@ -89,7 +89,7 @@ describe('a cacheable tool', () => {
     expect(seen).toHaveLength(3);
   });
 
-  it('keeps nothing of a modern server that asks first', async () => {
+  it('does not cache a call in which a modern server asks a question', async () => {
     const { gateway } = await open({ s: { ...serverEntry('asking-modern'), tools: { '*': { cache: '1m' } } } });
     const pipes = await openPipes(gateway, 'modern');
     const meta = {
@@ -106,8 +106,8 @@ describe('a cacheable tool', () => {
   });
 });
 
-describe('nothing is kept', () => {
-  it('of a server that each client has to itself', async () => {
+describe('the result cache keeps nothing', () => {
+  it('of a server with share = "session"', async () => {
     const { gateway } = await open({ s: { ...cached(), share: 'session' } });
     const door = doorOf(gateway);
     expect([await textOf(begin(door, 's_count')), await textOf(begin(door, 's_count'))]).toEqual(['1', '2']);

@@ -1,4 +1,4 @@
-/** How many calls at one time: of a server, of a tool, of an agent; who waits, for how long, and who is refused. */
+/** Concurrency limits of a server, a tool and an agent: which calls wait, for how long, and which are refused. */
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
 import { open, openPipes } from '../metrics/use.ts';
@@ -9,8 +9,8 @@ import { begin, beginMany, doorOf, hanging, refusalOf, textOf } from './use.ts';
 
 const moment = (ms = 50) => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe('the places of a server', () => {
-  it('are as many as it says; the next ones wait, and those beyond are refused at once', async () => {
+describe('the concurrency limit of a server', () => {
+  it('lets the configured number of calls run, queues the next ones, and refuses the rest at once', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 3, queue: 2 }) });
     const door = doorOf(gateway);
     const running = beginMany(door, 3, 's_hang');
@@ -35,12 +35,12 @@ describe('the places of a server', () => {
     expect(gateway.metrics.inFlight).toBe(2);
     for (const one of running) one.cancel();
     expect(gateway.metrics.inFlight).toBe(0);
-    // Nothing leaked: all of it is free again.
+    // No slot leaked: all are free again.
     const again = beginMany(door, 5, 's_slow', { ms: 20 });
     expect(await Promise.all(again.map(textOf))).toEqual(Array(5).fill('slow'));
   });
 
-  it('are for calls that are still allowed when their turn comes', async () => {
+  it('checks again, when a queued call gets its turn, whether it is still allowed', async () => {
     const servers = { s: hanging({ concurrency: 1 }) };
     const { gateway } = await open(servers, {
       agent_policies: { a: { allowed_servers: ['s'], tool_overrides: { s: ['*'] } } },
@@ -64,7 +64,7 @@ describe('the places of a server', () => {
     expect(gateway.statuses()[0]?.places).toEqual({ running: 0, waiting: 0 });
   });
 
-  it('are taken in the order of coming', async () => {
+  it('serves queued calls in order of arrival', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 50 }) });
     const door = doorOf(gateway);
     const ended: number[] = [];
@@ -77,7 +77,7 @@ describe('the places of a server', () => {
     expect(ended).toEqual([...Array(20).keys()].filter((i) => i % 3 !== 1));
   });
 
-  it('without a queue are all there is', async () => {
+  it('refuses further calls at once without a queue', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 0 }) });
     const door = doorOf(gateway);
     const first = begin(door, 's_hang');
@@ -86,7 +86,7 @@ describe('the places of a server', () => {
     expect(await textOf(begin(door, 's_ok'))).toMatch(/^\d+$/);
   });
 
-  it('are waited for no longer than the time-out of the call', async () => {
+  it('fails a queued call after its timeout', async () => {
     const { gateway } = await open({
       s: hanging({ concurrency: 1, timeout: 30_000, tools: { ok: { timeout: 200 } } }),
     });
@@ -104,7 +104,7 @@ describe('the places of a server', () => {
     expect(await textOf(begin(door, 's_ok'))).toMatch(/^\d+$/);
   });
 
-  it('are given back when the server dies, and when it cannot be started', async () => {
+  it('frees the slot when the server dies or cannot be started', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 2, queue: 2 }) });
     const door = doorOf(gateway);
     const pid = Number(await textOf(begin(door, 's_ok')));
@@ -117,7 +117,7 @@ describe('the places of a server', () => {
     for (const one of again) expect(await textOf(one)).toMatch(/^\d+$/);
   });
 
-  it('are held while a person is asked, and given back when nobody answers', async () => {
+  it('keeps the slot while a user is asked, and frees it when nobody answers', async () => {
     const { gateway } = await open({ s: { ...serverEntry('asking'), concurrency: 1, queue: 0 } });
     const pipes = await openPipes(gateway, 'modern');
     const able = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } };
@@ -136,7 +136,7 @@ describe('the places of a server', () => {
     expect(await textOf(begin(door, 's_seen'))).toContain('pid');
   });
 
-  it('hold for servers over HTTP, and for resources, prompts and completions too', async () => {
+  it('applies to HTTP servers, and to resources, prompts and completions', async () => {
     const server = await startHttpServer('--resources', 'x://a', '--prompts', 'p', '--delay', 300);
     const { gateway } = await open({ s: { url: server.url, concurrency: 1, queue: 0 } });
     const pipes = await openPipes(gateway, 'legacy');
@@ -153,8 +153,8 @@ describe('the places of a server', () => {
   });
 });
 
-describe('the places of a tool', () => {
-  it('are its own; other tools of the server have theirs', async () => {
+describe('the concurrency limit of a tool', () => {
+  it('is separate from the other tools of the server', async () => {
     const tools = { hang: { concurrency: 1, queue: 0 }, 's*': { concurrency: 2, queue: 1 } };
     const { gateway } = await open({ s: hanging({ tools }) });
     const door = doorOf(gateway);
@@ -168,7 +168,7 @@ describe('the places of a tool', () => {
     expect(gateway.metrics.inFlight).toBe(0);
   });
 
-  it('are taken before those of the server, and given back where those are all taken', async () => {
+  it('is taken before that of the server, and released if the server is full', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 1, tools: { ok: { concurrency: 1 } } }) });
     const door = doorOf(gateway);
     const hang = begin(door, 's_hang');
@@ -176,15 +176,15 @@ describe('the places of a tool', () => {
     const behind = begin(door, 's_ok');
     expect((await refusalOf(begin(door, 's_slow', { ms: 1 }))).message).toMatch(/^Server "s" is busy/);
     waiting.cancel();
-    // The next one of the tool now waits for the server.
+    // The next call of the tool now waits for the server.
     hang.cancel();
     expect(await textOf(behind)).toMatch(/^\d+$/);
     expect(await textOf(begin(door, 's_ok'))).toMatch(/^\d+$/);
   });
 });
 
-describe('calls that wait', () => {
-  it('are sent through middleware as others are', async () => {
+describe('queued calls', () => {
+  it('go through middleware like others', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 1 }) });
     gateway.use((_, next) => next());
     const door = doorOf(gateway);
@@ -199,7 +199,7 @@ describe('calls that wait', () => {
     expect(gateway.metrics.inFlight).toBe(0);
   });
 
-  it('end with their client', async () => {
+  it('are dropped when their client disconnects', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 1 }) });
     const door = doorOf(gateway);
     const running = begin(door, 's_hang');
@@ -214,7 +214,7 @@ describe('calls that wait', () => {
     expect(await textOf(next)).toMatch(/^\d+$/);
   });
 
-  it('wait no longer when the server is removed or gets more places', async () => {
+  it('stop waiting when the server is removed or its limit is raised', async () => {
     const { gateway } = await open({ s: hanging({ concurrency: 1, queue: 2 }) });
     const door = doorOf(gateway);
     const running = begin(door, 's_hang');
@@ -225,7 +225,7 @@ describe('calls that wait', () => {
       servers: [{ ...server!, limits: { ...server!.limits, concurrency: 2 } }],
     });
     for (const one of waiting) expect(await textOf(one)).toMatch(/^\d+$/);
-    // Those under way have kept their places.
+    // Running calls have kept their slots.
     const second = begin(door, 's_hang');
     const third = begin(door, 's_ok');
     await moment();

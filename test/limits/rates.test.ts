@@ -1,4 +1,4 @@
-/** How often: in a second or minute, on a day; refused at once, with when to try again. */
+/** Rate limits, per second, minute and day. Calls beyond them are refused at once, with the time to retry. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,8 +8,8 @@ import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { basic, begin, doorOf, refusalOf, textOf } from './use.ts';
 
-describe('a rate', () => {
-  it.each([1, 3, 10])('of %d a minute lets so many through, and says when the next may come', async (count) => {
+describe('a rate limit', () => {
+  it.each([1, 3, 10])('of %d a minute lets that many calls through, and says when to retry', async (count) => {
     const { gateway } = await open({ s: basic({ rate: `${count}/m` }) });
     const door = doorOf(gateway);
     for (let i = 0; i < count; i++) expect(await textOf(begin(door, 's_count'))).toBe(String(i + 1));
@@ -24,7 +24,7 @@ describe('a rate', () => {
     expect(gateway.metrics.refused).toBe(1);
   });
 
-  it('is there again as time goes by', async () => {
+  it('refills over time', async () => {
     const { gateway } = await open({ s: basic({ rate: '5/s' }) });
     const door = doorOf(gateway);
     for (let i = 0; i < 5; i++) await textOf(begin(door, 's_count'));
@@ -33,7 +33,7 @@ describe('a rate', () => {
     expect(await textOf(begin(door, 's_count'))).toBe('6');
   });
 
-  it('of a tool is its own, also where a pattern says it for several', async () => {
+  it('of a tool is its own, even if a pattern sets it for several tools', async () => {
     const { gateway } = await open({ s: basic({ tools: { '*': { rate: '1/m' }, echo: { rate: '2/h' } } }) });
     const door = doorOf(gateway);
     await textOf(begin(door, 's_count'));
@@ -49,7 +49,7 @@ describe('a rate', () => {
     ]);
   });
 
-  it('is not used up by what is refused for another reason', async () => {
+  it('does not count calls that are refused for another reason', async () => {
     const tools = { echo: { rate: '1/m' } };
     const { gateway } = await open({ s: basic({ rate: '3/m', max_arguments: 20, tools }) });
     const door = doorOf(gateway);
@@ -61,7 +61,7 @@ describe('a rate', () => {
     expect((await refusalOf(begin(door, 's_count'))).message).toMatch(/^Server "s"/);
   });
 
-  it('holds for resources, prompts and completions too, and is read by clients of both eras', async () => {
+  it('applies to resources, prompts and completions, and is reported to clients of both eras', async () => {
     const { gateway } = await open({ s: basic({ rate: '2/h' }, '--resources', 'x://a', '--prompts', 'p') });
     const legacy = await openPipes(gateway, 'legacy');
     const modern = await openPipes(gateway, 'modern');
@@ -78,7 +78,7 @@ describe('a rate', () => {
   });
 });
 
-describe('calls of a day', () => {
+describe('a daily limit', () => {
   const config = (limits: string) => `
 active_toolsets = ["*"]
 [[servers]]
@@ -92,7 +92,7 @@ ${limits}
     return isError === true ? (JSON.parse(text) as { code: string; message: string }) : text;
   };
 
-  it('are counted over a restart, and refused beyond the limit', async () => {
+  it('is counted across a restart, and refuses further calls', async () => {
     const cwd = tempFolder();
     const first = await startStdio({ cwd, config: config('calls_per_day = 3') });
     expect([await call(first), await call(first)]).toEqual(['1', '2']);
@@ -110,16 +110,16 @@ ${limits}
     expect(Object.values(JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).calls)).toEqual([3]);
   });
 
-  it('of several gateways that share a data folder are all counted', async () => {
+  it('counts the calls of all gateways that share a data folder', async () => {
     const cwd = tempFolder();
     const gateways = await Promise.all([1, 2, 3].map(() => startStdio({ cwd, config: config('calls_per_day = 99') })));
     await Promise.all(gateways.map(async (one) => [await call(one), await call(one)]));
-    // Each writes its calls down as it ends.
+    // Each gateway writes its counts when it stops.
     await Promise.all(gateways.map((one) => one.stop()));
     expect(Object.values(JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).calls)).toEqual([6]);
   });
 
-  it('go on in memory where the file is damaged, which the log says and nobody overwrites', async () => {
+  it('continues in memory if the file is damaged, logs that, and does not overwrite the file', async () => {
     const cwd = tempFolder({ '.toolgate/usage.json': '{"day":' });
     const gateway = await startHttp({ cwd, config: config('calls_per_day = 1') });
     const { client } = await gateway.connect();
@@ -133,7 +133,7 @@ ${limits}
     expect(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8')).toBe('{"day":');
   });
 
-  it('of a tool and of its server are counted apart, and go on after a reload', async () => {
+  it('is counted separately for a tool and its server, and continues after a reload', async () => {
     const cwd = tempFolder();
     const gateway = await startHttp({
       cwd,

@@ -1,4 +1,6 @@
-/** How much: arguments that are too long are refused, results that are too long are cut and can be read on. */
+/**
+ * Size limits: arguments that are too long are refused; results that are too long are cut, and the rest can be read.
+ */
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,8 +11,8 @@ import { startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { basic, begin, doorOf, readBy, refusalOf } from './use.ts';
 
-describe('arguments', () => {
-  it.each([19, 20, 21])('of %d bytes, where 20 are allowed', async (size) => {
+describe('the size limit of arguments', () => {
+  it.each([19, 20, 21])('allows up to 20 bytes: %d bytes sent', async (size) => {
     const { gateway } = await open({ s: basic({ max_arguments: '20B' }) });
     const pipes = await openPipes(gateway, 'legacy');
     const text = JSON.stringify({ a: 'x'.repeat(size - 8) });
@@ -27,7 +29,7 @@ describe('arguments', () => {
       });
   });
 
-  it('hold for tools, and for prompts; a call without any has none', async () => {
+  it('applies to tools and prompts, and a call without arguments counts as empty', async () => {
     const tools = { echo: { max_arguments: 5 } };
     const { gateway } = await open({ s: basic({ max_arguments: 30, tools }, '--prompts', 'p') });
     const door = doorOf(gateway);
@@ -48,9 +50,9 @@ interface Block {
   readonly uri?: string;
 }
 
-describe('results', () => {
+describe('the size limit of results', () => {
   it.each(['legacy', 'modern'] as const)(
-    'of exactly the limit pass as they came, longer ones are cut: %s',
+    'passes results of exactly the limit unchanged, and cuts longer ones: %s',
     async (era) => {
       const { gateway } = await open({ s: basic({ max_result: 200 }) });
       const pipes = await openPipes(gateway, era);
@@ -62,7 +64,7 @@ describe('results', () => {
         expect(Buffer.byteLength(json)).toBe(size);
         expect(await ask(json)).toMatchObject(JSON.parse(json));
       }
-      // As they came: numbers too, which JSON.parse would change.
+      // Unchanged, including numbers that JSON.parse would alter.
       await ask('{"content":[],"n":9007199254740993}');
       const text = 'y'.repeat(201 - overhead);
       const cut = await ask(textResult(text));
@@ -80,7 +82,7 @@ describe('results', () => {
   it.each([
     ['v1', connectHttp],
     ['v2', connectModernHttp],
-  ] as const)('are read piece by piece by a client of the SDK (%s), from a server over HTTP', async (_, connect) => {
+  ] as const)('lets an SDK client (%s) read a cut result of an HTTP server in pieces', async (_, connect) => {
     const server = await startHttpServer();
     const { url } = await open({ s: { url: server.url, max_result: '4KiB' } });
     const { client } = (await connect(url)) as Awaited<ReturnType<typeof connectHttp>>;
@@ -100,7 +102,7 @@ describe('results', () => {
     expect(all).toBe(text);
   });
 
-  it('that were cut are for their principal; others are told the same as of what never was', async () => {
+  it('reserves cut results for their principal; others get the same error as for an unknown one', async () => {
     const { gateway } = await open({ s: basic({ max_result: 100 }) });
     const [mine, yours] = ['me', 'you'].map((agent) => doorOf(gateway, agent));
     const result = await mine!.callTool('s_raw', { json: textResult('z'.repeat(500)) });
@@ -111,11 +113,11 @@ describe('results', () => {
     const unknown = await read(yours, 'toolgate://results/nothing');
     expect(theirs.replace(uri!, 'X')).toBe(unknown.replace('toolgate://results/nothing', 'X'));
     expect(theirs).toContain('There is no resource');
-    // Of one's own a wrong place is said to be one.
+    // The owner of the result is told that the offset is invalid.
     expect(await read(mine, `${uri!.split('?')[0]}?from=99999`)).toContain('is no place in this result');
   });
 
-  it('hold for a tool, a server and all, the nearest first', async () => {
+  it('can be set for a tool, a server or all, and the most specific one applies', async () => {
     const { gateway } = await open(
       { s: basic({ max_result: 500, tools: { raw: { max_result: 1_000 } } }), t: basic() },
       { limits: { max_result: 100 } },
@@ -132,7 +134,7 @@ describe('results', () => {
     expect([await isCut('t_echo', pad(20)), await isCut('t_echo', pad(100))]).toEqual([false, true]);
   });
 
-  it('of tools with an output schema are errors that clients of the SDK take', async () => {
+  it('makes long results of tools with an output schema errors that SDK clients accept', async () => {
     const folder = tempFolder({
       'tools.json': JSON.stringify([
         {
@@ -154,7 +156,7 @@ describe('results', () => {
     expect((contents[0] as { text: string }).text).toContain('"structuredContent"');
   });
 
-  it('of resources are cut, of prompts refused', async () => {
+  it('cuts resources and refuses prompts', async () => {
     const { gateway } = await open({ s: basic({ max_result: 70 }, '--resources', 'x://a', '--prompts', 'p') });
     const pipes = await openPipes(gateway, 'legacy');
     const { result } = await pipes.ask('resources/read', { uri: 's_x://a' });

@@ -1,10 +1,10 @@
-/** Tasks and limits: a call that starts a task is over with that, and what says so is no result to be cut. */
+/** MCP tasks and limits: a call that starts an MCP task ends with that, and the reply with the task is never cut. */
 import { CallToolResultSchema, CreateTaskResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
 
-it('gives its place back as soon as the task is started', async () => {
+it('a call that starts an MCP task frees its slot as soon as the task is started', async () => {
   const { connect } = await startHttp({
     config: `
 controls = []

@@ -1,4 +1,4 @@
-/** The words in which these tests talk about limits: servers, calls under way, and what those are told who are refused. */
+/** Helpers for tests of limits: servers, running calls, and refusals. */
 import { GatewayError } from '../../src/base/errors.ts';
 import type { Caller } from '../../src/calls/caller.ts';
 import type { LocalDoor } from '../../src/calls/local.ts';
@@ -20,7 +20,7 @@ export const basic = (limits: object = {}, ...args: (string | number)[]) => ({
   ...limits,
 });
 
-/** A call that may end as it likes, and can be taken back. */
+/** A call that may end in any way, and can be cancelled. */
 export interface Pending {
   readonly done: Promise<Buffer | GatewayError | RelayedError>;
   cancel(): void;
@@ -47,7 +47,7 @@ export function beginMany(door: LocalDoor, count: number, name: string, args: ob
   return Array.from({ length: count }, () => begin(door, name, args));
 }
 
-/** The text of a call that has to go well. */
+/** The text of a call that must succeed. */
 export async function textOf(pending: Pending): Promise<string> {
   const result = await pending.done;
   if (result instanceof Error) throw result;
@@ -66,7 +66,7 @@ export function doorOf(gateway: Gateway, agent: string | null = null): LocalDoor
   return openLocalDoor(gateway, 'all', agent);
 }
 
-/** What a caller gets that reads a resource: the bytes of the result, or the message of the error. */
+/** What the reader of a resource gets: the bytes of the result, or the message of the error. */
 export function readBy({ pipeline }: Gateway, caller: Caller, uri: string): Promise<string> {
   const params = JSON.stringify({ uri });
   const message = readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":${params}}`));
@@ -89,7 +89,7 @@ export function readBy({ pipeline }: Gateway, caller: Caller, uri: string): Prom
 /** How a server of `moody.mjs` answers calls. */
 export type Mood = 'fine' | 'broken' | 'silent' | 'wrong' | 'unhappy';
 
-/** A server over HTTP whose mood can be changed; `calls()` is how many it has had. */
+/** An HTTP server whose behaviour can be changed. `calls()` is the number of calls it has received. */
 export async function startMoody() {
   const file = new URL('./moody.mjs', import.meta.url).pathname;
   const child = startChild(process.execPath, [file], { cwd: tempFolder(), env: childEnv() });

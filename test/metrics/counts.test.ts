@@ -1,4 +1,4 @@
-/** Each call is counted once, under the outcome that it had, whoever makes it and however it gets there. */
+/** Each call is counted once, by outcome, for every client and door. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';
@@ -9,12 +9,12 @@ import { serverEntry } from '../support/server.ts';
 import { basic, figuresOf, hanging, open, openPipes, outcomesOf } from './use.ts';
 
 const TOOL_ERROR = { json: '{"content":[{"type":"text","text":"no"}],"isError":true}' };
-/** The fixture has nothing to answer with then, and says so by an error of the protocol. */
+/** Without arguments the fixture answers with a protocol error. */
 const NOTHING = {};
 
 interface Client {
   call(name: string, args?: object): Promise<unknown>;
-  /** A call that is taken back after a moment. */
+  /** A call that is cancelled after a moment. */
   cancel(name: string): Promise<void>;
 }
 
@@ -78,8 +78,8 @@ async function onPipes(gateway: Parameters<typeof openPipes>[0], era: 'legacy' |
   };
 }
 
-describe.each(Object.entries(doors))('calls of %s', (_, connect) => {
-  it('count once, by outcome', async () => {
+describe.each(Object.entries(doors))('the metrics for calls of %s', (_, connect) => {
+  it('count each call once, by outcome', async () => {
     const opened = await open({ a: basic(), h: { ...hanging, timeout: 300 }, slow: hanging });
     const { gateway } = opened;
     const client = await connect(opened);
@@ -103,8 +103,8 @@ describe.each(Object.entries(doors))('calls of %s', (_, connect) => {
   });
 });
 
-describe('figures', () => {
-  it('are those of modern servers too', async () => {
+describe('call metrics', () => {
+  it('include modern servers', async () => {
     const { gateway, url } = await open({ m: serverEntry('modern', '--era', 'modern') });
     const legacy = await connectHttp(url);
     const modern = await connectModernHttp(url);
@@ -115,7 +115,7 @@ describe('figures', () => {
     expect(outcomesOf(gateway, 'm', 'steps')).toEqual({ tool_error: 1 });
   });
 
-  it('are kept for prompts, resources and templates, by what is listed and not by what is asked for', async () => {
+  it('are labelled with the listed prompt, resource or template, not with the requested URI', async () => {
     const { gateway, url } = await open({
       a: basic('--prompts', 'p', '--resources', 'x://one', '--templates', 'x://page/{n}'),
     });
@@ -129,7 +129,7 @@ describe('figures', () => {
     expect(gateway.metrics.entries()).toHaveLength(3);
   });
 
-  it('say what is under way, and that a server was not there', async () => {
+  it('show running calls, and calls to a server that was down', async () => {
     const { gateway, url } = await open({ slow: hanging });
     const { client } = await connectHttp(url);
     const called = client.callTool({ name: 'slow_hang', arguments: {} }).catch(() => {});
@@ -148,7 +148,7 @@ describe('figures', () => {
     expect(outcomesOf(gateway, 'q', 'ask')).toEqual({ ok: 1 });
   });
 
-  it('are bounded: beyond a thousand items calls are counted together', async () => {
+  it('are bounded: beyond a thousand items, calls are counted together', async () => {
     const tools = Array.from({ length: 1_003 }, (_, i) => `t${i}`);
     const { gateway } = await open({ a: { ...basic('--tools', tools.join(',')), queue: 1_003 } });
     const door = openLocalDoor(gateway);
@@ -158,7 +158,7 @@ describe('figures', () => {
     expect(entries.at(-1)).toMatchObject({ server: '', name: '', kind: 'tool', calls: 3 });
   });
 
-  it('tell a quick tool from a slow one', async () => {
+  it('distinguish a fast tool from a slow one', async () => {
     const { gateway } = await open({ h: hanging });
     const door = openLocalDoor(gateway);
     for (let i = 0; i < 20; i++) await door.callTool('h_ok', {});

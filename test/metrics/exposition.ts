@@ -1,4 +1,4 @@
-/** A strict reader of the text format of Prometheus, 0.0.4: whatever it does not allow is an error. */
+/** A strict parser for the text format of Prometheus, 0.0.4. Anything that the format does not allow is an error. */
 
 export interface Sample {
   readonly name: string;
@@ -65,7 +65,7 @@ function readSample(line: string): Sample {
   return { name: head[0], labels, value: Number(value[1]) };
 }
 
-/** Each series grows to its count, under bounds that grow, and ends with +Inf. */
+/** Each histogram series has increasing bounds and counts, and ends with +Inf. */
 function checkHistogram(name: string, { samples }: Family): void {
   const series = new Map<string, Sample[]>();
   for (const sample of samples) {

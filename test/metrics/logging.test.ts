@@ -1,4 +1,4 @@
-/** logCalls, and what the command line makes of it. */
+/** logCalls, and its use by the command line. */
 import { describe, expect, it } from 'vitest';
 import { GatewayError, logCalls, openLocalDoor } from '../../src/index.ts';
 import { startStdio } from '../support/gateway.ts';
@@ -7,7 +7,7 @@ import { server, serversToml } from '../support/server.ts';
 import { basic, hanging, open } from './use.ts';
 
 describe('logCalls', () => {
-  it('writes one line for each call, without what is in it', async () => {
+  it('writes one line for each call, without arguments and results', async () => {
     const { gateway } = await open({ a: basic(), h: { ...hanging, timeout: 200 } });
     const lines: string[] = [];
     gateway.use(logCalls((line) => lines.push(line)));
@@ -33,7 +33,7 @@ describe('logCalls', () => {
     expect(lines.join()).not.toContain('hunter2');
   });
 
-  it('writes arguments and results where that is asked for', async () => {
+  it('writes arguments and results if that is enabled', async () => {
     const { gateway } = await open({ a: basic() });
     const lines: string[] = [];
     gateway.use(logCalls((line) => lines.push(line), { arguments: true, results: true }));
@@ -58,7 +58,7 @@ describe('toolgate --log-level', () => {
     expect(gateway.stderr()).not.toContain('hunter2');
   });
 
-  it('info does not', async () => {
+  it('info does not log calls', async () => {
     const gateway = await startStdio({ config, args: ['--log-level', 'info'] });
     await gateway.client.callTool({ name: 'a_echo', arguments: {} });
     expect(gateway.stderr()).not.toContain('a_echo');

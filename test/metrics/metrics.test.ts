@@ -1,4 +1,4 @@
-/** GET /metrics: it can be parsed, says what happened, and says it to nobody else. */
+/** GET /metrics: valid format, correct values, and access control. */
 
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ function isInstalled(program: string): boolean {
 }
 
 describe('GET /metrics', () => {
-  it('is the text format, with every figure', async () => {
+  it('returns the text format with every metric', async () => {
     const { origin, url } = await open({ a: basic(), gone: { command: process.execPath, args: ['-e', ''] } });
     const { client } = await connectHttp(url);
     for (let i = 0; i < 3; i++) await client.callTool({ name: 'a_echo', arguments: {} });
@@ -57,8 +57,8 @@ describe('GET /metrics', () => {
     expect(value('nodejs_eventloop_active_seconds_total')).toBeGreaterThanOrEqual(0);
   });
 
-  // Prometheus' own judge, where it is installed: it knows the conventions for names too.
-  it.skipIf(!isInstalled('promtool'))('is to the liking of promtool', async () => {
+  // Prometheus' own checker, if it is installed. It also knows the naming conventions.
+  it.skipIf(!isInstalled('promtool'))('passes promtool', async () => {
     const { origin, url } = await open({ a: basic() });
     const { client } = await connectHttp(url);
     await client.callTool({ name: 'a_echo', arguments: {} });
@@ -67,7 +67,7 @@ describe('GET /metrics', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
   });
 
-  it('escapes names, and never has what was in a call', async () => {
+  it('escapes names, and never contains arguments or results', async () => {
     const name = 'x://"quoted"\\back\nline';
     const { origin, url, gateway } = await open({ a: basic('--resources', name, '--tools', 'echo') });
     const { client } = await connectHttp(url);
@@ -85,7 +85,7 @@ describe('GET /metrics', () => {
     for (const said of [text, json]) expect(said).not.toMatch(/hunter2|password/);
   });
 
-  it('tells that a server was started again', async () => {
+  it('counts restarts of a server', async () => {
     const { origin, gateway } = await open({ a: basic() });
     const read = async () => {
       const families = readExposition(await (await fetch(`${origin}/metrics`)).text());
@@ -100,13 +100,13 @@ describe('GET /metrics', () => {
     expect(await read()).toEqual({ up: 1, restarts: 1 });
   });
 
-  it('is read, and nothing else', async () => {
+  it('accepts no other method', async () => {
     const { origin } = await open({});
     const response = await fetch(`${origin}/metrics`, { method: 'POST', body: '{}' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET']);
   });
 
-  it('wants the token where there is one', async () => {
+  it('requires the token if one is configured', async () => {
     const { origin } = await open({ a: basic() }, {}, 'a-token');
     const ask = (authorization: string) => fetch(`${origin}/metrics`, { headers: { authorization } });
     const refused = await fetch(`${origin}/metrics`);
@@ -116,7 +116,7 @@ describe('GET /metrics', () => {
     expect((await ask('Bearer a-token')).status).toBe(200);
   });
 
-  it('is for hosts and origins that are known', async () => {
+  it('refuses unknown hosts and origins', async () => {
     const { origin } = await open({});
     const get = (...lines: string[]) =>
       exchange(origin, ['GET /metrics HTTP/1.1', ...lines, 'Connection: close', '', ''].join('\r\n'));
@@ -126,7 +126,7 @@ describe('GET /metrics', () => {
   });
 });
 
-describe('figures beside those of items', () => {
+describe('metrics that are not per item', () => {
   const series = async (origin: string, family: string, token?: string) => {
     const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) };
     const text = await (await fetch(`${origin}/metrics`, { headers })).text();
@@ -135,7 +135,7 @@ describe('figures beside those of items', () => {
   };
   const counted = (all: readonly string[]) => all.filter((one) => !one.endsWith(' 0'));
 
-  it('are those of each agent', async () => {
+  it('count calls per agent', async () => {
     const { origin, url, gateway } = await open({ a: basic(), slow: hanging });
     const { client } = await connectHttp(url);
     const door = openLocalDoor(gateway);
@@ -158,7 +158,7 @@ describe('figures beside those of items', () => {
     expect(await series(origin, 'toolgate_agent_response_bytes_total')).toHaveLength(2);
   });
 
-  it('are bounded: beyond two hundred agents calls are counted together', async () => {
+  it('are bounded: beyond two hundred agents, calls are counted together', async () => {
     const { gateway } = await open({ a: basic() });
     const join = (agent: string) => gateway.join(clientOf(agent));
     const callers = Array.from({ length: 203 }, (_, i) => join(`agent-${i}`));
@@ -170,7 +170,7 @@ describe('figures beside those of items', () => {
     expect(agents[7]).toMatchObject({ agent: 'agent-7', refused: 2 });
   });
 
-  it('say why calls were refused', async () => {
+  it('count refused calls by reason', async () => {
     const { origin, url } = await open({ a: basic() }, { controls: ['activate'], active_toolsets: ['a_echo'] });
     const { client } = await connectHttp(url);
     await client.callTool({ name: 'a_nowhere', arguments: {} });
@@ -192,7 +192,7 @@ describe('figures beside those of items', () => {
     expect(await series(origin, 'toolgate_calls_in_flight')).toEqual(['0']);
   });
 
-  it('count who was sent away', async () => {
+  it('count refused HTTP requests by reason', async () => {
     const { origin } = await open({ a: basic() }, {}, 'a-token');
     const tokens = ['wrong', 'wrong again', ''];
     for (const token of tokens) await fetch(`${origin}/mcp`, { headers: { authorization: `Bearer ${token}` } });
@@ -202,7 +202,7 @@ describe('figures beside those of items', () => {
     expect(JSON.stringify(away)).not.toContain('wrong');
   });
 
-  it('say what is connected, and what is held open', async () => {
+  it('show sessions and open HTTP streams', async () => {
     const { origin, url, gateway } = await open({ a: basic() });
     const clients = [await connectHttp(url), await connectHttp(url)];
     await connectModernHttp(url);
@@ -220,7 +220,7 @@ describe('figures beside those of items', () => {
     expect((await now())[0]).toBe('http legacy 1');
   });
 
-  it('say what is offered, and what was read of the configuration', async () => {
+  it('show the catalog items, its version and configuration reloads', async () => {
     const gateway = await startHttp({ config: `controls = []\n${serversToml({ a: server('basic') })}` });
     const { origin, cwd } = gateway;
     expect(await series(origin, 'toolgate_catalog_items')).toEqual(['tool 4', 'resource 0', 'template 0', 'prompt 0']);
@@ -234,7 +234,7 @@ describe('figures beside those of items', () => {
     expect(await series(origin, 'toolgate_build_info')).toEqual([`0.1.0 ${process.version} 1`]);
   });
 
-  it('say in which state servers are, and whether silent ones answered', async () => {
+  it('show the states of servers and the outcomes of health checks', async () => {
     const watched = { ...basic(), health_interval: '100ms' };
     const { origin } = await open({ a: watched, gone: { command: process.execPath, args: ['-e', ''] } });
     expect(counted(await series(origin, 'toolgate_server_state'))).toEqual(['a up 1', 'gone down 1']);
@@ -248,7 +248,7 @@ describe('figures beside those of items', () => {
   });
 });
 
-describe('the reader itself', () => {
+describe('the test parser for the exposition format', () => {
   it.each([
     ['no end', '# HELP a b\n# TYPE a counter\na 1'],
     ['no help', '# TYPE a counter\na 1\n'],

@@ -1,4 +1,4 @@
-/** Functions around calls: they see each, may change it or answer in its place, and nothing else changes by that. */
+/** Middleware: functions around calls that see each call and may change it or answer it, without other side effects. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
@@ -21,7 +21,7 @@ interface Result {
   readonly isError?: boolean;
 }
 
-/** Calls by clients of both eras, over HTTP, on stdio and in the process. */
+/** Calls by clients of both eras, over HTTP, on stdio and in process. */
 const clients = {
   'with a session': async ({ url }) => {
     const { client } = await connectHttp(url);
@@ -58,8 +58,8 @@ const failing = (error: unknown): Middleware => {
   };
 };
 
-describe.each(pairs)('a client %s and a %s server', (_, server, connect) => {
-  it('go through middleware, the first one outermost, that changes arguments and results', async () => {
+describe.each(pairs)('middleware between a client %s and a %s server', (_, server, connect) => {
+  it('runs in order, the first one outermost, and can change arguments and results', async () => {
     const opened = await open({ s: servers[server as keyof typeof servers] });
     const call = await connect(opened);
     const order: string[] = [];
@@ -89,7 +89,7 @@ describe.each(pairs)('a client %s and a %s server', (_, server, connect) => {
     expect(outcomesOf(opened.gateway, 's', 'echo')).toEqual({ ok: 3 });
   });
 
-  it('get errors of middleware as those of Toolgate, and what is unexpected without its details', async () => {
+  it('reports its errors as those of Toolgate, and unexpected ones without details', async () => {
     const opened = await open({ s: servers[server as keyof typeof servers] });
     const call = await connect(opened);
     const failures: EventMap['failure'][] = [];
@@ -120,7 +120,7 @@ describe.each(pairs)('a client %s and a %s server', (_, server, connect) => {
 });
 
 describe('middleware', () => {
-  it('sees who calls what, of every kind', async () => {
+  it('sees the caller, kind and name of every call', async () => {
     const flags = ['--name', 'b', '--prompts', 'p', '--resources', 'x://one', '--templates', 'x://page/{n}'];
     const { gateway, url } = await open({ a: basic(...flags) }, { controls: ['activate'], active_toolsets: ['*'] });
     const seen: Pick<MiddlewareCall, 'agent' | 'kind' | 'name' | 'server' | 'upstreamName' | 'arguments'>[] = [];
@@ -155,7 +155,7 @@ describe('middleware', () => {
     ]);
   });
 
-  it('leaves what it does not change as the bytes that came', async () => {
+  it('passes on unchanged parts byte for byte', async () => {
     const { gateway } = await open({ a: basic() });
     const json = '{ "content":[], "n" : 9007199254740993, "f":1.0 }';
     const door = openLocalDoor(gateway);
@@ -169,7 +169,7 @@ describe('middleware', () => {
     expect(given!.value).toMatchObject({ f: 1 });
   });
 
-  it('gives arguments to a call without any, to prompts and to completion, and to no resource', async () => {
+  it('can add arguments to a call without any, to prompts and completions, but not to resources', async () => {
     const { gateway, url } = await open({
       a: basic('--prompts', 'p', '--resources', 'x://one'),
       m: serverEntry('modern', '--era', 'modern'),
@@ -187,7 +187,7 @@ describe('middleware', () => {
     await expect(client.readResource({ uri: 'x://one' })).rejects.toThrow('without arguments');
   });
 
-  it('hears of errors: those of servers pass as they came, and may be answered', async () => {
+  it('sees errors of servers, which pass on unchanged or can be answered', async () => {
     const { gateway, url } = await open({ a: basic() });
     const { client } = await connectHttp(url);
     const errors: unknown[] = [];
@@ -208,7 +208,7 @@ describe('middleware', () => {
     expect(await call()).toEqual(withText('instead'));
   });
 
-  it('is around limits: what they refuse, and what it refuses itself, is counted once', async () => {
+  it('runs outside of limits: a call that either refuses is counted once', async () => {
     const { gateway, url } = await open({ a: { ...basic(), tools: { echo: { rate: '1/h' } } } });
     const errors: unknown[] = [];
     gateway.use(async (call, next) => {
@@ -226,7 +226,7 @@ describe('middleware', () => {
     expect(outcomesOf(gateway, 'a', 'echo')).toEqual({ ok: 1 });
   });
 
-  it('calls next once', async () => {
+  it('can call next only once', async () => {
     const { gateway, url } = await open({ a: basic() });
     const { client } = await connectHttp(url);
     const twice: unknown[] = [];
@@ -240,7 +240,7 @@ describe('middleware', () => {
     expect(outcomesOf(gateway, 'a', 'echo')).toEqual({ ok: 1 });
   });
 
-  it('may answer before the server does, which is then told to stop', async () => {
+  it('can answer before the server does, and the server call is then cancelled', async () => {
     const { gateway, url } = await open({ h: hanging });
     const { client } = await connectHttp(url);
     const remove = gateway.use((_, next) => Promise.race([next(), sleep(100, withText('enough'))]));
@@ -251,7 +251,7 @@ describe('middleware', () => {
     expect(outcomesOf(gateway, 'h', 'hang')).toEqual({ cancelled: 1 });
   });
 
-  it.each(['legacy', 'modern'] as const)('is told when a %s client takes a call back', async (era) => {
+  it.each(['legacy', 'modern'] as const)('is told when a %s client cancels a call', async (era) => {
     const { gateway, url } = await open({ h: hanging });
     const heard: string[] = [];
     let late: Promise<unknown> | null = null;
@@ -280,7 +280,7 @@ describe('middleware', () => {
     expect(heard).toEqual(['cancelled', 'cancelled']);
     const cancelled = (await client.callTool({ name: 'h_cancelled', arguments: {} })) as Result;
     expect(JSON.parse(cancelled.content[0]!.text)).toMatchObject([{ tag: 't' }]);
-    // One that is taken back before it was made is not made.
+    // A call that is cancelled before it was sent is not sent.
     await cancelling('h_ok', {});
     await waitFor(() => late !== null);
     expect(await late).toBe('cancelled');
@@ -288,7 +288,7 @@ describe('middleware', () => {
     expect(gateway.metrics.inFlight).toBe(0);
   });
 
-  it.each(['h_slow', 'm_steps'])('does not hold progress back: %s', async (name) => {
+  it.each(['h_slow', 'm_steps'])('does not delay progress: %s', async (name) => {
     const { gateway, url } = await open({ h: hanging, m: serverEntry('modern', '--era', 'modern') });
     gateway.use(async (_, next) => {
       await sleep(5);
@@ -309,7 +309,7 @@ describe('middleware', () => {
   it.each([
     ['asking', 'ask', { action: 'accept', content: { word: 'yes' } }],
     ['asking-modern', 'visit', { action: 'accept' }],
-  ] as const)('lets questions through: %s', async (fixture, tool, accepted) => {
+  ] as const)('lets questions of servers through: %s', async (fixture, tool, accepted) => {
     const { gateway, url } = await open({ q: serverEntry(fixture) });
     let calls = 0;
     gateway.use(async (_, next) => {
@@ -327,7 +327,7 @@ describe('middleware', () => {
       expect(result.isError).toBeFalsy();
       expect(result.content[0]!.text).toContain('accept');
     }
-    // A modern server is asked again with the answer, and each time is a call.
+    // A modern server is called again with the answer, and each of these is a call.
     expect(calls).toBe(fixture === 'asking' ? 2 : 4);
   });
 });

@@ -1,4 +1,4 @@
-/** A gateway in this process, with real servers behind it and its real doors open. */
+/** A gateway in this process with real servers behind it and its real doors open. */
 import { PassThrough } from 'node:stream';
 import {
   configFromValue,
@@ -22,7 +22,7 @@ export interface Opened {
   readonly origin: string;
 }
 
-/** Servers as `mcpServers` has them. Everything is active, and there are no control tools unless told. */
+/** Servers in the format of `mcpServers`. Everything is active, and there are no controls unless told otherwise. */
 export async function open(servers: object, more: object = {}, token: string | null = null): Promise<Opened> {
   const home = tempFolder();
   const config = configFromValue({ servers, controls: [], ...more }, { cwd: home, env: childEnv({ HOME: home }) });
@@ -46,13 +46,13 @@ export interface Line {
 }
 
 export interface Pipes {
-  /** Sends a request; gives its answer. */
+  /** Sends a request and returns its answer. */
   ask(method: string, params: object): Promise<Line>;
   send(message: object): void;
   readonly lines: Line[];
 }
 
-/** The stdio door on a pair of streams, and a client in one of the eras on them. */
+/** The stdio door on a pair of streams, with a client of the given era. */
 export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Promise<Pipes> {
   const input = new PassThrough();
   const output = new PassThrough();
@@ -91,7 +91,7 @@ export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Pro
   return { ask, send, lines };
 }
 
-/** The figures of one item. */
+/** The metrics of one item. */
 export function figuresOf(gateway: Gateway, server: string, name: string, kind = 'tool'): EntryFigures {
   const row = gateway.metrics.entries().find((one) => one.server === server && one.name === name && one.kind === kind);
   if (row === undefined) throw new Error(`no figures of ${kind} ${name} of ${server}`);

@@ -1,4 +1,4 @@
-/** Clients of both eras at both doors that send and get raw bytes. */
+/** Clients of both eras at both doors that send and receive raw bytes. */
 import { INITIALIZED } from '../http/raw.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 
@@ -8,9 +8,9 @@ export type Door = 'stdio' | 'http';
 export interface Client {
   readonly era: Era;
   readonly door: Door;
-  /** Sends a request with these parameters; gives the whole response as it came. */
+  /** Sends a request with these parameters and returns the whole response verbatim. */
   request(method: string, params: string): Promise<Buffer>;
-  /** The same, with everything that comes before the response. One at a time. */
+  /** The same, with all messages before the response. One call at a time. */
   exchange(method: string, params: string): Promise<Buffer[]>;
 }
 
@@ -72,7 +72,7 @@ async function openHttp(config: string): Promise<Client[]> {
   });
 }
 
-/** What a modern request over HTTP says in its headers too. */
+/** The headers that repeat parts of a modern request over HTTP. */
 export function modernHeaders(method: string, params: string): Record<string, string> {
   const { name, uri } = JSON.parse(params) as { name?: string; uri?: string };
   const named = name ?? uri;
@@ -83,7 +83,7 @@ export function modernHeaders(method: string, params: string): Record<string, st
   };
 }
 
-/** The messages of a reply, whichever way it came. */
+/** The messages of a reply, whether it was plain JSON or a stream. */
 export async function messagesOf(response: Response): Promise<Buffer[]> {
   const bytes = Buffer.from(await response.arrayBuffer());
   if (response.headers.get('content-type') === 'application/json') return [bytes];

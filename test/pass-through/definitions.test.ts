@@ -1,4 +1,4 @@
-/** Definitions in lists are the upstream's own bytes, with the namespace in front of what identifies them and nothing else changed. */
+/** Definitions in lists are the upstream's own bytes. Only the namespace is added to the name or URI. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { json, jsonObject, megabyte } from './json.ts';
@@ -6,13 +6,13 @@ import { doors, eras, type RawOffer, upstreams, useRoutes } from './paths.ts';
 
 const PER_KIND = 200;
 
-/** Definitions as text, each with its own identity, the identifying member in any place. */
+/** Definitions as text, each with its own name or URI, in any position. */
 function definitions(identity: string, prefix: string): string[] {
   const parts = fc.tuple(jsonObject, json, json, fc.nat(3));
   return fc.sample(parts, PER_KIND).map(([schema, description, unknown, place], i) => {
     const members = [
       `"description":${description}`,
-      // Without these two, definitions of one kind or another are left out.
+      // Without these two members, some kinds of definitions are left out.
       `"inputSchema":${schema}${identity === 'name' ? '' : ' ,"name":"\\u006e"'}`,
       `"_meta": {"io.example/x":${unknown}} ,"icons":[{"src":"data:","sizes":${unknown}}]`,
     ];
@@ -35,7 +35,7 @@ const routes = useRoutes(upstreams, { tools, resources, templates, prompts } as 
 describe.each(doors.flatMap((door) => eras.map((client) => ({ door, client }))))(
   'a $client client on $door',
   ({ door, client }) => {
-    it.each(kinds)('gets every definition of every upstream untouched from %s', async (method, field, _, prefix) => {
+    it.each(kinds)('gets every definition of every upstream unchanged from %s', async (method, field, _, prefix) => {
       const route = routes.all.find((one) => one.door === door && one.client === client)!;
       const listed = (await route.request(method, `{${route.meta()}}`)).toString();
       const kind = kinds.findIndex(([name]) => name === method);
@@ -45,7 +45,7 @@ describe.each(doors.flatMap((door) => eras.map((client) => ({ door, client }))))
         ),
       );
       if (listed.includes(`"${field}":[${expected.join(',')}]}`)) return;
-      // The whole text is too long to be shown.
+      // The whole text is too long to print.
       const changed = expected.find((one) => !listed.includes(one));
       expect.fail(`${method} lacks ${changed?.slice(0, 2000)} in ${listed.slice(0, 2000)}`);
     });

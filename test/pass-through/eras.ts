@@ -1,23 +1,25 @@
-/** What the eras ask of answers: how an upstream says them, and what a client of the same or the other era hears. */
+/**
+ * What the eras require of answers: what an upstream sends, and what a client of the same or the other era receives.
+ */
 import type { Era } from './clients.ts';
 import { membersOf } from './members.ts';
 import type { Method, Path } from './paths.ts';
 
 export const ERA_FIELDS: readonly string[] = ['resultType', 'ttlMs', 'cacheScope'];
 
-/** `"result":{…}` or `"error":{…}` in two: the key with its colon, and the object. */
+/** Splits `"result":{…}` or `"error":{…}` into the key with its colon and the object. */
 export function splitOutcome(outcome: string): [string, string] {
   const at = outcome.indexOf(':') + 1;
   return [outcome.slice(0, at), outcome.slice(at)];
 }
 
-/** The outcome with what an upstream of that era adds to its results. */
+/** The outcome with the members that an upstream of that era adds to its results. */
 export function spoken(outcome: string, era: Era, method: Method): string {
   const kept = method === 'resources/read' ? ',"ttlMs":1000,"cacheScope":"public"' : '';
   return era === 'legacy' ? outcome : withFields(outcome, `"resultType":"complete"${kept}`);
 }
 
-/** What the client gets when the upstream has said this, byte for byte. */
+/** What the client receives for this answer of the upstream, byte for byte. */
 export function heard(said: string, { client, upstream }: Path, method: Method): string {
   const [key, object] = splitOutcome(said);
   if (client === upstream) return said;
@@ -28,7 +30,7 @@ export function heard(said: string, { client, upstream }: Path, method: Method):
   return isLong(object) ? `${key}${object.slice(0, -1)},${fields}}` : withFields(said, fields);
 }
 
-/** Long results are not looked into: what is added to them comes last, where it counts whatever stands before it. */
+/** Long results are not scanned. Members are appended at the end, where they override earlier duplicates. */
 export function isLong(object: string): boolean {
   return Buffer.byteLength(object) > 16_384;
 }
@@ -40,7 +42,7 @@ function withFields(outcome: string, fields: string): string {
   return `${key}{${fields}${rest === '}' ? '' : ','}${rest}`;
 }
 
-/** Without what earlier revisions do not know; they also know no structured content that is not an object. */
+/** Without members that earlier revisions do not know. Those also allow only objects as structured content. */
 function withoutFields(object: string): string {
   const members = membersOf(object)
     .filter(({ key }) => !ERA_FIELDS.includes(key))
@@ -50,7 +52,7 @@ function withoutFields(object: string): string {
   return `{${members.join(',')}}`;
 }
 
-/** Codes that are the modern revision's own, or were given up by it, are replaced. */
+/** Codes that belong to the modern revision, or that it has retired, are replaced. */
 function modernCodes(error: string): string {
   const code = membersOf(error).find(({ key }) => key === 'code')!;
   const modern = modernCode(Number(code.value));

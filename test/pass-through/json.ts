@@ -1,7 +1,7 @@
-/** Generated JSON as text: everything that parsing and printing again would change. */
+/** Generated JSON text with everything that parsing and printing would change. */
 import fc from 'fast-check';
 
-/** Values that a number of JavaScript cannot hold, or would be printed otherwise. */
+/** Values that a JavaScript number cannot hold or would print differently. */
 const numbers = [
   '9007199254740993',
   '-9007199254740993',
@@ -24,7 +24,7 @@ export const number = fc.oneof(
   fc.bigInt().map(String),
 );
 
-/** Parts of strings, each as it stands between the quotes. */
+/** Parts of strings, verbatim between the quotes. */
 const fragment = fc.oneof(
   fc.constantFrom(
     '\\u0041',
@@ -56,10 +56,10 @@ const fragment = fc.oneof(
 
 export const string = fc.array(fragment, { maxLength: 5 }).map((parts) => `"${parts.join('')}"`);
 
-/** What may stand between two tokens of a line. */
+/** Whitespace between two tokens of a line. */
 export const space = fc.constantFrom('', '', '', ' ', '  ', '\t');
 
-/** Keys of MCP, keys of nobody, keys that are traps for JavaScript; a key may well come twice. */
+/** Keys of MCP, unknown keys, and keys that are special in JavaScript. A key may occur twice. */
 export const key = fc.oneof(
   fc.constantFrom(
     '"_meta"',
@@ -124,7 +124,7 @@ export const json = value;
 /** Any JSON object on one line. */
 export const jsonObject = object;
 
-/** The same value over several lines: JSON text with line breaks between its tokens. */
+/** The same value with line breaks between its tokens. */
 export function spread(text: string, newline: string): string {
   let out = '';
   let inString = false;
@@ -138,7 +138,7 @@ export function spread(text: string, newline: string): string {
   return out;
 }
 
-/** Objects in the shape of what MCP methods answer with, and unknown things in every place. */
+/** Objects shaped like the answers of MCP methods, with unknown members everywhere. */
 export const outcome = fc.oneof(
   { weight: 3, arbitrary: object.map((body) => `"result":${body}`) },
   {

@@ -1,4 +1,4 @@
-/** The members of a JSON object as they stand there: a second opinion beside the scanner under test, on text instead of bytes. */
+/** The members of a JSON object, verbatim. Checks the scanner under test independently, on text instead of bytes. */
 
 export interface Member {
   /** Decoded. */
@@ -19,7 +19,7 @@ export function membersOf(object: string): Member[] {
   });
 }
 
-/** Where the character stands outside of strings and brackets. */
+/** The position of the character outside of strings and brackets. */
 function separators(text: string, wanted: string): number[] {
   const found: number[] = [];
   let depth = 0;
@@ -33,7 +33,7 @@ function separators(text: string, wanted: string): number[] {
   return found;
 }
 
-/** Where the closing quote stands. */
+/** The position of the closing quote. */
 function stringEnd(text: string, start: number): number {
   for (let i = start + 1; i < text.length; i++) {
     if (text[i] === '"') return i;

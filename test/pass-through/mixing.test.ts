@@ -1,4 +1,4 @@
-/** Many clients of both eras with the same ids: each gets the answers to its own questions and nobody else's. */
+/** Many clients of both eras with the same ids: each gets only the answers to its own requests. */
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { upstreams, upstreamsToml } from './paths.ts';
 const CLIENTS = 200;
 const CALLS = 30;
 
-/** Posts on a kept connection; gives the session header and the body. */
+/** Posts on a keep-alive connection and returns the session header and the body. */
 function post(agent: Agent, url: string, body: string, headers = {}): Promise<{ session: string; body: string }> {
   return new Promise((resolve, reject) => {
     const all = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
@@ -23,7 +23,7 @@ function post(agent: Agent, url: string, body: string, headers = {}): Promise<{ 
   });
 }
 
-it(`gives none of ${CLIENTS} clients a foreign answer`, { timeout: 60_000 }, async () => {
+it(`gives none of ${CLIENTS} clients the answer of another`, { timeout: 60_000 }, async () => {
   const gateway = await startHttp({ config: await upstreamsToml(upstreams) });
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const foreign: string[] = [];
@@ -50,7 +50,7 @@ it(`gives none of ${CLIENTS} clients a foreign answer`, { timeout: 60_000 }, asy
       answers++;
       if (answer.id !== id || answer.result.nonce !== `${nonce}-${id}`) foreign.push(body);
     };
-    // Some at a time, so that a client’s own answers may overtake each other too.
+    // A few at a time, so that answers to the same client can overtake each other too.
     for (let first = 0; first < CALLS; first += 6) {
       await Promise.all([0, 1, 2, 3, 4, 5].map((offset) => call(first + offset)));
     }

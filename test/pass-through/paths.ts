@@ -1,4 +1,4 @@
-/** The ways a message can take through a gateway: clients and upstreams of both eras, over everything that carries them. */
+/** The paths that a message can take through a gateway: clients and upstreams of both eras, over every transport. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll } from 'vitest';
@@ -25,14 +25,14 @@ export const eras = ['legacy', 'modern'] as const;
 export const doors = ['stdio', 'http'] as const;
 export const carriers = ['stdio', 'http json', 'http sse'] as const;
 
-/** Each of them with each. */
+/** All combinations. */
 const all: readonly Path[] = doors.flatMap((door) =>
   eras.flatMap((client) =>
     carriers.flatMap((carrier) => eras.map((upstream) => ({ client, door, upstream, carrier }))),
   ),
 );
 
-/** Every door with every carrier, and every era with every other, but not all four with all. */
+/** Every door with every carrier and every era with every other, but not all combinations of the four. */
 export const paths: readonly Path[] = some(
   all,
   all.filter(({ door, carrier, upstream }) => {
@@ -72,17 +72,17 @@ export type Method = (typeof methods)[number];
 /** A client and one of the upstreams behind its gateway. */
 export interface Route extends Path, Pick<Client, 'request' | 'exchange'> {
   readonly namespace: string;
-  /** The member that leads a request of that method to the upstream. */
+  /** The member that routes a request of that method to the upstream. */
   target(method: Method): string;
-  /** The same as the upstream gets it. */
+  /** The same member as the upstream receives it. */
   upstreamTarget(method: Method): string;
-  /** The `"_meta":{…}` with these members, and with an envelope where the client is modern. */
+  /** The `"_meta":{…}` with these members, and with an envelope if the client is modern. */
   meta(members?: string): string;
   /** The params of a request that the upstream answers with exactly this text, after the id. */
   dictate(method: Method, outcome: string, more?: string): string;
 }
 
-/** An upstream, and the one namespace under which it stands in every gateway. */
+/** An upstream, and its namespace in every gateway. */
 export interface Upstream {
   readonly era: Era;
   readonly carrier: Carrier;
@@ -95,7 +95,10 @@ export const upstreams: readonly Upstream[] = carriers.flatMap((carrier) =>
   eras.map((era) => ({ era, carrier, namespace: `${era}-${carrier.split(' ').at(-1)}` })),
 );
 
-/** Opens all routes before the tests of a file; the gateways are shared, because starting them takes longer than most tests. */
+/**
+ * Opens all routes before the tests of a file. The gateways are shared, because starting them takes longer than most
+ * tests.
+ */
 export function useRoutes(behind: readonly Upstream[] = upstreams, offer = plainOffer): { readonly all: Route[] } {
   const all: Route[] = [];
   beforeAll(async () => {
@@ -130,7 +133,7 @@ function routeOf({ era: client, door, request, exchange }: Client, { era, carrie
   };
 }
 
-/** The configuration of a gateway with these upstreams. Those on HTTP share one process, which is started here. */
+/** The configuration of a gateway with these upstreams. Those over HTTP share one process, which is started here. */
 export async function upstreamsToml(behind: readonly Upstream[], offer = plainOffer): Promise<string> {
   const lines = [offer.tools, offer.resources, offer.templates, offer.prompts].join('\n');
   const file = join(tempFolder({ 'offer.txt': lines }), 'offer.txt');
@@ -144,11 +147,14 @@ export async function upstreamsToml(behind: readonly Upstream[], offer = plainOf
         : `url = "http://127.0.0.1:${port}/${era}/${carrier.split(' ')[1]}?newline=${newline ?? 'lf'}"`;
     return `[[servers]]\nnamespace = "${namespace}"\n${launch}\n`;
   });
-  // A busy machine may take long to start them all, and nothing here is about lists that are not complete yet.
+  // A busy machine may be slow to start them all, and these tests are not about incomplete lists.
   return `controls = []\nstart_wait = "30s"\n${servers.join('\n')}`;
 }
 
-/** The `"result":…` or `"error":…` of a response, to be compared with what was dictated; the id may stand before or after it. */
+/**
+ * The `"result":…` or `"error":…` of a response, to compare with the requested one. The id may come before or after
+ * it.
+ */
 export function outcomeOf(response: Buffer): string {
   return response
     .toString()

@@ -1,4 +1,7 @@
-/** JSON that an HTTP upstream spreads over lines has the same value for every client, and stays on one line where lines end messages. */
+/**
+ * JSON that an HTTP upstream writes over several lines has the same value for every client. On line-based transports
+ * it becomes one line.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { heard, splitOutcome, spoken } from './eras.ts';
@@ -6,7 +9,7 @@ import { outcome, spread } from './json.ts';
 import { membersOf } from './members.ts';
 import { doors, eras, outcomeOf, type Upstream, useRoutes } from './paths.ts';
 
-/** How the upstream spreads its answer, and the line breaks between the tokens of it. */
+/** How the upstream splits its answer, and the line breaks between its tokens. */
 const ways = [
   ['a JSON body with line feeds', { carrier: 'http json' }, '\n'],
   ['a JSON body with carriage returns', { carrier: 'http json' }, '\r\n'],
@@ -23,10 +26,10 @@ const routes = useRoutes(upstreams);
 const unspread = (text: string) => text.replace(/[\r\n]/g, ' ').trimEnd();
 const clients = doors.flatMap((door) => eras.map((client) => [client, door] as const));
 
-describe.each(clients)('a %s client on %s', (client, door) => {
+describe.each(clients)('an answer over several lines for a %s client on %s', (client, door) => {
   const cases = eras.flatMap((era) => ways.map(([title, , between], index) => [era, title, between, index] as const));
 
-  it.each(cases)('gets the same value from a %s upstream with %s', async (era, _, between, index) => {
+  it.each(cases)('has the same value from a %s upstream with %s', async (era, _, between, index) => {
     const route = routes.all.find(
       (one) => one.client === client && one.door === door && one.namespace === `${era}-${index}`,
     )!;
@@ -35,7 +38,7 @@ describe.each(clients)('a %s client on %s', (client, door) => {
         const [key, object] = splitOutcome(spoken(text, era, 'tools/call'));
         const said = key + spread(object, between);
         const got = outcomeOf(await route.request('tools/call', route.dictate('tools/call', said)));
-        // A pipe would have cut the message at the first line break; plain JSON over HTTP may keep them.
+        // A pipe would have split the message at the first line break. Plain JSON over HTTP may keep them.
         if (door === 'stdio') expect(got).not.toMatch(/[\r\n]/);
         expect(parts(unspread(got))).toEqual(parts(unspread(heard(said.trimEnd(), route, 'tools/call'))));
       }),
@@ -44,12 +47,12 @@ describe.each(clients)('a %s client on %s', (client, door) => {
   });
 });
 
-/** The members of the result or error as they stand there. */
+/** The members of the result or error, verbatim. */
 function parts(text: string): string[] {
   return membersOf(splitOutcome(text)[1]).map((member) => member.text);
 }
 
-describe('progress that comes over several lines', () => {
+describe('progress over several lines', () => {
   it.each(clients)('is one message for a %s client on %s', async (client, door) => {
     const some = routes.all.filter((one) => one.client === client && one.door === door && one.carrier === 'http sse');
     for (const route of some) {

@@ -1,4 +1,6 @@
-/** Progress reaches the caller that asked for it, whole, in order, before the answer, under the caller's own token. */
+/**
+ * Progress reaches the caller that asked for it: complete, in order, before the answer, with the caller's own token.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { INITIALIZED } from '../http/raw.ts';
 import { type HttpGateway, type StdioGateway, startHttp, startStdio } from '../support/gateway.ts';
@@ -16,9 +18,9 @@ const parse = (messages: readonly Buffer[]) => messages.map((message) => JSON.pa
 
 const routes = useRoutes();
 
-// A plain JSON reply has no room for progress.
+// A plain JSON reply cannot carry progress.
 describe.each(titled(paths.filter(({ carrier }) => carrier !== 'http json')))('%s', (_, path) => {
-  /** Everything that arrives up to and with the answer. */
+  /** Everything that arrives up to and including the answer. */
   const run = (members: string) => {
     const { exchange, target, meta }: Route = findRoute(routes, path);
     return exchange('tools/call', `{${target('tools/call')},${meta(members)}}`);
@@ -30,7 +32,7 @@ describe.each(titled(paths.filter(({ carrier }) => carrier !== 'http json')))('%
     ['zero', '0'],
     ['a number', '42'],
     ['an empty string', '""'],
-  ])('brings every notification under a token that is %s, as it was written, before the answer', async (_, token) => {
+  ])('delivers every notification with a token that is %s, verbatim, before the answer', async (_, token) => {
     const got = await run(`"test/progress":3,"progressToken":${token}`);
     const expected = steps(3).map((step) => {
       const params = `{"progress":${step},"progressToken":${token},"message":"1.0"}`;
@@ -40,12 +42,12 @@ describe.each(titled(paths.filter(({ carrier }) => carrier !== 'http json')))('%
     expect(got.at(-1)!.toString()).toContain('"result"');
   });
 
-  it('brings hundreds of notifications in order', async () => {
+  it('delivers hundreds of notifications in order', async () => {
     const got = parse(await run('"test/progress":500,"progressToken":"many"'));
     expect(got.slice(0, -1).map(({ params }) => params.progress)).toEqual(steps(500));
   });
 
-  it('brings nothing that was not asked for', async () => {
+  it('delivers no progress without a token', async () => {
     expect(await run('"test/progress":3')).toHaveLength(1);
   });
 });
@@ -62,14 +64,14 @@ describe('a client on stdio', () => {
     gateway = await startStdio({ config });
   });
 
-  it('gets all of two thousand notifications in order', async () => {
+  it('gets two thousand progress notifications in order', async () => {
     const before = gateway.lines.length;
     await gateway.request('tools/call', call('legacy', 'flood_flood', '{"progress":2000}', '"many"'));
     const got = parse(gateway.lines.slice(before));
     expect(got.slice(0, -1).map(({ params }) => params.progress)).toEqual(steps(2000));
   });
 
-  it('gets the progress of two calls under one token with the right totals', async () => {
+  it('gets the progress of two calls with the same token, each with the right total', async () => {
     const before = gateway.lines.length;
     await Promise.all([
       gateway.request('tools/call', call('legacy', 'slow_slow', '{"ms":60,"steps":3}', '"same"')),
@@ -106,7 +108,7 @@ describe('clients on HTTP', () => {
     };
   }
 
-  it('with the same id and the same token do not get each other’s progress', async () => {
+  it('do not get each other’s progress with the same id and token', async () => {
     const runs = await Promise.all(Array.from({ length: 16 }, (_, i) => openClient(eras[i % 2]!)));
     const got = await Promise.all(
       runs.map((run, i) => run('slow_slow', `{"ms":80,"steps":${i + 2},"tag":"${i}"}`, '"t"', '"same"')),

@@ -1,4 +1,4 @@
-/** Requests of an agent at every door there is, each by hand, so that nothing stands between the question and the answer. */
+/** Hand-written requests of an agent at every door, with no client library in between. */
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { Kind } from '../../src/catalog/item.ts';
@@ -15,7 +15,7 @@ export type Ask = (method: string, params?: object) => Promise<Reply>;
 
 export const DOORS = ['stdio', 'modern stdio', 'http', 'modern http', 'sse', 'rest', 'local'] as const;
 
-/** Doors that have tools only. */
+/** Doors that offer only tools. */
 export const TOOLS_ONLY: readonly string[] = ['rest', 'local'];
 export type Door = (typeof DOORS)[number];
 
@@ -26,7 +26,7 @@ const INITIALIZE = {
 };
 const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
-/** `headers` say who it is over HTTP. */
+/** `headers` identify the agent over HTTP. */
 export async function openAsk(
   door: Door,
   gateway: Gateway,
@@ -60,7 +60,7 @@ function requestText(id: number, method: string, params: string): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
 }
 
-/** Answers by their ids. */
+/** Replies by id. */
 function createWaiting() {
   const waiting = new Map<unknown, (reply: Reply) => void>();
   return {
@@ -156,7 +156,7 @@ async function overSse(origin: string, who: Record<string, string>): Promise<Ask
   return ask;
 }
 
-/** Lists, and calls of tools. What is listed has to be in the document too. */
+/** Lists and calls tools. Listed tools must be in the OpenAPI document too. */
 function overRest(origin: string, who: Record<string, string>): Ask {
   return async (method, params = {}) => {
     if (method === 'tools/list') {
@@ -185,7 +185,7 @@ const LISTS: Readonly<Record<string, [Kind, string]>> = {
   'prompts/list': ['prompt', 'prompts'],
 };
 
-/** Lists, and calls of tools: what a program can do here. */
+/** Lists and calls tools, which is what a program can do here. */
 function inProcess(gateway: Gateway, agent: string): Ask {
   const door = openLocalDoor(gateway, 'own', agent);
   atEnd(() => door.close());

@@ -42,8 +42,8 @@ function toolsOf(agent: string): string[] {
   return [...openLocalDoor(gateway, 'own', agent).caller.view().entries.tool.keys()];
 }
 
-describe('policies', () => {
-  it('let an agent read, whatever the servers are', () => {
+describe('policies with categories', () => {
+  it('let an agent use the read tools of every server', () => {
     expect(toolsOf('reader')).toEqual([
       'files_read_file',
       'files_read_text_file',
@@ -61,7 +61,7 @@ describe('policies', () => {
     ]);
   });
 
-  it('deny what destroys, and say by which category', () => {
+  it('deny destructive tools, and name the category in the reason', () => {
     const tools = toolsOf('careful');
     expect(tools).toContain('memory_create_entities');
     for (const name of ['files_write_file', 'memory_delete_entities']) expect(tools).not.toContain(name);
@@ -73,7 +73,7 @@ describe('policies', () => {
     });
   });
 
-  it('ask for arguments of what destroys', async () => {
+  it('apply argument conditions to destructive tools', async () => {
     const { client } = await connectHttp(url, { 'x-agent-id': 'clerk' });
     const remove = (names: string[]) =>
       client.callTool({ name: 'memory_delete_entities', arguments: { entityNames: names } });
@@ -83,14 +83,14 @@ describe('policies', () => {
   });
 });
 
-it('toolsets take all tools of a category', async () => {
+it('a toolset can contain all tools of a category', async () => {
   const { client } = await connectHttp(`${url}?toolset=look`, { 'x-agent-id': 'careful' });
   const names = (await client.listTools()).tools.map(({ name }) => name);
   expect(names).toContain('files_read_text_file');
   expect(names.every((name) => name.startsWith('files_') && !name.includes('write'))).toBe(true);
 });
 
-it('a category that there is not is a mistake, because it would deny nothing', () => {
+it('an unknown category is an error, because it would deny nothing', () => {
   const load = (value: object) => () => configFromValue(value, { cwd: tempFolder(), env: {} });
   expect(load({ denied_tools: { '*': ['category:destructiv'] } })).toThrow(
     /denied_tools\["\*"\]\[0\]: there is no category "destructiv". Did you mean "destructive"\?/,

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { holdPolicies } from '../soak/policies.ts';
 import { createRandom } from '../soak/random.ts';
 
-it('keeps agents to their policies while a server hangs', { timeout: 120_000 }, async () => {
+it('enforces the policies of many agents while a server hangs', { timeout: 120_000 }, async () => {
   const plan = { agents: 12, hanging: 100, rounds: 1, phase: 1_500, pace: 50 };
   const { calls, denials, leaks, audited } = await holdPolicies(plan, createRandom());
   expect(leaks).toEqual([]);

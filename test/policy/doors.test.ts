@@ -1,6 +1,6 @@
 /**
- * For random policies, with real servers: at every door every agent is shown exactly what the text of the seed lets it use,
- * can use exactly that, and is told of nothing else.
+ * Random policies with real servers: at every door, every agent sees exactly what the policy lets it use according to the
+ * text of the seed, can use exactly that, and learns of nothing else.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -55,7 +55,7 @@ async function listed(ask: Ask, kind: Kind): Promise<string[]> {
   return (result![list] as Record<string, string>[]).map((one) => one[identity]!);
 }
 
-/** Whether a call by this name reaches the server, and what was said instead. */
+/** Whether a call by this name reaches the server, and otherwise the reply. */
 async function used(ask: Ask, kind: Kind, name: string): Promise<{ ok: boolean; text: string }> {
   const [method, params] =
     kind === 'tool'
@@ -72,7 +72,7 @@ const allowedNames = (policy: RandomPolicy, agent: string, kind: Kind) =>
     NAMES[kind].filter((name) => naivelyAllowed(policy, agent, server, kind, name)).map((name) => `${server}_${name}`),
   );
 
-/** The words in a text that name something of a server that the agent must not know of. */
+/** The words in a text that name an item that the agent must not know about. */
 function leaks(policy: RandomPolicy, agent: string, text: string, except: string): string[] {
   const hidden = (['tool', 'prompt'] as const).flatMap((kind) => {
     const allowed = allowedNames(policy, agent, kind);
@@ -89,7 +89,7 @@ async function check(door: Door, agent: string, policy: RandomPolicy): Promise<v
     if (door === 'rest' && kind !== 'tool') continue;
     const allowed = allowedNames(policy, agent, kind);
     expect(await listed(ask, kind), `${door}: ${kind}s of ${agent}`).toEqual(allowed);
-    // Templates are used by what comes from them; a program in this process calls tools only.
+    // Templates are used through their resources. A program in this process can only call tools.
     if (kind === 'template' || (door === 'local' && kind !== 'tool')) continue;
     for (const server of SERVERS) {
       for (const name of NAMES[kind]) {
@@ -102,7 +102,7 @@ async function check(door: Door, agent: string, policy: RandomPolicy): Promise<v
   }
 }
 
-describe('for random policies, listed is callable', () => {
+describe('with random policies, an agent can list exactly what it can call', () => {
   it.each(DOORS)('at the door %s', { timeout: 600_000 }, async (door) => {
     await fc.assert(
       fc.asyncProperty(randomPolicy, async (policy) => {
@@ -113,7 +113,9 @@ describe('for random policies, listed is callable', () => {
     );
   });
 
-  it('of templates too: by every URI that fits, but those that are hidden by name', { timeout: 600_000 }, async () => {
+  it('resources of templates are readable by every matching URI that is not denied by name', {
+    timeout: 600_000,
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(
         randomPolicy,
@@ -139,7 +141,7 @@ describe('for random policies, listed is callable', () => {
   });
 });
 
-/** Denied by name whatever the lists say: found out by a policy that would otherwise allow it. */
+/** Whether it is denied by name regardless of the lists. Checked with a policy that would otherwise allow it. */
 function isDenied(policy: RandomPolicy, agent: string, server: string, uri: string): boolean {
   const open = structuredClone(policy);
   delete open.exposed_resources;

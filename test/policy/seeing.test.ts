@@ -1,4 +1,7 @@
-/** What an agent must not use it does not hear of: not in texts, errors, completions or notifications. And policies change while it is there. */
+/**
+ * An agent learns nothing about items that it may not use: not from texts, errors, completions or notifications.
+ * Policies also apply when they change at run time.
+ */
 
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, createGateway, type Gateway, openHttpDoor } from '../../src/index.ts';
@@ -52,7 +55,7 @@ const textOf = (reply: Reply) => JSON.stringify(reply);
 const call = (ask: Ask, name: string, args: object = {}) => ask('tools/call', { name, arguments: args });
 const REMOTE = DOORS.filter((door) => !TOOLS_ONLY.includes(door));
 
-describe.each(REMOTE)('at the door %s', (door) => {
+describe.each(REMOTE)('hidden items at the door %s', (door) => {
   let guest: Ask;
   let insider: Ask;
   beforeAll(async () => {
@@ -65,7 +68,7 @@ describe.each(REMOTE)('at the door %s', (door) => {
     insider = await ask(door, 'insider');
   });
 
-  it('the catalog of the activation tool has what the agent may use, and no more', async () => {
+  it('are not in the catalog of the activation tool, which has exactly what the agent may use', async () => {
     expect(textOf(await insider('tools/list'))).toContain('vault_canary_unlock');
     const text = textOf(await guest('tools/list'));
     expect(text).toContain('open_echo - Gives its arguments back');
@@ -73,7 +76,7 @@ describe.each(REMOTE)('at the door %s', (door) => {
     expect(text).not.toContain('canary');
   });
 
-  it('nothing hidden can be activated, built in or found by its other names', async () => {
+  it('cannot be activated, put in a toolset or found by an alias', async () => {
     const lists = {
       tools_on: ['vault_canary_unlock', 'open_write'],
       tools_off: [],
@@ -93,12 +96,12 @@ describe.each(REMOTE)('at the door %s', (door) => {
     }
   });
 
-  it('patterns reach only what may be used', async () => {
+  it('are not matched by patterns', async () => {
     const lists = { tools_on: ['*'], tools_off: [], resources_on: ['*'], resources_off: [] };
     expect(textOf(await call(guest, 'toolman_activate', lists))).toContain('Activated 4 items');
   });
 
-  it('toolsets of others are shown without what is hidden', async () => {
+  it('are left out of the toolsets of other agents', async () => {
     const tools = [{ namespacedName: 'vault.canary_unlock' }, { namespacedName: 'open.read' }];
     const made = await call(insider, 'build-toolset', { name: `both-${door.replace(' ', '-')}`, tools });
     expect(textOf(made)).toContain('success');
@@ -118,14 +121,14 @@ describe.each(REMOTE)('at the door %s', (door) => {
     expect(textOf(await call(insider, 'list-saved-toolsets'))).toContain('vault.canary_unlock');
   });
 
-  it('suggestions come from what may be used', async () => {
+  it('are not suggested in errors', async () => {
     expect(textOf(await call(guest, 'vault_canary_unloc'))).not.toContain('Did you mean');
     expect(textOf(await call(insider, 'vault_canary_unloc'))).toContain('vault_canary_unlock');
     expect(textOf(await guest('prompts/get', { name: 'vault_canary_promp' }))).not.toContain('Did you mean');
     expect(textOf(await guest('resources/read', { uri: 'vault_canary://2' }))).not.toContain('Did you mean');
   });
 
-  it('completions of what is hidden are refused as of what is not there', async () => {
+  it('have their completions refused like those of unknown items', async () => {
     const complete = (ref: object) => guest('completion/complete', { ref, argument: { name: 'topic', value: 'a' } });
     const hidden = await complete({ type: 'ref/prompt', name: 'vault_canary_prompt' });
     const absent = await complete({ type: 'ref/prompt', name: 'vault_nowhere_prompt' });
@@ -137,7 +140,7 @@ describe.each(REMOTE)('at the door %s', (door) => {
 });
 
 describe('a server that an agent may not use', () => {
-  it('says nothing to it about its use', async () => {
+  it('does not show its instructions to that agent', async () => {
     const { gateway } = await start(POLICY);
     const introduction = (agent: string) => gateway.join(clientOf(agent)).introduction();
     expect(introduction('insider')).toContain('The canary sings.');
@@ -147,8 +150,8 @@ describe('a server that an agent may not use', () => {
   });
 });
 
-describe('a policy that changes', () => {
-  it('opens and closes for who is there, and tells those whose lists changed', async () => {
+describe('a policy that changes at run time', () => {
+  it('applies to connected agents, and notifies those whose lists changed', async () => {
     const { gateway, ask, apply } = await start(POLICY);
     const told: string[] = [];
     for (const agent of ['guest', 'insider'])
@@ -170,7 +173,7 @@ describe('a policy that changes', () => {
     expect(textOf(await call(guest, 'vault_canary_count'))).toContain('vault');
   });
 
-  it('with the time does so at the minute', async () => {
+  it('with a time condition applies at the minute', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-11-16T07:59:30Z') });
     atEnd(() => void vi.useRealTimers());
     const { ask, gateway } = await start({ conditions: [{ tools: ['open.*'], between: ['08:00', '18:00'] }] });
@@ -188,11 +191,11 @@ describe('a policy that changes', () => {
     vi.useRealTimers();
   });
 
-  it('takes the updates of resources away too', async () => {
+  it('ends resource subscriptions', async () => {
     const { gateway, apply } = await start(POLICY);
     const heard: string[] = [];
     const caller = gateway.join({ ...clientOf('guest'), updated: (uri) => heard.push(uri) });
-    // The fixture does not tell of changes: what counts is that the wish is refused in the same words.
+    // The fixture does not announce changes. What matters is that the subscription is refused in the same words.
     const words = (uri: string) =>
       caller.subscribe(uri).then(
         () => 'subscribed',
@@ -206,10 +209,10 @@ describe('a policy that changes', () => {
   });
 });
 
-describe('conditions on arguments', () => {
+describe('policy conditions on arguments', () => {
   const settings = { conditions: [{ tools: ['open.echo'], arguments: { path: '/srv/*' } }] };
 
-  it.each(REMOTE)('are looked at for every call at the door %s', async (door) => {
+  it.each(REMOTE)('are checked for every call at the door %s', async (door) => {
     const { ask } = await start(settings);
     const one = await ask(door, 'anyone');
     expect(textOf(await one('tools/list'))).toContain('open_echo');

@@ -1,4 +1,4 @@
-/** A client is told that it hears of a resource when the server has said so, and not before. */
+/** A resource subscription is acknowledged to the client only after the server has confirmed it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
@@ -8,16 +8,16 @@ import { callModern, jsonOf } from './use.ts';
 const SERVERS = ['modern stdio', 'modern http'] as const;
 
 describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, upstream] as const)))(
-  'a %s client and a server called %s',
+  'a subscription of a %s client to a server called %s',
   (client, upstream) => {
-    it('waits for a server that takes its time, and misses nothing from then on', async () => {
+    it('waits for the server to confirm it, and misses no update afterwards', async () => {
       const { gateway, touch, one, two } = await start(upstream, ['--ack-after', '400']);
       const started = performance.now();
       const first = await listen(client, gateway, one);
       expect(performance.now() - started).toBeGreaterThan(390);
       await touch(one);
       await waitFor(() => first.heard().length === 1);
-      // While the server is asked for more it still tells of what it was asked before.
+      // While another subscription is pending at the server, updates of the existing one still arrive.
       const listening = listen(client, gateway, one, two);
       await sleep(150);
       await touch(one);
@@ -30,14 +30,14 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
       expect(jsonOf(result)).toEqual([one, two]);
     });
 
-    it('has who comes second wait as well', async () => {
+    it('waits for the confirmation even if another client subscribed first', async () => {
       const { gateway, touch, one } = await start(upstream, ['--ack-after', '400']);
       const hearers = await Promise.all([listen(client, gateway, one), listen(client, gateway, one)]);
       await touch(one);
       await waitFor(() => hearers.every(({ heard }) => heard().length === 1));
     });
 
-    it('is not told of what the server does not honour', async () => {
+    it('excludes what the server does not confirm', async () => {
       const { gateway, touch, one, two } = await start(upstream, ['--honour', 'modern://one']);
       if (client === 'legacy') await expect(listen(client, gateway, two)).rejects.toThrow('does not report');
       else expect((await listenModern(gateway, two, one)).honoured).toEqual({ resourceSubscriptions: [one] });
@@ -47,7 +47,7 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
       expect(hearer.heard()).toEqual([one]);
     });
 
-    it('hears within the time-out of the server that it never listens', async () => {
+    it('fails after the timeout of the server if that never confirms it', async () => {
       const { gateway, one } = await start(upstream, ['--deaf'], 'timeout = "700ms"\n');
       const started = performance.now();
       if (client === 'legacy') await expect(listen(client, gateway, one)).rejects.toThrow('0.7 s');

@@ -1,4 +1,4 @@
-/** Questions that send the user to an address (elicitation with the mode "url"). */
+/** Questions that send the user to a URL (elicitation with the mode "url"). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ElicitRequestSchema, type ElicitResult, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,10 @@ const FORMS = { elicitation: {} };
 const URLS = { elicitation: { url: {} } };
 const BOTH = { elicitation: { form: {}, url: {} } };
 
-/** A client with a session that answers so; it keeps what it was asked, and which addresses it heard are done. */
+/**
+ * A client with a session that gives this answer. It records its questions and the URLs that were reported as
+ * completed.
+ */
 async function open(gateway: HttpGateway, capabilities: object, action: ElicitResult['action'] = 'accept') {
   const { client, notifications } = await gateway.connect({ capabilities });
   const asked: Record<string, unknown>[] = [];
@@ -33,10 +36,10 @@ async function open(gateway: HttpGateway, capabilities: object, action: ElicitRe
 const callModern = (gateway: HttpGateway, name: string, args: object, capabilities: object, more: object = {}) =>
   request(gateway, 'tools/call', { name, arguments: args, ...more }, capabilities);
 
-describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) => {
+describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s"', (over, share) => {
   const start = () => startPersonal(over, `share = "${share}"\n`);
 
-  it('sends the user of a client with a session there, and tells that client alone that he is done', async () => {
+  it('sends the user of a client with a session to the URL, and reports completion only to that client', async () => {
     const { gateway } = await start();
     const [one, two] = await Promise.all([open(gateway, BOTH), open(gateway, URLS)]);
     expect(JSON.parse(await one.call('url', { id: 'first' }))).toEqual({ action: 'accept' });
@@ -51,7 +54,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect([one.done(), two.done()]).toEqual([['first'], ['second']]);
   });
 
-  it('does not send a client there that takes only forms, nor the reverse', async () => {
+  it('does not send a URL to a client that supports only forms, or a form to one that supports only URLs', async () => {
     const { gateway } = await start();
     const [forms, urls] = await Promise.all([open(gateway, FORMS), open(gateway, URLS)]);
     const refused = { error: { code: expect.any(Number) } };
@@ -63,7 +66,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect(JSON.parse(await forms.call('ask', { word: 'w' }))).toMatchObject({ action: 'accept' });
   });
 
-  it('has its error passed on as it is to a client with a session, and what follows too', async () => {
+  it('forwards the URL error of the server to a client with a session, and the completion too', async () => {
     const { gateway } = await start();
     const one = await open(gateway, BOTH);
     const other = await open(gateway, BOTH);
@@ -89,7 +92,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect(JSON.parse(result!.content![0]!.text)).toEqual({ action: 'accept' });
   });
 
-  it('has its error made a question to a client without a session, which makes the call again', async () => {
+  it('turns the URL error of the server into a question to a client without a session, which repeats the call', async () => {
     const { gateway } = await start();
     const call = (more: object = {}, capabilities: object = URLS) =>
       callModern(gateway, 'required', { id: 'r' }, capabilities, more);
@@ -104,7 +107,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
       },
       requestState: expect.stringMatching(/^toolgate\./),
     });
-    // Agreed to go there, and not been there yet.
+    // The user has agreed to open the URL, but has not completed it yet.
     const second = await call(answersTo(first, { action: 'accept' }));
     expect(second.result?.resultType).toBe('input_required');
     await callModern(gateway, 'finish', { id: 'r' }, URLS);
@@ -112,7 +115,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect(third.result).toMatchObject({ resultType: 'complete', content: [{ text: 'welcome' }] });
   });
 
-  it('is not called again for a user who said no, nor by a state for another call', async () => {
+  it('does not repeat the call if the user declined, or with the state of another call', async () => {
     const { gateway } = await start();
     const first = await callModern(gateway, 'required', { id: 'n' }, URLS);
     const no = await callModern(gateway, 'required', { id: 'n' }, URLS, answersTo(first, { action: 'decline' }));
@@ -127,21 +130,21 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     }
   });
 
-  it('says what is missing to a client without a session that cannot go there', async () => {
+  it('tells a client without a session which capability is missing', async () => {
     const { gateway } = await start();
     const { error } = await callModern(gateway, 'required', { id: 'f' }, FORMS);
     expect(error).toMatchObject({ code: -32_021, data: { requiredCapabilities: { elicitation: { url: {} } } } });
   });
 });
 
-describe('a modern server', () => {
+describe('URL elicitation by a modern server', () => {
   const start = () =>
     startHttp({
       config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${JSON.stringify(server('asking-modern'))}\n`,
     });
 
   it.each(['accept', 'decline'] as const)(
-    'sends the user of a client with a session there, and hears: %s',
+    'sends the user of a client with a session to the URL, and the server gets the answer: %s',
     async (action) => {
       const one = await open(await start(), URLS, action);
       expect(JSON.parse(await one.call('visit'))).toEqual({ go: { action } });
@@ -156,14 +159,14 @@ describe('a modern server', () => {
     },
   );
 
-  it('does not where the client takes only forms', async () => {
+  it('is not sent to a client that supports only forms', async () => {
     const one = await open(await start(), FORMS);
     const { code, message } = errorOf(await one.client.callTool({ name: 'visit' }));
     expect([code, message]).toEqual(['capability_missing', expect.stringContaining('"url"')]);
     expect(one.asked).toEqual([]);
   });
 
-  it('sends the user of a client without a session there, without us', async () => {
+  it('passes through to a client without a session', async () => {
     const gateway = await start();
     const asked = await callModern(gateway, 'visit', {}, URLS);
     expect(asked.result).toMatchObject({ requestState: 'visiting', inputRequests: { go: {} } });

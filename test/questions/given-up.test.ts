@@ -1,4 +1,4 @@
-/** Calls that were given up, and servers that go on with them. */
+/** Cancelled calls that the server keeps working on. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { toml } from '../resilience/use.ts';
@@ -8,7 +8,7 @@ import { server } from '../support/server.ts';
 import { errorOf, textOf } from '../upstreams/use.ts';
 import { type Asked, accept, openLegacy } from './use.ts';
 
-/** Calls, and cancels at once. */
+/** Calls and cancels at once. */
 async function giveUp({ client }: Asked, name: string, args: Record<string, unknown>): Promise<void> {
   const abort = new AbortController();
   const call = client.callTool({ name, arguments: args }, undefined, { signal: abort.signal });
@@ -20,19 +20,19 @@ async function giveUp({ client }: Asked, name: string, args: Record<string, unkn
 const wordy = (...flags: string[]): Promise<HttpGateway> =>
   startHttp({ config: toml([{ namespace: '', command: server('wordy', ...flags), total_timeout: '1s' }]) });
 
-it('what a server asks in the course of a call that was given up reaches nobody else', async () => {
+it('a question about a cancelled call does not reach another client', async () => {
   const gateway = await wordy();
   const [one, other] = [await openLegacy(gateway), await openLegacy(gateway)];
   await giveUp(one, 'ask', { word: 'one', after: 500, stubborn: true });
   const result = await other.client.callTool({ name: 'say', arguments: { word: 'other', steps: 1, after: 800 } });
   expect(textOf(result)).toBe('{"word":"other"}');
   expect(other.questions).toEqual([]);
-  // Once it is known to ask, a call that may be asked something has a process to itself.
+  // Once the server is known to ask, a call that may be asked something gets a process of its own.
   const asked = await other.client.callTool({ name: 'ask', arguments: { word: 'other' } });
   expect(textOf(asked)).toBe('{"word":"other","answers":["re other#1"]}');
 });
 
-it('what a server logs in the course of a call that was given up reaches nobody else', async () => {
+it('a log message about a cancelled call does not reach another client', async () => {
   const gateway = await wordy();
   const [one, other] = [await gateway.connect(), await gateway.connect()];
   await giveUp({ client: one.client, questions: [] }, 'say', { word: 'one', steps: 8, after: 800 });
@@ -41,7 +41,7 @@ it('what a server logs in the course of a call that was given up reaches nobody 
   expect(heard.filter(({ params }) => params?.data !== 'other')).toEqual([]);
 });
 
-it('a client with a session that never answers a modern server is not waited for longer than total_timeout', async () => {
+it('a client with a session that never answers a modern server is waited for until total_timeout', async () => {
   const gateway = await wordy('--era', 'modern');
   const { client, questions } = await openLegacy(gateway, () => new Promise(() => {}));
   const result = await client.callTool({ name: 'ask', arguments: { word: 'one' } });
@@ -49,7 +49,7 @@ it('a client with a session that never answers a modern server is not waited for
   expect(questions).toEqual(['one#1']);
 });
 
-it('a server over HTTP may ask in a hundred calls at once', async () => {
+it('an HTTP server can ask questions in a hundred calls at once', async () => {
   const { config } = await startUpstreams({ timeout: '10s' }, {});
   const gateway = await startHttp({ config });
   const { client } = await openLegacy(gateway, async (message) => {

@@ -1,4 +1,4 @@
-/** Clients of either era that hear of resources, and a gateway before a server that tells of them. */
+/** Subscribers of either era, and a gateway in front of a server with subscriptions. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,7 +26,9 @@ async function placeOf(upstream: Upstream, log: string, flags: readonly string[]
   return `url = "http://127.0.0.1:${port}/mcp"`;
 }
 
-/** A gateway before a server that tells of its resources; `told()` is what the server was told about them. */
+/**
+ * A gateway in front of a server with subscriptions. `told()` returns the subscribe requests that the server received.
+ */
 export async function start(upstream: Upstream, flags: readonly string[] = [], more = '') {
   const log = join(tempFolder(), 'log');
   const scheme = upstream === 'legacy stdio' ? 'asking://' : 'modern://';
@@ -58,7 +60,7 @@ interface Told {
 }
 
 export interface Hearer {
-  /** The URIs it was told of, in order. */
+  /** The URIs it was notified of, in order. */
   heard(): string[];
   leave(): Promise<void>;
 }
@@ -74,7 +76,7 @@ export async function listenLegacy(gateway: HttpGateway, ...uris: string[]): Pro
   };
 }
 
-/** A stream of a modern client. Gives also what of its wishes is honoured. */
+/** A listening stream of a modern client. Also returns which of the requested notifications are honoured. */
 export async function listenModern(gateway: HttpGateway, ...uris: string[]): Promise<Hearer & { honoured: unknown }> {
   const envelope = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',

@@ -1,4 +1,4 @@
-/** Clients of the earlier revisions, which are asked in the middle of a call. */
+/** Legacy clients, which are asked in the middle of a call. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ListRootsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     ['HTTP', (answering) => openLegacy(gateway, answering)],
   ];
 
-  it.each(doors)('asks a client on %s, and gets its answer', async (_, open) => {
+  it.each(doors)('asks a client on %s and gets its answer', async (_, open) => {
     const content = { username: 'ü', email: 'a@b' };
     const { client, questions } = await open(() => ({ action: 'accept', content }));
     const result = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } });
@@ -41,19 +41,19 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     expect(questions).toEqual(['Who?']);
   });
 
-  it.each(doors)('gets the word of the model of a client on %s', async (_, open) => {
+  it.each(doors)('gets a sampling result from the model of a client on %s', async (_, open) => {
     const { client, questions } = await open();
     expect(textOf(await client.callTool({ name: 'test_sampling', arguments: { prompt: 'p' } }))).toContain('word');
     expect(questions).toEqual(['sampling']);
   });
 
-  it('hears that the user declined', async () => {
+  it('is told that the user declined', async () => {
     const { client } = await openLegacy(gateway, () => ({ action: 'decline' }));
     const result = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } });
     expect(textOf(result)).toContain('decline');
   });
 
-  it('makes the call fail, with the reason, where the client answers with an error', async () => {
+  it('fails the call with the reason if the client answers with an error', async () => {
     const { client } = await openLegacy(gateway, () => {
       throw new McpError(-32_000, 'no screen');
     });
@@ -62,7 +62,7 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     expect(JSON.stringify(result)).toContain('no screen');
   });
 
-  it('asks several things, at once and one after the other', async () => {
+  it('asks several questions, at once and one after the other', async () => {
     const { client, questions } = await openLegacy(gateway, (message) => ({
       action: 'accept',
       content: Object.fromEntries([message.includes('color') ? ['color', 'red'] : ['name', 'Ann']]),
@@ -70,14 +70,14 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     const call = async (name: string) => textOf(await client.callTool({ name, arguments: {} }));
     expect(await call('test_input_required_result_multi_round')).toBe('Ann likes red');
     expect(questions).toEqual(['What is your name?', 'Which color do you like?']);
-    // Of the roots, a server of the earlier revisions is told that nobody has any.
+    // A legacy server that asks for the roots gets an empty list.
     if (upstream.startsWith('legacy')) return;
     client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [] }));
     expect(await call('test_input_required_result_multiple_inputs')).toBe('all three answered');
     expect(questions.slice(2).sort()).toEqual(['What is your name?', 'sampling']);
   });
 
-  it('asks nothing of a client that declared nothing, and the call ends at once', async () => {
+  it('cannot ask a client that declared no capability, and the call ends at once', async () => {
     const { client } = await gateway.connect();
     const started = performance.now();
     const result = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } });
@@ -86,7 +86,7 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
   });
 });
 
-describe('a modern server', () => {
+describe('a modern server and a legacy client', () => {
   let gateway: HttpGateway;
   beforeAll(async () => {
     gateway = await startHttp({
@@ -94,19 +94,19 @@ describe('a modern server', () => {
     });
   });
 
-  it('that never has enough is left after ten rounds', async () => {
+  it('is given up after ten rounds of questions', async () => {
     const { client, questions } = await openLegacy(gateway);
     expect(errorOf(await client.callTool({ name: 'forever' }))).toMatchObject({ code: 'source_broken' });
     expect(questions).toHaveLength(10);
   });
 
-  it('that asks nothing and wants to be called again gets its state back', async () => {
+  it('gets its state back if it asks to be called again without a question', async () => {
     const { client, questions } = await openLegacy(gateway);
     expect(jsonOf(await client.callTool({ name: 'again' }))).toEqual(['state-1', 'state-2', 'state-3']);
     expect(questions).toEqual([]);
   });
 
-  it('gets the reason where the client does not answer', async () => {
+  it('is told the reason if the client does not answer', async () => {
     const { client } = await openLegacy(gateway, () => {
       throw new McpError(-32_000, 'no screen');
     });
@@ -124,7 +124,7 @@ interface Seen {
 
 let names = 0;
 
-/** A gateway with a shared server of its own, which can be found by its name. */
+/** A gateway with its own shared server, which can be found by name. */
 async function startAsking(more = '') {
   const name = `asking-${process.pid}-${++names}`;
   const command = JSON.stringify(server('asking', '--name', name));
@@ -140,25 +140,25 @@ const callAsk = async ({ client }: Pick<Asked, 'client'>, args: Record<string, u
   jsonOf(await client.callTool({ name: 'ask', arguments: args }));
 const said = (word: string) => ({ action: 'accept', content: { word: `re ${word}` } });
 
-describe('a shared server', () => {
-  it('asks several things, one after the other or together', async () => {
+describe('a shared legacy server', () => {
+  it('asks several questions, one after the other or together', async () => {
     const { gateway } = await startAsking();
     const asked = await openLegacy(gateway);
     expect(await callAsk(asked, { questions: 3, word: 'a' })).toEqual([said('a#1'), said('a#2'), said('a#3')]);
     expect(jsonOf(await asked.client.callTool({ name: 'both' }))).toEqual([said('left'), said('right')]);
   });
 
-  it('has its question for roots answered without asking anybody', async () => {
+  it('gets an answer to roots/list without any client being asked', async () => {
     const { gateway } = await startAsking();
     const asked = await openLegacy(gateway);
     expect(jsonOf(await asked.client.callTool({ name: 'sample' }))).toMatchObject([{ model: 'm' }, { roots: [] }]);
     expect(asked.questions).toEqual(['sampling']);
   });
 
-  it('never has a question answered by another client', { timeout: 60_000 }, async () => {
+  it('never gets an answer from the wrong client', { timeout: 60_000 }, async () => {
     const { gateway, processes } = await startAsking();
     const clients = await Promise.all(Array.from({ length: 4 }, () => openLegacy(gateway, slowly)));
-    // Before its first question nothing says that it needs more than one process.
+    // Before its first question, the gateway does not know that the server needs more than one process.
     await callAsk(clients[0]!, { word: 'first' });
     const answers = await Promise.all(clients.map((one, index) => callAsk(one, { questions: 2, word: `w${index}` })));
     expect(answers).toEqual(clients.map((_, index) => [said(`w${index}#1`), said(`w${index}#2`)]));
@@ -168,7 +168,7 @@ describe('a shared server', () => {
     expect(processes()).toBe(4);
   });
 
-  it('has no more than four processes; the fifth call is told to try again', { timeout: 60_000 }, async () => {
+  it('has at most four processes; the fifth call is told to try again', { timeout: 60_000 }, async () => {
     const { gateway, processes } = await startAsking();
     let release = () => {};
     const held = new Promise<void>((resolve) => {
@@ -182,7 +182,7 @@ describe('a shared server', () => {
     const calls = Array.from({ length: 4 }, (_, index) => callAsk(one, { word: `w${index}` }));
     await waitFor(() => one.questions.length === 5, 20_000);
     expect(errorOf(await one.client.callTool({ name: 'ask' }))).toMatchObject({ code: 'source_busy' });
-    // Who cannot be asked is not in the way, and is not kept waiting.
+    // A client that cannot be asked needs no process of its own and does not have to wait.
     const other = await gateway.connect({ capabilities: { roots: {} } });
     expect(textOf(await other.client.callTool({ name: 'wait', arguments: { ms: 1 } }))).toBe('waited');
     release();
@@ -190,16 +190,16 @@ describe('a shared server', () => {
     expect(processes()).toBe(4);
   });
 
-  it('does not ask a client about the call of one that cannot be asked', async () => {
+  it('does not ask one client about the call of another that cannot be asked', async () => {
     const { gateway } = await startAsking();
     const able = await openLegacy(gateway);
     const mute = await gateway.connect();
-    // Its call is under way on the same pipe, and the only one that could be asked.
+    // This call runs on the same pipe, and its client is the only one that could be asked.
     const waiting = able.client.callTool({ name: 'wait', arguments: { ms: 3500 } });
     await sleep(100);
     expect(await callAsk(mute)).toMatchObject([{ error: { code: -32_601 } }]);
     expect(textOf(await waiting)).toBe('waited');
-    // From now on it is known to ask: each has a process to itself.
+    // From now on the server is known to ask, so each client gets its own process.
     const longer = able.client.callTool({ name: 'wait', arguments: { ms: 1500 } });
     const started = performance.now();
     expect(await callAsk(mute)).toMatchObject([{ error: { code: -32_601 } }]);
@@ -217,7 +217,7 @@ describe('a shared server', () => {
     expect(performance.now() - started).toBeLessThan(2000);
   });
 
-  it('has all the time that a person takes, and no more for itself', async () => {
+  it('does not time out while the user answers, but does for its own work', async () => {
     const { gateway } = await startAsking('timeout = "1s"\n');
     const asked = await openLegacy(gateway, slowlyBy(2500));
     expect(await callAsk(asked)).toEqual([said('#1')]);
@@ -242,7 +242,7 @@ describe('a shared server', () => {
     expect(seen.cancelled).toHaveLength(1);
   });
 
-  it('that ends a call without waiting for the answer has its question closed', async () => {
+  it('has its open question withdrawn if it ends the call without waiting for the answer', async () => {
     const { gateway } = await startAsking();
     const asked = await openLegacy(gateway, () => new Promise(() => {}));
     expect(textOf(await asked.client.callTool({ name: 'leave' }))).toBe('left');

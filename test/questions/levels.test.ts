@@ -1,11 +1,11 @@
-/** A process more for calls that may ask something is told how much to log, as the first one was. */
+/** An additional process, for calls that may ask something, is told the log level like the first one. */
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { ABLE, answerWith } from './use.ts';
 
-it('hears the debug messages of a call beside one that waits for an answer', async () => {
+it('delivers debug messages of a call while another call of the client waits for an answer', async () => {
   const config = `controls = []\n\n[[servers]]\nnamespace = "w"\ncommand = ${JSON.stringify(server('whole-legacy'))}\n`;
   const gateway = await startHttp({ config });
   let answer = () => {};

@@ -1,4 +1,4 @@
-/** Clients without sessions, which are asked by a result and come back with the answer. */
+/** Stateless clients, which are asked by a result and repeat the request with the answer. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,13 +15,13 @@ const config = `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${JSON.str
 const INVALID = -32_602;
 const YES = { action: 'accept', content: { word: 'yes' } };
 
-describe('a server of the earlier revisions', () => {
+describe('a legacy server and a stateless client', () => {
   let gateway: HttpGateway;
   beforeAll(async () => {
     gateway = await startHttp({ config });
   });
 
-  it('asks by a result, and the same request with the answer gets the one it waits for', async () => {
+  it('asks by a result, and returns its own result to the repeated request with the answer', async () => {
     const asked = await callModern(gateway, 'ask', { word: 'ü☃' });
     expect(asked.result).toEqual({
       resultType: 'input_required',
@@ -41,19 +41,19 @@ describe('a server of the earlier revisions', () => {
     expect(jsonOf(result)).toEqual([YES]);
   });
 
-  it('goes on where the arguments are written in another order', async () => {
+  it('accepts the repeated request with its arguments in another order', async () => {
     const asked = await callModern(gateway, 'ask', { questions: 1, word: 'x' });
     const { result } = await callModern(gateway, 'ask', { word: 'x', questions: 1 }, answersTo(asked));
     expect(jsonOf(result)).toEqual([YES]);
   });
 
-  it('hears that the user declined', async () => {
+  it('is told that the user declined', async () => {
     const asked = await callModern(gateway, 'ask');
     const { result } = await callModern(gateway, 'ask', {}, answersTo(asked, { action: 'decline' }));
     expect(jsonOf(result)).toEqual([{ action: 'decline' }]);
   });
 
-  it('asks one thing after the other, under a new state each time', async () => {
+  it('asks several questions in sequence, with a new state each time', async () => {
     const first = await callModern(gateway, 'ask', { questions: 2 });
     const second = await callModern(gateway, 'ask', { questions: 2 }, answersTo(first));
     expect([first, second].map(askedIn)).toEqual([['#1'], ['#2']]);
@@ -64,7 +64,7 @@ describe('a server of the earlier revisions', () => {
     expect(jsonOf(third.result)).toEqual([YES, YES]);
   });
 
-  it('asks two things at once, which the client gets in turn', async () => {
+  it('asks two questions at once, which the client gets one by one', async () => {
     let reply = await callModern(gateway, 'both');
     const questions: unknown[] = [];
     for (let round = 0; round < 3 && reply.result?.resultType === 'input_required'; round++) {
@@ -75,7 +75,7 @@ describe('a server of the earlier revisions', () => {
     expect(jsonOf(reply.result)).toEqual([YES, YES]);
   });
 
-  it('asks again where the answer is missing, or is none', async () => {
+  it('asks again if the answer is missing or invalid', async () => {
     let asked = await callModern(gateway, 'ask', { word: 'w' });
     for (const inputResponses of [undefined, {}, { other: YES }, { 'question-1': 'yes' }, []]) {
       const { requestState } = asked.result!;
@@ -85,7 +85,7 @@ describe('a server of the earlier revisions', () => {
     expect(jsonOf((await callModern(gateway, 'ask', { word: 'w' }, answersTo(asked))).result)).toEqual([YES]);
   });
 
-  it('does not take a state that was changed, invented, or made for another request', async () => {
+  it('refuses a state that was changed, invented, or issued for another request', async () => {
     const args = { word: 'bound' };
     const asked = await callModern(gateway, 'ask', args);
     const good = answersTo(asked);
@@ -102,12 +102,12 @@ describe('a server of the earlier revisions', () => {
     ];
     const refused = { error: { code: INVALID, message: expect.stringContaining('requestState') } };
     expect(await Promise.all(attempts)).toMatchObject(attempts.map(() => refused));
-    // None of it has touched the call.
+    // None of these attempts has affected the call.
     expect(jsonOf((await callModern(gateway, 'ask', args, good)).result)).toEqual([YES]);
     expect((await callModern(gateway, 'ask', args, good)).error?.code).toBe(INVALID);
   });
 
-  it('gives the result that came while nobody was there', async () => {
+  it('returns a result that arrived while the client was not connected', async () => {
     const asked = await callModern(gateway, 'leave');
     await sleep(200);
     const { result } = await callModern(gateway, 'leave', {}, { requestState: asked.result!.requestState });
@@ -122,7 +122,7 @@ describe('a server of the earlier revisions', () => {
   });
 });
 
-it('a client of the SDK is asked and answers without knowing of any of this', async () => {
+it('the SDK client answers questions without special code', async () => {
   const gateway = await startHttp({ config });
   const { client } = await connectModernHttp(gateway.url, {}, { elicitation: {} });
   client.setRequestHandler('elicitation/create', () => ({ action: 'accept' as const, content: { word: 'sdk' } }));
@@ -130,7 +130,7 @@ it('a client of the SDK is asked and answers without knowing of any of this', as
   expect(jsonOf(result)).toEqual(Array(3).fill({ action: 'accept', content: { word: 'sdk' } }));
 });
 
-it('a client on stdio is asked in the same way', async () => {
+it('a stateless client on stdio is asked in the same way', async () => {
   const pipe = await startStdio({ config, connect: false });
   const meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -143,11 +143,11 @@ it('a client on stdio is asked in the same way', async () => {
   expect(jsonOf((await call(answersTo(await call()))).result)).toEqual([YES]);
 });
 
-describe('a call that is under way again', () => {
+describe('a call that was resumed with an answer', () => {
   const slow = { questions: 1, after: 60_000 };
 
-  it('is cancelled by the end of the request that came back for it', async () => {
-    // All its processes write there.
+  it('is cancelled if the resuming request is aborted', async () => {
+    // All processes of the server write to this file.
     const log = join(tempFolder(), 'log');
     const command = JSON.stringify(server('asking', '--log', log));
     const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
@@ -158,7 +158,7 @@ describe('a call that is under way again', () => {
     const resumed = request(gateway, 'tools/call', params, ABLE, abort.signal);
     resumed.catch(() => {});
     await got('"yes"');
-    // A second one would take the result away from the first.
+    // A second request would take the result from the first one.
     expect((await request(gateway, 'tools/call', params)).error?.code).toBe(INVALID);
     abort.abort();
     await expect(resumed).rejects.toThrow();
@@ -167,10 +167,10 @@ describe('a call that is under way again', () => {
   });
 });
 
-it('an agent has eight questions open at most: the ninth is refused, and the server told', {
+it('an agent can have eight open questions: the ninth is refused, and the server is told', {
   timeout: 60_000,
 }, async () => {
-  // Over HTTP a server needs no process for each of them.
+  // Over HTTP a server does not need a process for each of them.
   const url = JSON.stringify(await startFixture('--era', 'legacy'));
   const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\nurl = ${url}\n` });
   const call = (index: number, more: object = {}) =>
@@ -185,8 +185,8 @@ it('an agent has eight questions open at most: the ninth is refused, and the ser
   expect(askedIn(await call(9))).toEqual(['m9']);
 });
 
-describe.each(['stdio', 'http'])('a modern server on %s', (way) => {
-  it('asks and gets its state back as it was, without us', async () => {
+describe.each(['stdio', 'http'])('a modern server on %s and a stateless client', (way) => {
+  it('exchange question and state unchanged through the gateway', async () => {
     const place =
       way === 'stdio'
         ? `command = ${JSON.stringify(server('conformance', '--era', 'modern'))}`

@@ -1,4 +1,4 @@
-/** Servers with `share = "session"`: each client has a connection to itself. */
+/** Servers with `share = "session"`: each client gets its own connection. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,8 +25,8 @@ const who = async (client: Client) => JSON.parse(await call(client, 'whoami')) a
 const modern = async (gateway: HttpGateway, name: string, args: object = {}) =>
   (await callModern(gateway, name, args)).result?.content?.[0]?.text;
 
-describe.each(OVER)('a server over %s that is not shared', (over) => {
-  it('keeps clients with sessions apart, and has one connection for the agent of those without', async () => {
+describe.each(OVER)('a server over %s with share = "session"', (over) => {
+  it('separates clients with sessions, and uses one connection per agent for stateless clients', async () => {
     const { gateway, place } = await startPersonal(over);
     expect(await place.count()).toBe(1);
     const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
@@ -38,7 +38,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     expect([await call(one.client, 'recall'), await call(two.client, 'recall')]).toEqual(['first', 'second']);
     expect(await modern(gateway, 'recall')).toBe('third');
     expect(await place.count()).toBe(4);
-    // Not only tools.
+    // Resources and prompts use the own connection too.
     const { contents } = await one.client.readResource({ uri: 'personal://it' });
     expect(contents).toMatchObject([{ text: 'first' }]);
     const { messages } = await two.client.getPrompt({ name: 'word' });
@@ -48,7 +48,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     expect(await place.count()).toBe(4);
   });
 
-  it('ends the connection of a client with its session, and the others with the gateway', async () => {
+  it('closes the connection of a client with its session, and all others with the gateway', async () => {
     const { gateway, place } = await startPersonal(over);
     const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
     await Promise.all([call(one.client, 'recall'), call(two.client, 'recall')]);
@@ -60,7 +60,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     await waitFor(async () => (await place.count()) === 0);
   });
 
-  it('ends the connection of a client that vanishes in the middle of a call', async () => {
+  it('closes the connection of a client that disconnects in the middle of a call', async () => {
     const place = await placeOf(over);
     const pipe = await startStdio({ config: configOf(place), capabilities: ABLE });
     await call(pipe.client, 'recall');
@@ -71,7 +71,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     await waitFor(async () => (await place.count()) === 0, 10_000);
   });
 
-  it('ends them all on a reload that removes it', async () => {
+  it('closes all connections on a reload that removes the server', async () => {
     const { gateway, place } = await startPersonal(over);
     const { client } = await gateway.connect();
     await call(client, 'recall');
@@ -81,17 +81,17 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     await waitFor(async () => (await place.count()) === 0, 10_000);
   });
 
-  it('stops a connection that is idle, and opens it again for the next call', async () => {
+  it('closes an idle connection, and reopens it for the next call', async () => {
     const { gateway, place } = await startPersonal(over, 'share = "session"\nidle_stop = "300ms"\n');
     const { client } = await gateway.connect();
     await call(client, 'remember', { word: 'gone' });
     await waitFor(async () => (await place.count()) === 0);
     expect(await call(client, 'recall')).toBe('');
-    // Only that of the client: nobody needs the other one.
+    // Only the connection of the client is reopened. Nothing needs the other one.
     expect(await place.count()).toBe(1);
   });
 
-  it('tells the client alone whose resource has changed', async () => {
+  it('notifies only the client whose resource has changed', async () => {
     const { gateway, place } = await startPersonal(over);
     const clients = await Promise.all([gateway.connect(), gateway.connect()]);
     for (const { client } of clients) await client.subscribeResource({ uri: 'personal://it' });
@@ -108,8 +108,8 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
   });
 });
 
-describe('a connection of a client', () => {
-  it('declares what its client can do, and no more', async () => {
+describe('the own connection of a client to a server', () => {
+  it('declares exactly the capabilities of its client', async () => {
     const { gateway } = await startPersonal('stdio');
     const able = await gateway.connect({ capabilities: { roots: { listChanged: true }, sampling: {} } });
     expect((await who(able.client)).capabilities).toEqual({ roots: { listChanged: true }, sampling: {} });
@@ -118,7 +118,7 @@ describe('a connection of a client', () => {
     expect(Object.keys(whoami.capabilities).sort()).toEqual(['elicitation', 'roots', 'sampling']);
   });
 
-  it('that has died is opened again by the next call, and takes nobody else with it', async () => {
+  it('is reopened by the next call after it died, without affecting other clients', async () => {
     const { gateway, place } = await startPersonal('stdio');
     const [one, two] = await Promise.all([gateway.connect(), gateway.connect()]);
     const before = [await who(one.client), await who(two.client)];
@@ -129,7 +129,7 @@ describe('a connection of a client', () => {
     expect(await place.count()).toBe(3);
   });
 
-  it('that could not be opened for a call is opened again for what is subscribed to', async () => {
+  it('is reopened for subscriptions after a call failed to open it', async () => {
     const place = await placeOf('stdio');
     const refusing = join(tempFolder(), 'refusing');
     const command = JSON.parse(place.toml.replace('command = ', '')) as string;
@@ -141,14 +141,14 @@ describe('a connection of a client', () => {
     writeFileSync(refusing, '');
     process.kill(pid, 'SIGKILL');
     await waitFor(async () => (await place.count()) === 1);
-    // The call takes the place of the next attempt, and fails.
+    // The call replaces the next reconnection attempt, and fails.
     await waitFor(async () => (await client.callTool({ name: 'whoami' })).isError === true);
     rmSync(refusing);
     await waitFor(async () => (await place.count()) === 2, 10_000);
     expect(await call(client, 'touch')).toBe('true');
   });
 
-  it('that has died is opened again for what is subscribed to, without a call', async () => {
+  it('is reopened for subscriptions after it died, without a call', async () => {
     const { gateway, place } = await startPersonal('stdio');
     const { client, notifications } = await gateway.connect();
     await client.subscribeResource({ uri: 'personal://it' });
@@ -162,7 +162,7 @@ describe('a connection of a client', () => {
     expect(await place.count()).toBe(2);
   });
 
-  it('is one for calls that come together before it is there', async () => {
+  it('is opened once for concurrent calls', async () => {
     const { gateway, place } = await startPersonal('stdio');
     const { client } = await gateway.connect();
     const all = await Promise.all(Array.from({ length: 5 }, () => who(client)));
@@ -180,13 +180,13 @@ describe('a connection of a client', () => {
     expect(await place.count()).toBe(0);
     expect(await call(client, 'recall')).toBe('');
     expect(await place.count()).toBe(1);
-    // What it can do is known from then on.
+    // From then on the capabilities of the server are known.
     await client.subscribeResource({ uri: 'personal://it' });
     expect(await call(client, 'touch')).toBe('true');
     expect(await place.count()).toBe(1);
   });
 
-  it('says why it cannot be opened', async () => {
+  it('reports why it cannot be opened', async () => {
     const place = await placeOf('stdio');
     const broken = `sh -c 'test -e broken && exit 3; exec ${/command = "(.*)"/.exec(place.toml)![1]}'`;
     const toml = `command = ${JSON.stringify(broken)}\n`;
@@ -198,7 +198,7 @@ describe('a connection of a client', () => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(0);
   });
 
-  it('is not idle while its user is at an address', async () => {
+  it('is not idle while its user is visiting a URL', async () => {
     const { gateway } = await startPersonal('stdio', 'share = "session"\nidle_stop = "300ms"\n');
     const { client, notifications } = await gateway.connect({ capabilities: { elicitation: { url: {} } } });
     client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept' }));
@@ -212,7 +212,7 @@ describe('a connection of a client', () => {
     expect((await who(client)).pid).not.toBe(pid);
   });
 
-  it('is there with two questions at once, each answered', async () => {
+  it('can have several open questions at once, each with its own answer', async () => {
     const { gateway } = await startPersonal('stdio');
     const one = await openLegacy(gateway, async (message) => {
       await sleep(100);
@@ -224,7 +224,7 @@ describe('a connection of a client', () => {
   });
 });
 
-it('is a change of the server to be shared or not', async () => {
+it('changing share replaces the server', async () => {
   const { gateway, place } = await startPersonal('stdio', '');
   const { client } = await gateway.connect();
   await call(client, 'remember', { word: 'shared' });

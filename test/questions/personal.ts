@@ -1,4 +1,4 @@
-/** A gateway before test/fixtures/personal.mjs, which keeps a state for each connection. */
+/** A gateway in front of test/fixtures/personal.mjs, which keeps a state for each connection. */
 import { childEnv, startChild } from '../support/child.ts';
 import { type GatewayOptions, startHttp } from '../support/gateway.ts';
 import { running, waitFor } from '../support/processes.ts';
@@ -10,7 +10,7 @@ const ALL = ['stdio', 'http', 'sse'] as const;
 export type Over = (typeof ALL)[number];
 export const OVER: readonly Over[] = some(ALL, ['stdio', 'http']);
 
-/** How a server is reached, and whether its clients share it. */
+/** The transport of a server, and whether clients share it. */
 export const SHARED_OVER: readonly (readonly [Over, 'project' | 'session'])[] = some(
   ALL.flatMap((over) => [[over, 'project'] as const, [over, 'session'] as const]),
   [
@@ -22,9 +22,9 @@ export const SHARED_OVER: readonly (readonly [Over, 'project' | 'session'])[] = 
 let names = 0;
 
 export interface Place {
-  /** The lines that name it in a configuration. */
+  /** The configuration lines of the server. */
   readonly toml: string;
-  /** How many processes, or connections, it has. */
+  /** The number of its processes or connections. */
   count(): Promise<number>;
 }
 
@@ -32,7 +32,7 @@ export async function placeOf(over: Over): Promise<Place> {
   const name = `personal-${process.pid}-${++names}`;
   if (over === 'stdio') {
     const toml = `command = ${JSON.stringify(server('personal', '--name', name))}\n`;
-    // The shell's own line has the name in it too.
+    // The command line of the shell contains the name too.
     return { toml, count: async () => running(name).length };
   }
   const args = [fixture('personal'), '--over', over, '--name', name];

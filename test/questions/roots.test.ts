@@ -1,4 +1,4 @@
-/** The roots of a client: for the servers that it has a connection to, and for nobody else. */
+/** The roots of a client are available only to servers with a connection of that client. */
 import { pathToFileURL } from 'node:url';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -15,7 +15,7 @@ import { answersTo, callModern, jsonOf, type ModernReply, request } from './use.
 const capabilities = { roots: { listChanged: true } };
 const rootsOf = (...names: string[]) => ({ roots: names.map((name) => ({ uri: `file:///${name}`, name })) });
 
-/** A client with these roots, which may be replaced. */
+/** A client with these roots, which can be replaced. */
 function have(client: Client, ...names: string[]) {
   const own = { client, names, asked: 0 };
   client.setRequestHandler(ListRootsRequestSchema, () => {
@@ -37,8 +37,8 @@ interface Told {
   readonly seen: readonly unknown[];
 }
 
-describe.each(OVER)('a server over %s that is not shared', (over) => {
-  it('gets those of the client, in a call and outside of one', async () => {
+describe.each(OVER)('roots for a server over %s with share = "session"', (over) => {
+  it('are those of its client, during a call and outside of one', async () => {
     const { gateway } = await startPersonal(over);
     const [one, two] = await Promise.all([open(gateway, 'a', 'b'), open(gateway, 'c')]);
     expect(await call(one, 'roots')).toEqual(['file:///a', 'file:///b']);
@@ -50,7 +50,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     expect(two.asked).toBe(1);
   });
 
-  it('hears that they have changed', async () => {
+  it('are announced again when they have changed', async () => {
     const { gateway } = await startPersonal(over);
     const [one, two] = await Promise.all([open(gateway, 'a'), open(gateway, 'b')]);
     await Promise.all([call(one, 'roots'), call(two, 'roots')]);
@@ -64,7 +64,7 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     expect(((await call(two, 'whoami')) as Told).roots).toEqual([]);
   });
 
-  it('asks a client without a session in the course of a call, and is told of none outside', async () => {
+  it('are asked of a stateless client during a call, and empty outside of one', async () => {
     const { gateway } = await startPersonal(over);
     const asked = await request(gateway, 'tools/call', { name: 'roots', arguments: {} }, capabilities);
     expect(asked.result).toMatchObject({
@@ -73,11 +73,12 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
     });
     const params = { name: 'roots', arguments: {}, ...answersTo(asked, rootsOf('m')) };
     expect(jsonOf((await request(gateway, 'tools/call', params, capabilities)).result)).toEqual(['file:///m']);
-    // One that has none is not asked.
+    // A client without the roots capability is not asked.
     expect(jsonOf((await request(gateway, 'tools/call', { name: 'roots', arguments: {} }, {})).result)).toEqual([]);
     await callModern(gateway, 'roots', { later: 20 });
     const { seen } = await waitFor(async () => {
-      // A call of somebody who can be asked might be the one that is meant.
+      // Sent without capabilities, because the server's question could be attributed to a call whose client can be
+      // asked.
       const now = jsonOf((await request(gateway, 'tools/call', { name: 'whoami' }, {})).result) as Told;
       return now.seen.length > 0 && now;
     });
@@ -86,13 +87,13 @@ describe.each(OVER)('a server over %s that is not shared', (over) => {
   });
 });
 
-it('a client on stdio is asked likewise', async () => {
+it('a stdio client is asked for its roots', async () => {
   const config = configOf(await placeOf('stdio'));
   const { client } = await startStdio({ config, capabilities });
   expect(await call(have(client, 'p'), 'roots')).toEqual(['file:///p']);
 });
 
-it('a shared server is told of none, whoever calls', async () => {
+it('a shared legacy server always gets an empty list of roots', async () => {
   const { gateway } = await startPersonal('stdio', '');
   const one = await open(gateway, 'a');
   expect(await call(one, 'roots')).toEqual([]);
@@ -103,8 +104,8 @@ it('a shared server is told of none, whoever calls', async () => {
   expect(one.asked).toBe(0);
 });
 
-describe.each(['stdio', 'http'])('a modern server over %s', (way) => {
-  it.each(['project', 'session'])('gets those of clients of both eras, with share = "%s"', async (share) => {
+describe.each(['stdio', 'http'])('roots for a modern server over %s', (way) => {
+  it.each(['project', 'session'])('are those of the caller in both eras, with share = "%s"', async (share) => {
     const place =
       way === 'stdio'
         ? `command = ${JSON.stringify(server('conformance', '--era', 'modern'))}`
@@ -122,7 +123,7 @@ describe.each(['stdio', 'http'])('a modern server over %s', (way) => {
   });
 });
 
-it('the public filesystem server serves the folder that its client names', async () => {
+it('the public filesystem server serves the folder that its client names as a root', async () => {
   const [first, second] = [tempFolder({ 'a.txt': 'in a' }), tempFolder({ 'b.txt': 'in b' })];
   const line = `node ${process.cwd()}/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ${tempFolder()}`;
   const config = configOf({ toml: `command = ${JSON.stringify(line)}\n`, count: async () => 0 });

@@ -1,4 +1,4 @@
-/** Resources that clients of either era want to hear of, on servers of either era. */
+/** Resource subscriptions by clients of either era, on servers of either era. */
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { alive, descendants, waitFor } from '../support/processes.ts';
@@ -7,9 +7,9 @@ import { CLIENTS, listen, listenLegacy, listenModern, start, UPSTREAMS } from '.
 import { callModern, jsonOf } from './use.ts';
 
 describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, upstream] as const)))(
-  'a %s client and a server called %s',
+  'subscriptions of a %s client to a server called %s',
   (client, upstream) => {
-    it('tells exactly those who asked, and the server once', async () => {
+    it('notify exactly the subscribers, and subscribe at the server once', async () => {
       const { gateway, touch, told, one, two } = await start(upstream);
       const first = await listen(client, gateway, one);
       const second = await listen(client, gateway, one, two);
@@ -26,11 +26,11 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
       const said = told();
       if (upstream === 'legacy stdio') expect(said.sort()).toEqual([`+${one}`, `+${two}`, `-${one}`, `-${two}`]);
       else expect(said.filter(Boolean).slice(0, 2)).toEqual([one, `${one},${two}`]);
-      // The last to go took the stream with it.
+      // The last subscriber has left, which closed the stream.
       if (upstream !== 'legacy stdio') expect(jsonOf((await callModern(gateway, 'x_listening')).result)).toEqual([]);
     });
 
-    it('tells once of each of several that were asked for together', async () => {
+    it('notify once for each of several resources that were subscribed to together', async () => {
       const { gateway, touch, one, two } = await start(upstream);
       const hearer = await listen(client, gateway, one, two);
       await touch(two);
@@ -38,7 +38,7 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
       expect(hearer.heard()).toEqual([two, one]);
     });
 
-    it.skipIf(upstream === 'modern http')('tells again after the server was started again', async () => {
+    it.skipIf(upstream === 'modern http')('keep working after the server was restarted', async () => {
       const { gateway, touch, told, one } = await start(upstream);
       const hearer = await listen(client, gateway, one);
       await touch(one);
@@ -52,15 +52,15 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
   },
 );
 
-describe('what cannot be heard of', () => {
-  it('is refused to a client with a session, and left out for one without', async () => {
+describe('a resource that cannot be subscribed to', () => {
+  it('is refused to a client with a session, and left out for a stateless one', async () => {
     const { gateway, one } = await start('legacy stdio');
     const { client } = await gateway.connect();
     await expect(client.subscribeResource({ uri: 'nobody://knows' })).rejects.toThrow();
     expect((await listenModern(gateway, 'nobody://knows', one)).honoured).toEqual({ resourceSubscriptions: [one] });
   });
 
-  it('is that of a server which does not tell', async () => {
+  it('includes every resource of a server without subscriptions', async () => {
     const command = JSON.stringify(server('basic', '--resources', 'note://1'));
     const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
     const { client } = await gateway.connect();
@@ -69,11 +69,11 @@ describe('what cannot be heard of', () => {
   });
 });
 
-it('a session that ends leaves nothing behind at the server', async () => {
+it('a session that ends is unsubscribed at the server', async () => {
   const { gateway, touch, told, one } = await start('legacy stdio');
   const { client, transport } = await gateway.connect();
   await client.subscribeResource({ uri: one });
-  // Asked for twice is asked for once.
+  // A duplicate subscription counts once.
   await client.subscribeResource({ uri: one });
   expect(jsonOf(await touch(one))).toEqual([one]);
   await transport.terminateSession();

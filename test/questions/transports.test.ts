@@ -1,4 +1,4 @@
-/** Questions and changes of resources, on each way that a server of the earlier revisions can be spoken to. */
+/** Questions and resource updates over every transport of a legacy server. */
 import { describe, expect, it } from 'vitest';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
@@ -10,8 +10,8 @@ const said = (word: string) => ({ action: 'accept', content: { word: `re ${word}
 describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) => {
   const more = `share = "${share}"\n`;
 
-  // Stray: the server does not say in the course of which call it asks. Over HTTP that is on the stream that a GET opens.
-  it.each([false, true])('asks clients with a session and without (stray: %s)', async (stray) => {
+  // Stray: the server does not say which call its question belongs to. Over HTTP it then arrives on the GET stream.
+  it.each([false, true])('asks clients with a session and stateless ones (stray: %s)', async (stray) => {
     const { gateway } = await startPersonal(over, more);
     const { client, questions } = await openLegacy(gateway);
     const call = (word: string) => client.callTool({ name: 'ask', arguments: { word, stray } });
@@ -37,7 +37,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
   it('asks several clients at once, each about its own call', { timeout: 30_000 }, async () => {
     const { gateway } = await startPersonal(over, more);
     const clients = await Promise.all([0, 1, 2].map(() => openLegacy(gateway)));
-    // Before its first question nothing says that it asks at all.
+    // Before its first question, the gateway does not know that the server asks.
     await clients[0]!.client.callTool({ name: 'ask', arguments: { word: 'first', stray: true } });
     const answers = await Promise.all(
       clients.map(({ client }, index) =>
@@ -48,7 +48,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect(clients.map(({ questions }) => questions.at(-1))).toEqual(['w0', 'w1', 'w2']);
   });
 
-  it('tells whoever subscribed that a resource has changed', async () => {
+  it('notifies every subscriber that a resource has changed', async () => {
     const { gateway } = await startPersonal(over, more);
     const legacy = await gateway.connect();
     const none = await gateway.connect();
@@ -69,7 +69,7 @@ describe.each(SHARED_OVER)('a server over %s with share = "%s"', (over, share) =
     expect([updates(legacy), updates(none), heard]).toEqual([1, 0, ['personal://it']]);
     await legacy.client.unsubscribeResource({ uri: 'personal://it' });
     const { content } = await legacy.client.callTool({ name: 'touch' });
-    // The other one still listens, where they share it.
+    // The other client is still subscribed if they share the server.
     expect(content).toMatchObject([{ text: String(share === 'project') }]);
   });
 });

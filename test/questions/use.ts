@@ -1,4 +1,4 @@
-/** Clients of both eras that can be asked, and the words in which these tests talk about them. */
+/** Clients of both eras that can be asked, and helpers for these tests. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import {
   type ClientCapabilities,
@@ -16,11 +16,11 @@ export type Door = 'stdio' | 'http';
 
 export interface Asked {
   readonly client: Client;
-  /** What it was asked, in order. */
+  /** The questions it received, in order. */
   readonly questions: string[];
 }
 
-/** Answers a question; the message is what it was asked. */
+/** Answers a question; the message is the text of the question. */
 export type Answering = (message: string) => ElicitResult | Promise<ElicitResult>;
 
 export const accept: Answering = (message) => ({ action: 'accept', content: { word: `re ${message}` } });
@@ -62,7 +62,7 @@ export interface ModernReply {
 
 let count = 0;
 
-/** A request of a modern client over HTTP, who says that it can be asked these things. */
+/** A request of a modern client over HTTP that declares these capabilities. */
 export async function request(
   gateway: HttpGateway,
   method: string,
@@ -94,7 +94,7 @@ export function callModern(gateway: HttpGateway, name: string, args: object = {}
   return request(gateway, 'tools/call', { name, arguments: args, ...more });
 }
 
-/** What makes the same request again go on: the answers under the keys of the questions, and the state. */
+/** The parameters that continue a request: the answers under the keys of the questions, and the state. */
 export function answersTo({ result }: ModernReply, answer: object = { action: 'accept', content: { word: 'yes' } }) {
   const keys = Object.keys(result!.inputRequests!);
   return {
@@ -103,7 +103,7 @@ export function answersTo({ result }: ModernReply, answer: object = { action: 'a
   };
 }
 
-/** What is asked in a reply. */
+/** The questions in a reply. */
 export function askedIn({ result }: ModernReply): (string | undefined)[] {
   return Object.values(result?.inputRequests ?? {}).map(({ params }) => params.message);
 }

@@ -1,4 +1,4 @@
-/** Questions that nobody wants an answer to any more. */
+/** Questions that are withdrawn because the answer is no longer needed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import {
@@ -15,7 +15,7 @@ import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, type Over, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
 import { ABLE, answersTo, askedIn, callModern } from './use.ts';
 
-/** A client that never answers; it keeps what it was asked, and what of that was taken back. */
+/** A client that never answers. It records its questions, and which of them were withdrawn. */
 function neverAnswer(client: Client) {
   const asked: string[] = [];
   const cancelled: string[] = [];
@@ -48,13 +48,13 @@ const cases = SHARED_OVER.flatMap(([over, share]) =>
 describe.each(cases)('a client on %s and a server over %s with share = "%s"', (door, over, share) => {
   const open = () => doors[door](over, `share = "${share}"\n`);
 
-  it('is told when the server takes its question back, and the call goes on', async () => {
+  it('is told when the server withdraws its question, and the call continues', async () => {
     const one = await open();
     expect(textOf(await one.client.callTool({ name: 'withdraw', arguments: { ms: 100 } }))).toBe('went on');
     expect([one.asked, one.cancelled]).toEqual([['never mind'], ['never mind']]);
   });
 
-  it('is told when it has cancelled the call itself', async () => {
+  it('is told that its question is withdrawn when it cancels the call', async () => {
     const one = await open();
     const abort = new AbortController();
     const call = one.client.callTool({ name: 'ask', arguments: { word: 'w' } }, undefined, { signal: abort.signal });
@@ -65,7 +65,7 @@ describe.each(cases)('a client on %s and a server over %s with share = "%s"', (d
   });
 });
 
-it.each(['project', 'session'])('a client is told when the server dies, with share = "%s"', async (share) => {
+it.each(['project', 'session'])('a question is withdrawn when the server dies, with share = "%s"', async (share) => {
   const { gateway } = await startPersonal('stdio', `share = "${share}"\n`);
   const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
   const call = one.client.callTool({ name: 'ask', arguments: { word: 'w' } });
@@ -75,17 +75,14 @@ it.each(['project', 'session'])('a client is told when the server dies, with sha
   await waitFor(() => one.cancelled.length === 1);
 });
 
-it.each(['project', 'session'])(
-  'a client is told when the call has taken too long, with share = "%s"',
-  async (share) => {
-    const { gateway } = await startPersonal('http', `share = "${share}"\ntotal_timeout = "700ms"\n`);
-    const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
-    expect((await one.client.callTool({ name: 'ask', arguments: { word: 'w' } })).isError).toBe(true);
-    await waitFor(() => one.cancelled.length === 1);
-  },
-);
+it.each(['project', 'session'])('a question is withdrawn when the call times out, with share = "%s"', async (share) => {
+  const { gateway } = await startPersonal('http', `share = "${share}"\ntotal_timeout = "700ms"\n`);
+  const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
+  expect((await one.client.callTool({ name: 'ask', arguments: { word: 'w' } })).isError).toBe(true);
+  await waitFor(() => one.cancelled.length === 1);
+});
 
-it('a client is told when the call ends without waiting for the answer', async () => {
+it('a question is withdrawn when the call ends without waiting for the answer', async () => {
   const command = JSON.stringify(server('asking'));
   const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
   const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
@@ -93,7 +90,7 @@ it('a client is told when the call ends without waiting for the answer', async (
   expect([one.asked, one.cancelled]).toEqual([['never mind'], ['never mind']]);
 });
 
-it('a client is told of what else a modern server asked when it refused one thing', async () => {
+it('the other questions of a modern server are withdrawn when the client refuses one', async () => {
   const command = JSON.stringify(server('conformance', '--era', 'modern'));
   const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
   const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
@@ -107,13 +104,13 @@ it('a client is told of what else a modern server asked when it refused one thin
   expect(one.cancelled.sort()).toEqual(['roots', 'sampling']);
 });
 
-it('is said on the stream of the call, between the question and the result', async () => {
+it('a withdrawal is sent on the stream of the call, between the question and the result', async () => {
   const { gateway } = await startPersonal('http', '');
   const headers: Record<string, string> = {};
   const post = async (message: object) => {
     const response = await gateway.post(JSON.stringify({ jsonrpc: '2.0', ...message }), headers);
     headers['mcp-session-id'] ??= response.headers.get('mcp-session-id')!;
-    // A stream may begin with an event that has nothing but an id.
+    // A stream may start with an event that has only an id.
     return (await messagesOf(response)).filter(({ length }) => length > 0);
   };
   const clientInfo = { name: 'raw', version: '1' };
@@ -130,8 +127,8 @@ it('is said on the stream of the call, between the question and the result', asy
   expect([result.id, more]).toEqual([2, []]);
 });
 
-describe.each(OVER)('a client without a session and a server over %s', (over) => {
-  it('finds the result where it left a question that the server has taken back', async () => {
+describe.each(OVER)('a stateless client and a server over %s', (over) => {
+  it('gets the result when it answers a question that the server has withdrawn', async () => {
     const { gateway } = await startPersonal(over, '');
     const args = { ms: 200 };
     const asked = await callModern(gateway, 'withdraw', args);
@@ -141,7 +138,7 @@ describe.each(OVER)('a client without a session and a server over %s', (over) =>
     expect(result).toMatchObject({ resultType: 'complete', content: [{ text: 'went on' }] });
   });
 
-  it('waits for the result where the call goes on after that', async () => {
+  it('waits for the result if the call continues after the withdrawal', async () => {
     const { gateway } = await startPersonal(over, '');
     const args = { ms: 100, after: 600 };
     const asked = await callModern(gateway, 'withdraw', args);

@@ -1,4 +1,4 @@
-/** Every change goes one way: what it costs, in which order changes run, and who hears of what failed. */
+/** Every change goes through one queue: what it costs, the order in which changes run, and who learns of failures. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,13 +32,13 @@ const env = { MANAGER_INTERNAL_TOKEN: 'of-the-manager' };
 interface Open {
   readonly gateway: Gateway;
   readonly cwd: string;
-  /** Events since the gateway was up: each as its name, with the message of what is about the configuration. */
+  /** Events since the gateway is up: the name of each, with the message if it is about the configuration. */
   readonly heard: string[];
   edit(text: string): void;
   catalogs(): number;
 }
 
-/** A gateway that reads `tools.toml`, by itself after every edit unless told otherwise, and all of whose servers are up. */
+/** A gateway that reads `tools.toml`, after every edit unless told otherwise. All of its servers are up. */
 async function open(text: string, files: Files = {}, watches = true): Promise<Open> {
   const cwd = tempFolder({ 'tools.toml': text, ...files });
   const options = { cwd, env };
@@ -47,7 +47,7 @@ async function open(text: string, files: Files = {}, watches = true): Promise<Op
   if (watches) atEnd(followConfig(gateway, options).close);
   else gateway.addApplier({ name: 'the test', load: () => loadConfig(options) });
   await gateway.tried();
-  // What the start has left over is part of the start.
+  // Work that is still pending from the start is not counted.
   await gateway.change({});
   const heard: string[] = [];
   gateway.events.listen((name) => heard.push(name));
@@ -70,8 +70,8 @@ const callerOf = (agent: string) => ({
 const names = ({ catalog }: Gateway) => [...catalog.entries.tool.keys()];
 const pids = (gateway: Gateway) => gateway.statuses().map(({ key, pid }) => `${key} ${pid}`);
 
-describe('an edit', () => {
-  it('that adds a server builds one catalog, and another when the server is up', async () => {
+describe('an edit of the configuration', () => {
+  it('that adds a server builds one catalog, and a second one when the server is up', async () => {
     const { gateway, edit, catalogs } = await open(only('a'));
     const { version } = gateway.catalog;
     edit(only('a', 'b'));
@@ -81,7 +81,7 @@ describe('an edit', () => {
     expect([catalogs(), gateway.catalog.version - version]).toEqual([2, 2]);
   });
 
-  it('of a comment and of whitespace builds none, restarts nothing, and keeps every view', async () => {
+  it('of a comment or whitespace builds no catalog, restarts nothing and keeps every view', async () => {
     const { gateway, edit, heard, catalogs } = await open(only('a'));
     const { config, catalog } = gateway;
     const [caller, before] = [gateway.join(callerOf('x')), pids(gateway)];
@@ -97,7 +97,7 @@ describe('an edit', () => {
     expect(pids(gateway)).toEqual(before);
   });
 
-  it('that comes with one of a folder builds one catalog with it', async () => {
+  it('together with a change in a folder builds only one catalog', async () => {
     const files = { '.toolgate/tools/f/say.ts': tool };
     const { gateway, cwd, edit, catalogs } = await open(only('a', 'b'), files);
     expect(names(gateway)).toEqual(['a_whoami', 'b_whoami', 'f_say']);
@@ -105,12 +105,12 @@ describe('an edit', () => {
     edit(only('a'));
     await gateway.change({ config: 'file' });
     expect(names(gateway)).toEqual(['a_whoami']);
-    // The watchers of both notice it too, and find that nothing is left to do.
+    // The file watchers of both notice it too, and find nothing left to do.
     await sleep(800);
     expect([names(gateway), catalogs()]).toEqual([['a_whoami'], 1]);
   });
 
-  it('that comes right after another wins, whichever is read faster', async () => {
+  it('that follows another one wins, whichever file is read faster', async () => {
     const { gateway, edit } = await open(only('a'));
     for (const last of ['b', 'c', 'd']) {
       edit(only('a', 'x'));
@@ -121,7 +121,7 @@ describe('an edit', () => {
     }
   });
 
-  it('that is still being read does not undo what a program applies meanwhile', async () => {
+  it('that is still being read does not undo a configuration that a program applies meanwhile', async () => {
     const { gateway, cwd, edit } = await open(only('a'));
     edit(only('a', 'from-the-file'));
     const reading = gateway.change({ config: 'file' });
@@ -134,8 +134,8 @@ describe('an edit', () => {
   });
 });
 
-describe('a program', () => {
-  it('that applies an equal configuration changes nothing, and no event says otherwise', async () => {
+describe('a program that embeds the gateway', () => {
+  it('changes nothing and causes no event by applying an equal configuration', async () => {
     const { gateway, heard } = await open(only('a', 'b'));
     const { config } = gateway;
     expect(gateway.apply({ ...config, servers: config.servers.map((one) => ({ ...one })) })).toEqual({
@@ -147,7 +147,7 @@ describe('a program', () => {
     expect([gateway.config === config, heard]).toEqual([true, []]);
   });
 
-  it('may name other folders, which are served after a scan in the queue', async () => {
+  it('can name other folders, which are served after a queued scan', async () => {
     const { gateway, cwd } = await open('controls = []\n', { 'tools/say.ts': tool });
     const value = { controls: [], servers: { mine: { folder: join(cwd, 'tools') } } };
     gateway.apply(configFromValue(value, { cwd, env }));
@@ -157,8 +157,8 @@ describe('a program', () => {
   });
 });
 
-describe('what a server says', () => {
-  it('builds no catalog when it lists the same again', async () => {
+describe('a list_changed notification of a server', () => {
+  it('builds no catalog if the list is the same', async () => {
     const { gateway, catalogs } = await open(toml([{ namespace: 'f', command: server('flood') }], { controls: [] }));
     const { catalog } = gateway;
     const { isError } = await gateway.call('f_flood', { changed: 5 });
@@ -168,8 +168,8 @@ describe('what a server says', () => {
   });
 });
 
-describe('a part that cannot take up a change', () => {
-  it('is in the report, the log and the answer of /reload; the others take it up, and it gets another try', async () => {
+describe('a part of the gateway that fails to apply a change', () => {
+  it('is named in the report, the log and the /reload reply; other parts apply it, and it is retried', async () => {
     const { gateway, edit, heard } = await open(only('a'), {}, false);
     const failures: string[] = [];
     gateway.events.on('failure', ({ where, error }) => failures.push(`${where}: ${(error as Error).message}`));
@@ -213,7 +213,7 @@ describe('a part that cannot take up a change', () => {
     expect(heard.at(-2)).toContain('the new one is refused');
   });
 
-  it('is one caller of many: the others are told', async () => {
+  it('does not keep other callers from being notified', async () => {
     const gateway = createGateway(configFromValue({ controls: [] }, { cwd: tempFolder(), env }), { audit: false });
     atEnd(() => gateway.close());
     await gateway.tried();
@@ -230,7 +230,7 @@ describe('a part that cannot take up a change', () => {
   });
 });
 
-it('what is wrong with a folder is told once, to those who listen from the start', async () => {
+it('a problem in a folder is reported once, to listeners that were added at the start', async () => {
   const cwd = tempFolder({ 'tools.toml': 'controls = []\n', '.toolgate/tools/not a name/say.ts': tool });
   const gateway = await openGateway(await loadConfig({ cwd, env }), { audit: false });
   atEnd(() => gateway.close());

@@ -1,4 +1,4 @@
-/** The two clocks of a call: one for a sign of life, one for all of it. */
+/** The two timeouts of a call: one since the last sign of life, one in total. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
@@ -15,21 +15,21 @@ const call = (args: object, options: object = {}) =>
   gateway.client.callTool({ name: 'slow_slow', arguments: { ...args } }, undefined, options);
 const progress = { onprogress: () => {} };
 
-describe('a call', () => {
-  it('may take longer than timeout while there is progress', async () => {
+describe('a call with timeout and total_timeout', () => {
+  it('may take longer than timeout while it reports progress', async () => {
     const { value, ms } = await timed(call({ ms: 1500, steps: 10 }, progress));
     expect(textOf(value)).toBe('slow');
     expect(ms).toBeGreaterThan(1000);
   });
 
-  it('ends after timeout without a sign of life', async () => {
+  it('ends after timeout without progress', async () => {
     const { value, ms } = await timed(call({ ms: 1500, steps: 10 }));
     expect(errorOf(value)).toMatchObject({ code: 'source_timeout' });
     expect(errorOf(value).message).toMatch(/within 0\.6 s .* raise its timeout/);
     expect(ms).toBeLessThan(1400);
   });
 
-  it('ends after total_timeout, whatever its progress', async () => {
+  it('ends after total_timeout despite progress', async () => {
     const { value, ms } = await timed(call({ ms: 6000, steps: 40 }, progress));
     expect(errorOf(value)).toMatchObject({ code: 'source_timeout' });
     expect(errorOf(value).message).toMatch(/within 2 s .* raise its total_timeout/);
@@ -37,7 +37,7 @@ describe('a call', () => {
     expect(ms).toBeLessThan(3500);
   });
 
-  it('is told to stop by either', async () => {
+  it('is cancelled at the server by either timeout', async () => {
     await call({ ms: 5000, tag: 'idle' });
     await call({ ms: 6000, steps: 40, tag: 'total' }, progress);
     const cancelled = textOf(await gateway.client.callTool({ name: 'slow_cancelled' }));

@@ -1,4 +1,7 @@
-/** A server that dies: its calls end at once, its items leave, it comes back as it was, and nobody else notices. */
+/**
+ * A server that dies: its calls fail at once, its items disappear, it is restarted, and other servers are not
+ * affected.
+ */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
@@ -19,7 +22,7 @@ it.each([
   ['is killed', 'crash_crash', { signal: 'SIGKILL' }, 'was ended by SIGKILL'],
   ['breaks down', 'crash_crash', { signal: 'SIGSEGV' }, 'was ended by SIGSEGV'],
   ['writes half of its answer and ends', 'crash_half', {}, 'exited with code 1'],
-])('fails the call at once when the server %s, and brings the server back', async (_, name, args, why) => {
+])('fails the call at once when the server %s, and restarts the server', async (_, name, args, why) => {
   const { client } = await startStdio({ config: toml([crash, other]) });
   const before = Number(await callText(client, 'crash_ok'));
   const otherPid = await pidOf(client, 'other');
@@ -36,7 +39,7 @@ it.each([
   expect(await pidOf(client, 'other')).toBe(otherPid);
 });
 
-it('takes the items of a dead server out of list and catalog with one notification, and brings them back with one', async () => {
+it('removes the items of a dead server from list and catalog with one notification, and restores them with one', async () => {
   const gateway = await startStdio({ config: toml([crash, other], { active_toolsets: ['other_*', 'crash_crash'] }) });
   const { client } = gateway;
   await client.callTool({
@@ -58,7 +61,7 @@ it('takes the items of a dead server out of list and catalog with one notificati
   expect(gateway.changes('tools')).toBe(told + 2);
 });
 
-it('tells once of each list that a dead server had a part in', async () => {
+it('sends one notification for each list that a dead server contributed to', async () => {
   const name = `parts-${process.pid}`;
   const command = server(
     'basic',
@@ -87,7 +90,7 @@ it('tells once of each list that a dead server had a part in', async () => {
   expect(await lists()).toEqual(before);
 });
 
-it('tells clients over HTTP too, and keeps their sessions and what each has active', async () => {
+it('notifies HTTP clients, and keeps their sessions and activations', async () => {
   const gateway = await startHttp({ config: toml([crash, other], { active_toolsets: [] }) });
   const [one, two] = [await gateway.connect(), await gateway.connect()];
   const activate = (tools_on: string[]) => ({
@@ -103,18 +106,18 @@ it('tells clients over HTTP too, and keeps their sessions and what each has acti
   await waitFor(() => one.changes('tools') === told[0]! + 2);
   expect(await toolNames(one.client)).toEqual(crashTools);
   expect(await toolNames(two.client)).toEqual(otherTools);
-  // The catalog in the text of the control is part of everybody's list.
+  // The tool list of every client contains the catalog, in the description of the control.
   await waitFor(() => two.changes('tools') === told[1]! + 2);
 });
 
-it('fails every call that was under way, and no call to another server', async () => {
+it('fails every running call of the dead server, and no call to another server', async () => {
   const slow = { namespace: 'slow', command: server('basic', '--tools', 'echo', '--delay', 300) };
   const hang = { namespace: 'hang', command: server('hang') };
   const { client } = await startStdio({ config: toml([slow, hang]) });
   const pid = Number(await callText(client, 'hang_ok'));
   const ours = Array.from({ length: 20 }, () => callError(client, 'hang_hang'));
   const others = Array.from({ length: 20 }, (_, n) => callText(client, 'slow_echo', { n }));
-  // Answered after the twenty, so they have all arrived.
+  // This is answered after the twenty calls, so they have all arrived.
   await callText(client, 'hang_cancelled');
   process.kill(pid, 'SIGKILL');
   const { value, ms } = await timed(Promise.all(ours));
@@ -123,7 +126,7 @@ it('fails every call that was under way, and no call to another server', async (
   expect(await Promise.all(others)).toHaveLength(20);
 });
 
-it('tries a server that fails at its start again after growing pauses, until it works', async () => {
+it('retries a server that fails to start, with growing pauses, until it works', async () => {
   const counter = join(tempFolder(), 'starts');
   const command = `${process.execPath} ${fixture('crash')} --crash-times ${counter} 4`;
   const gateway = await startStdio({ config: toml([{ ...crash, command }, other]) });
@@ -135,14 +138,14 @@ it('tries a server that fails at its start again after growing pauses, until it 
   expect(failures[0]!.message).toBe('down: exited with code 1 (it said: crash: as told, at the start)');
   const times = failures.map(({ time }) => Date.parse(time));
   const pauses = times.slice(1).map((time, i) => time - times[i]!);
-  // 250, 500 and 1000 ms, give or take a quarter, and the time that the start itself takes.
+  // 250, 500 and 1000 ms, plus or minus a quarter, plus the time of the start itself.
   expect(pauses[0]).toBeGreaterThan(180);
   expect(pauses[1]).toBeGreaterThan(370);
   expect(pauses[2]).toBeGreaterThan(740);
   expect(pauses[2]).toBeLessThan(5000);
 });
 
-it('lives on with a server that never comes back', async () => {
+it('keeps running with a server that never comes back', async () => {
   const dead = [
     { namespace: 'dead', command: server('dead') },
     { namespace: 'missing', command: '/nowhere/at-all --flag' },
@@ -156,11 +159,11 @@ it('lives on with a server that never comes back', async () => {
   expect(await callText(gateway.client, 'other_echo', { still: 'here' })).toBe('{"still":"here"}');
 });
 
-it.each(['deaf', 'mute'])('takes a server that lives on %s for a dead one', async (name) => {
+it.each(['deaf', 'mute'])('treats a server that runs on %s as dead', async (name) => {
   const { client } = await startStdio({ config: toml([{ namespace: 'odd', command: odd() }, other]) });
   const before = Number(await callText(client, 'odd_ok'));
   const failing = timed(callError(client, `odd_${name}`));
-  // Something has to be written for a closed pipe to be noticed.
+  // A closed pipe is only noticed when something is written to it.
   if (name === 'deaf') await waitFor(async () => (await call(client, 'odd_ok')).isError);
   const { value, ms } = await failing;
   expect(value.code).toBe('source_broken');

@@ -1,4 +1,4 @@
-/** What a server's process gets to see of the gateway's surroundings. */
+/** Which part of the gateway's environment the process of a server gets. */
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
@@ -12,7 +12,7 @@ const own = {
   SECRETS_KEY: 'ours, and long enough',
 };
 
-it("passes the environment on, less what is Toolgate's own, plus what is declared", async () => {
+it('passes on the environment without the variables of Toolgate, plus the declared ones', async () => {
   const entry = {
     namespace: 'b',
     command: server('basic'),
@@ -30,7 +30,7 @@ it("passes the environment on, less what is Toolgate's own, plus what is declare
     TOOLGATE_ANYTHING: null,
     TOOLGATE_: null,
     BEARER_TOKEN: null,
-    // What the configuration itself declares is meant for the server.
+    // Variables that the configuration declares are intended for the server.
     SECRETS_KEY: 'declared',
     DECLARED: 'with spaces & $igns',
     FROM_OURS: 'hello world',
@@ -40,7 +40,7 @@ it("passes the environment on, less what is Toolgate's own, plus what is declare
   });
 });
 
-it('keeps them from servers behind the HTTP door too, where BEARER_TOKEN is in use', async () => {
+it('hides the variables of Toolgate from servers behind the HTTP door too, including BEARER_TOKEN', async () => {
   const config = toml([{ namespace: 'b', command: server('basic') }]);
   const gateway = await startHttp({ config, env: { ...own, BEARER_TOKEN: 'secret' } });
   const { client } = await gateway.connect({ headers: { authorization: 'Bearer secret' } });
@@ -48,7 +48,7 @@ it('keeps them from servers behind the HTTP door too, where BEARER_TOKEN is in u
   expect(new Set(Object.values(env))).toEqual(new Set([null]));
 });
 
-it('starts servers in the folder of the configuration, or in a cwd from there, wherever Toolgate itself was started', async () => {
+it('starts servers in the folder of the configuration or a cwd relative to it, not in the current folder', async () => {
   const config = toml([
     { namespace: 'here', command: server('basic') },
     { namespace: 'below', command: server('basic'), cwd: 'some/place' },

@@ -1,4 +1,4 @@
-/** Too much of something that is fine in itself: nothing is lost, nothing grows without bound. */
+/** Large amounts of valid input: nothing is lost, and no memory grows without bound. */
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, it } from 'vitest';
@@ -11,18 +11,18 @@ import { callText, memoryOf, received, runDoctor, toml, toolNames } from './use.
 
 const flood = (...args: (string | number)[]) => ({ namespace: 'f', command: server('flood', ...args) });
 
-describe('stderr', () => {
-  it('is read but not kept: 200 MB of it block no call and cost no memory', async () => {
+describe('stderr of a server', () => {
+  it('is read but not kept: 200 MB block no call and cost no memory', async () => {
     const gateway = await startStdio({ config: toml([flood('--stderr', 100_000_000)], { start_wait: '20s' }) });
     expect(await toolNames(gateway.client)).toContain('f_ok');
     expect(await callText(gateway.client, 'f_stderr', { bytes: 100_000_000 })).toBe('100000000 bytes on stderr');
     expect(await callText(gateway.client, 'f_ok')).toMatch(/^\d+$/);
     expect(memoryOf(gateway.pid)).toBeLessThan(250);
-    // It belongs to the server: our own log has none of it.
+    // This output belongs to the server and does not appear in the gateway's own log.
     expect(gateway.stderr()).not.toContain('eee');
   });
 
-  it('is shown at its end by the doctor where a server failed', async () => {
+  it('is quoted by the doctor, last lines only, if a server failed', async () => {
     const command = 'yes noise | head -n 1000000 >&2; echo the reason >&2; exit 1';
     const { code, findings } = await runDoctor(toml([{ namespace: 'x', command }]));
     expect(code).toBe(1);
@@ -34,12 +34,13 @@ describe('stderr', () => {
   });
 });
 
-describe('progress', () => {
+describe('a flood of progress', () => {
   const counts = Array.from({ length: 10_000 }, (_, n) => n + 1);
   const open = async (door: string, config: string) =>
     door === 'stdio' ? startStdio({ config }) : (await startHttp({ config })).connect();
 
-  // The SDK's client forgets a call's token with its answer and so misses the last progress; what arrived is in `notifications`.
+  // The SDK client forgets a call's token with its answer and so misses the last progress. `notifications` has
+  // everything.
   const progressOf = (connection: Connection) => {
     const byToken = new Map<unknown, number[]>();
     for (const { method, params } of connection.notifications) {
@@ -53,14 +54,14 @@ describe('progress', () => {
   const withProgress = (client: Client, name: string, args: Record<string, unknown>) =>
     client.callTool({ name, arguments: args }, undefined, { onprogress: () => {} });
 
-  it.each(['stdio', 'http'])('arrives complete and in order, 5,000 times, over %s', async (door) => {
+  it.each(['stdio', 'http'])('arrives complete and in order, 5,000 notifications, over %s', async (door) => {
     const connection = await open(door, toml([flood()]));
     const { content } = await withProgress(connection.client, 'f_flood', { progress: 5000 });
     expect(content).toEqual([{ type: 'text', text: 'flooded' }]);
     expect(progressOf(connection)).toEqual([counts.slice(0, 5000)]);
   });
 
-  it.each(['stdio', 'http'])('arrives also when it comes in one write with the answer, over %s', async (door) => {
+  it.each(['stdio', 'http'])('arrives if it is written together with the answer, over %s', async (door) => {
     const connection = await open(door, toml([{ namespace: 'h', command: server('hang') }]));
     const steps = [1, 2, 3, 4, 5];
     await Promise.all(steps.map((n) => withProgress(connection.client, 'h_slow', { ms: 50, steps: n })));
@@ -70,7 +71,7 @@ describe('progress', () => {
 });
 
 describe('a burst of list_changed', () => {
-  it('becomes one listing or two, and one notification', async () => {
+  it('causes one or two list requests and one notification', async () => {
     const log = join(tempFolder(), 'log');
     const changing = { namespace: 'c', command: server('changing', '--log', log) };
     const gateway = await startStdio({ config: toml([changing]) });
@@ -80,14 +81,14 @@ describe('a burst of list_changed', () => {
     await callText(gateway.client, 'c_add_tool', { name: 'new', times: 1000 });
     await waitFor(() => gateway.changes('tools') > told);
     expect(await toolNames(gateway.client)).toContain('c_new');
-    // Time for a second one, if there were one.
+    // Waits in case there is a second one.
     await callText(gateway.client, 'c_add_prompt', { name: 'other' });
     await waitFor(() => gateway.changes('prompts') > 0);
     expect(gateway.changes('tools') - told).toBe(1);
     expect(listings() - listed).toBeLessThanOrEqual(2);
   });
 
-  it('that changed nothing is not passed on', async () => {
+  it('that changed nothing is not forwarded', async () => {
     const gateway = await startStdio({ config: toml([flood(), { namespace: 'c', command: server('changing') }]) });
     await toolNames(gateway.client);
     await callText(gateway.client, 'f_flood', { changed: 1000 });

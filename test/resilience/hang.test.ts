@@ -1,4 +1,4 @@
-/** A call that takes too long, or that nobody wants any more: the caller hears at once, and so does the server. */
+/** Calls that take too long or are cancelled: the caller and the server are both told at once. */
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ async function open(door: (typeof doors)[number], config: string) {
 
 describe('timeout', () => {
   it.each(doors)(
-    'ends a call with a clear error, tells the server to stop, and hurts no other, over %s',
+    'ends a call with a clear error, cancels it at the server, and affects no other call, over %s',
     async (door) => {
       const hang = { namespace: 'h', command: server('hang'), timeout: '500ms' };
       const { client } = await open(door, toml([hang]));
@@ -34,7 +34,7 @@ describe('timeout', () => {
     },
   );
 
-  it('ends a call to a server over HTTP just so', async () => {
+  it('ends a call to a server over HTTP the same way', async () => {
     const upstream = await startHttpServer('--delay', 60_000);
     const { client } = await startStdio({ config: toml([{ namespace: 'u', url: upstream.url, timeout: '500ms' }]) });
     const { value, ms } = await timed(callError(client, 'u_echo'));
@@ -43,7 +43,7 @@ describe('timeout', () => {
     await waitFor(async () => (await cancellations(upstream)).length === 1);
   });
 
-  it('is an error, not a result, where a resource or a prompt is asked for', async () => {
+  it('is a protocol error, not a result, for a resource or a prompt', async () => {
     const command = server('basic', '--resources', 'note://1', '--prompts', 'p', '--delay', 60_000);
     const { client } = await startStdio({ config: toml([{ namespace: 'b', command, timeout: '300ms' }]) });
     const resource = await client.readResource({ uri: 'b_note://1' }).catch((error) => error);
@@ -64,7 +64,7 @@ async function cancellations(upstream: Upstream): Promise<{ params: { requestId:
   return bodies.filter((body) => body.includes('notifications/cancelled')).map((body) => JSON.parse(body));
 }
 
-/** Starts a call and takes it back when `reached` says that the server has it. */
+/** Starts a call and cancels it when `reached` says that the server has received it. */
 async function cancelOne(client: Client, name: string, reached: () => unknown): Promise<void> {
   const controller = new AbortController();
   const call = client.callTool({ name, arguments: { tag: 'unwanted' } }, undefined, { signal: controller.signal });
@@ -78,7 +78,7 @@ async function cancelOne(client: Client, name: string, reached: () => unknown): 
 }
 
 describe("a client's cancellation", () => {
-  it.each(doors)('reaches a server on pipes from the door %s, under the id that the server knows', async (door) => {
+  it.each(doors)('reaches a stdio server from the door %s, with the id that the server knows', async (door) => {
     const log = join(tempFolder(), 'log');
     const { client } = await open(door, toml([{ namespace: 'h', command: server('hang', '--log', log) }]));
     await toolNames(client);
@@ -91,7 +91,7 @@ describe("a client's cancellation", () => {
     expect(cancelled).toEqual([{ requestId: calls()[0]!.id, reason: 'no longer needed', tag: 'unwanted' }]);
   });
 
-  it.each(doors)('reaches a server over HTTP from the door %s, and ends its exchange', async (door) => {
+  it.each(doors)('reaches an HTTP server from the door %s, and closes its exchange', async (door) => {
     const upstream = await startHttpServer('--delay', 60_000);
     const { client } = await open(door, toml([{ namespace: 'u', url: upstream.url }]));
     await toolNames(client);
@@ -103,7 +103,7 @@ describe("a client's cancellation", () => {
     expect(cancellation!.params).toEqual({ requestId: JSON.parse(call!.body).id, reason: 'no longer needed' });
   });
 
-  it.each(doors)('of a list that waits for a server to start does no harm, at the door %s', async (door) => {
+  it.each(doors)('of a list that waits for a starting server has no side effects, at the door %s', async (door) => {
     const config = toml([{ namespace: 'b', command: server('basic', '--tools', 'echo', '--slow-start', 2000) }]);
     const { client } =
       door === 'stdio' ? await startStdio({ config }) : await (await startHttp({ config, ready: false })).connect();
@@ -112,7 +112,7 @@ describe("a client's cancellation", () => {
     expect(await toolNames(client)).toEqual(['b_echo']);
   });
 
-  it('happens by itself when the client goes away', async () => {
+  it('is automatic when the client disconnects', async () => {
     const gateway = await startHttp({ config: toml([{ namespace: 'h', command: server('hang') }]) });
     const [leaving, staying] = [await gateway.connect(), await gateway.connect()];
     leaving.client.callTool({ name: 'h_hang', arguments: { tag: 'left behind' } }).catch(() => {});

@@ -1,4 +1,4 @@
-/** A server that hangs is found without a call, restarted, and comes back as it was; one that works is left alone. */
+/** Health checks: a server that hangs is detected without a call and restarted. A working server is left alone. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +31,7 @@ const hangTools = ['ok', 'hang', 'freeze', 'block', 'cancelled', 'slow'].map((na
 const otherTools = ['other_echo', 'other_whoami'];
 const down = 'down: does not answer';
 
-/** Stops a process as it stands. It goes on at the end, if it is still there. */
+/** Suspends a process. It is resumed at the end of the test if it still exists. */
 function halt(pid: number): void {
   process.kill(pid, 'SIGSTOP');
   atEnd(() => {
@@ -49,7 +49,7 @@ describe('a server that hangs', () => {
   it.each([
     ['reads on and says nothing', 'freeze'],
     ['has stopped altogether', 'halt'],
-  ])('and %s is restarted: its tools go with one notification, and come back with one', async (_, how) => {
+  ])('and %s is restarted: its tools disappear with one notification and return with one', async (_, how) => {
     const gateway = await startStdio({ config: toml([hang(), other], often) });
     const { client } = gateway;
     const before = Number(await callText(client, 'h_ok'));
@@ -60,18 +60,18 @@ describe('a server that hangs', () => {
     await logged(gateway, down, 10_000);
     await waitFor(() => gateway.changes('tools') === told + 2, 10_000);
     expect(await toolNames(client)).toEqual([...hangTools, ...otherTools]);
-    // Never two of them at a time.
+    // The old and the new process never run at the same time.
     expect(alive(before)).toBe(false);
     expect(Number(await callText(client, 'h_ok'))).not.toBe(before);
     expect(gateway.changes('tools')).toBe(told + 2);
     expect(downs(gateway)).toHaveLength(1);
   });
 
-  it('is found where it is modern too', async () => {
+  it('is detected if it is modern', async () => {
     const command = server('modern', '--era', 'modern');
     const gateway = await startStdio({ config: toml([{ namespace: 'm', command, timeout: '1s' }], often) });
     const before = Number(await callText(gateway.client, 'm_pid'));
-    // It answers for a while.
+    // It answers the health checks for a while.
     await sleep(1500);
     expect(downs(gateway)).toEqual([]);
     halt(before);
@@ -80,14 +80,14 @@ describe('a server that hangs', () => {
     await waitFor(async () => ![before, 0, Number.NaN].includes(await again()), 10_000);
   });
 
-  it('fails the calls that came too late with a clear error', async () => {
+  it('fails calls during the restart with a clear error', async () => {
     const log = join(tempFolder(), 'log');
     const { client } = await startStdio({ config: toml([{ ...hang('--log', log), timeout: '3s' }], often) });
     await callText(client, 'h_freeze');
-    // The second question is one that it has answered before.
+    // The second check uses a request that the server has answered before.
     const lists = () => methodsIn(log).filter((method) => method === 'tools/list').length;
     await waitFor(() => lists() === 2, 10_000);
-    // The call has the same time as the question, and should have some left.
+    // The call has the same timeout as the check, so some of it should be left.
     await sleep(500);
     expect(await callError(client, 'h_ok')).toEqual({
       success: false,
@@ -97,7 +97,7 @@ describe('a server that hangs', () => {
     });
   });
 
-  it('is restarted when it works on a call for longer than anybody waits', async () => {
+  it('is restarted if a call blocks it for longer than its timeout', async () => {
     const gateway = await startStdio({ config: toml([hang()], often) });
     const before = Number(await callText(gateway.client, 'h_ok'));
     expect(await callError(gateway.client, 'h_block', { ms: 60_000 })).toMatchObject({ code: 'source_timeout' });
@@ -106,7 +106,7 @@ describe('a server that hangs', () => {
     await toolsToBe(gateway.client, hangTools, 10_000);
   });
 
-  it('is found on a connection that a client has to itself', async () => {
+  it('is detected on a connection with share = "session"', async () => {
     const entry = { namespace: 'b', command: server('basic', '--tools', 'whoami'), share: 'session', timeout: '1s' };
     const gateway = await startHttp({ config: toml([entry], often), args: ['--log-level', 'info'] });
     const [{ client: one }, { client: two }] = [await gateway.connect(), await gateway.connect()];
@@ -120,8 +120,8 @@ describe('a server that hangs', () => {
   });
 });
 
-describe('a server over HTTP', () => {
-  it('that hangs is taken out, and comes back by itself', async () => {
+describe('health checks of a server over HTTP', () => {
+  it('remove a hanging server, and restore it when it answers', async () => {
     const upstream = await startHttpServer('--tools', 'echo,whoami');
     const config = toml([{ namespace: 'up', url: upstream.url, timeout: '1s' }, other], often);
     const gateway = await startStdio({ config });
@@ -134,7 +134,10 @@ describe('a server over HTTP', () => {
     expect(await pidOf(gateway.client, 'up')).toBe(upstream.pid);
   });
 
-  /** One without a stream, so that only a question can tell; it can be made to answer everything with a status. */
+  /**
+   * A server without a stream, so that only a health check can notice. It can be made to answer everything with a
+   * status.
+   */
   async function startPlain() {
     const web = await startWeb(async (request, response) => {
       const body = Buffer.concat(await request.toArray()).toString();
@@ -161,7 +164,7 @@ describe('a server over HTTP', () => {
     return plain;
   }
 
-  it('that cannot be reached is found before a call fails on it, and comes back by itself', async () => {
+  it('notice an unreachable server before a call fails, and restore it when it answers', async () => {
     const plain = await startPlain();
     const gateway = await startStdio({ config: toml([{ namespace: 'up', url: plain.origin }, other], often) });
     expect(await toolNames(gateway.client)).toEqual(['up_only', ...otherTools]);
@@ -172,7 +175,7 @@ describe('a server over HTTP', () => {
     await toolsToBe(gateway.client, ['up_only', ...otherTools], 20_000);
   });
 
-  it('that is away behind a proxy is found too', async () => {
+  it('notice a server that is down behind a proxy', async () => {
     const plain = await startPlain();
     const gateway = await startStdio({ config: toml([{ namespace: 'up', url: plain.origin }, other], often) });
     expect(await toolNames(gateway.client)).toEqual(['up_only', ...otherTools]);
@@ -183,7 +186,7 @@ describe('a server over HTTP', () => {
     await toolsToBe(gateway.client, ['up_only', ...otherTools], 20_000);
   });
 
-  it('of the first revision is asked on its own transport', async () => {
+  it('use the HTTP+SSE transport for a server of the first revision', async () => {
     const sdk = await startSdk();
     const gateway = await startStdio({ config: toml([{ namespace: 's', url: sdk.url, transport: 'sse' }], often) });
     await toolNames(gateway.client);
@@ -193,7 +196,7 @@ describe('a server over HTTP', () => {
     expect(downs(gateway)).toEqual([]);
   });
 
-  it('and nineteen others are not asked at the same time, nor does it cost anything', async () => {
+  it('are spread out over twenty servers and cost little CPU', async () => {
     const plain = await startPlain();
     const servers = Array.from({ length: 20 }, (_, n) => ({ namespace: `s${n}`, url: `${plain.origin}/${n}` }));
     const gateway = await startStdio({ config: toml(servers, { health_interval: '1s' }) });
@@ -202,9 +205,9 @@ describe('a server over HTTP', () => {
     const began = performance.now();
     await waitFor(() => plain.pings.length >= 100, 15_000);
     const share = (cpuOf(gateway.pid) - start) / (performance.now() - began);
-    // A thirtieth of that at the interval that is usual.
+    // At the default interval this is thirty times less.
     expect(share).toBeLessThan(0.15);
-    // In each tenth of a second of the third round, no more than a part of them.
+    // In each tenth of a second of the third round, only a part of the servers is checked.
     const third = servers.map((_, n) => plain.pings.filter(({ path }) => path === `/${n}`)[2]!.time);
     const tenths = third.map((time) => Math.floor(time / 100));
     const most = Math.max(...tenths.map((tenth) => tenths.filter((other) => other === tenth).length));
@@ -214,11 +217,11 @@ describe('a server over HTTP', () => {
   });
 });
 
-describe('a server that works is left alone', () => {
+describe('a working server is not restarted by health checks', () => {
   it.each([
     ['reports progress', { ms: 4000, steps: 20 }, '1s', 'h_slow'],
     ['takes long over a call', { ms: 3000 }, '10s', 'h_slow'],
-    // For longer than two questions would wait.
+    // Longer than two health checks would wait.
     ['does nothing else meanwhile', { ms: 23_000 }, '40s', 'h_block'],
   ])('when it %s', { timeout: 60_000 }, async (_, args, timeout, name) => {
     const gateway = await startStdio({ config: toml([{ ...hang(), timeout }], often) });
@@ -244,18 +247,18 @@ describe('a server that works is left alone', () => {
     expect(downs(gateway)).toEqual([]);
   });
 
-  it('and is not asked while it answers calls', async () => {
+  it('and is not checked while it answers calls', async () => {
     const log = join(tempFolder(), 'log');
     const { client } = await startStdio({ config: toml([hang('--log', log)], often) });
     for (const end = performance.now() + 2000; performance.now() < end; ) await callText(client, 'h_slow', { ms: 20 });
-    // Now and then a look falls into a pause of the machine.
+    // Occasionally a check falls into a pause of the machine.
     expect(methodsIn(log).filter((method) => method === 'ping').length).toBeLessThan(2);
   });
 
-  it('and sleeps when it is idle: questions are no use of it, and wake nobody', async () => {
+  it('and is stopped when idle: checks do not count as use and do not start it', async () => {
     const log = join(tempFolder(), 'log');
     const name = `idle-${process.pid}`;
-    // It leaves a ping alone, so that nearly always one is open.
+    // It never answers a ping, so that one is nearly always open.
     const entry = { ...hang('--name', name, '--on', 'ping', '--log', log), idle_stop: '1500ms' };
     const { client } = await startStdio({ config: toml([entry], { health_interval: '50ms' }) });
     const pid = Number(await callText(client, 'h_ok'));
@@ -268,7 +271,7 @@ describe('a server that works is left alone', () => {
   });
 });
 
-it('is switched off by 0, for all or for one, and changed by a reload', async () => {
+it('health_interval is switched off by 0, for all servers or one, and can be changed by a reload', async () => {
   const folder = tempFolder();
   const logs = ['a', 'b'].map((name) => join(folder, name));
   const entries = logs.map((log, n) => ({ namespace: `s${n}`, command: server('basic', '--log', log) }));
@@ -286,7 +289,7 @@ it('is switched off by 0, for all or for one, and changed by a reload', async ()
   expect(pings()[1]).toBeLessThan(before[1]! + 2);
 });
 
-it('keeps what has become of a server, with times and reasons', async () => {
+it('the status of a server has a history of its states, with times and reasons', async () => {
   const data = tempFolder();
   const servers = { c: serverEntry('crash'), gone: { command: 'no-such-program-anywhere' } };
   const config = configFromValue({ mcpServers: servers, data_dir: data }, { cwd: data, env: process.env });
@@ -308,7 +311,7 @@ it('keeps what has become of a server, with times and reasons', async () => {
   const times = history.map(({ time }) => Date.parse(time));
   expect(times).toEqual([...times].sort((a, b) => a - b));
   expect(Math.abs(Date.now() - times[3]!)).toBeLessThan(5000);
-  // One that fails in the same way again and again is down since the first time, and says so once.
+  // A server that keeps failing the same way has been down since the first failure, which is recorded once.
   const failed = status('gone');
   expect(failed.history.map(({ state: one }) => one)).toEqual(['starting', 'down']);
   expect(failed.since).toBe(failed.history[1]!.time);

@@ -1,4 +1,4 @@
-/** A server over HTTP that goes away, comes back, or forgets us. */
+/** An HTTP server that goes away, comes back, or forgets its sessions. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { call, callError, callText, logged, pidOf, timed, toml, toolNames, toolsToBe } from './use.ts';
 
-/** Something that answers HTTP in its own way. */
+/** A web server with custom answers. */
 async function startFake(handle: (request: IncomingMessage, response: ServerResponse, body: string) => void) {
   const fake = createServer(async (request, response) => {
     handle(request, response, Buffer.concat(await request.toArray()).toString());
@@ -23,14 +23,14 @@ async function startFake(handle: (request: IncomingMessage, response: ServerResp
 
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo') };
 
-it('takes the items of a server that has gone out, and brings them back when it listens again', async () => {
+it('removes the items of an HTTP server that stops, and restores them when it listens again', async () => {
   const first = await startHttpServer('--tools', 'echo,whoami');
   const config = toml([{ namespace: 'up', url: first.url }, other]);
   const gateway = await startStdio({ config });
   const { client } = gateway;
   expect(await toolNames(client)).toEqual(['up_echo', 'up_whoami', 'other_echo']);
   await first.stop();
-  // Nobody has to call: the stream on which the server speaks unasked has ended.
+  // No call is needed: the GET stream of the server has ended.
   await toolsToBe(client, ['other_echo']);
   await logged(gateway, 'down: refused the connection; is it running?');
   expect(await callText(client, 'other_echo')).toBe('{}');
@@ -39,7 +39,7 @@ it('takes the items of a server that has gone out, and brings them back when it 
   expect(await pidOf(client, 'up')).toBe(second.pid);
 });
 
-it('notices a restart that was too quick to see, and opens a new session', async () => {
+it('notices a restart that was too quick to observe, and opens a new session', async () => {
   const first = await startHttpServer('--tools', 'echo,whoami');
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: first.url }]) });
   await callText(client, 'up_echo');
@@ -49,7 +49,7 @@ it('notices a restart that was too quick to see, and opens a new session', async
   expect((await second.log()).sessions).toHaveLength(1);
 });
 
-it('fails the calls under way at once', async () => {
+it('fails the running calls at once when an HTTP server stops', async () => {
   const upstream = await startHttpServer('--delay', 60_000);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: upstream.url }, other]) });
   const failing = timed(Promise.all([callError(client, 'up_echo'), callError(client, 'up_count')]));
@@ -67,7 +67,7 @@ it('fails the calls under way at once', async () => {
 });
 
 it.each(['--json', '--sse'])(
-  'opens a new session when the server forgets one, and no call fails for it (%s)',
+  'opens a new session when the server forgets one, without a failed call (%s)',
   async (mode) => {
     // Each session lasts for the handshake, the list and two calls.
     const upstream = await startHttpServer(mode, '--tools', 'echo', '--forget-after', 4);
@@ -78,12 +78,12 @@ it.each(['--json', '--sse'])(
     const { sessions, requests } = await upstream.log();
     expect(requests.filter(({ status }) => status === 404).length).toBeGreaterThanOrEqual(3);
     expect(sessions).toHaveLength(1);
-    // The items never left.
+    // The items were never removed.
     expect(changes('tools')).toBe(0);
   },
 );
 
-it('asks all calls again that a forgotten session has refused, and those only once', async () => {
+it('retries every call that a forgotten session refused, and only those, once', async () => {
   const upstream = await startHttpServer('--tools', 'echo,count', '--forget-after', 6);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: upstream.url }]) });
   await toolNames(client);
@@ -92,7 +92,7 @@ it('asks all calls again that a forgotten session has refused, and those only on
   expect(await callText(client, 'up_count')).toBe('9');
 });
 
-it('gives up on a server that forgets every session at once, call by call', async () => {
+it('fails calls one by one on a server that forgets every session at once', async () => {
   // The handshake and the list, and no call.
   const upstream = await startHttpServer('--tools', 'echo', '--forget-after', 2);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: upstream.url }]) });
@@ -105,21 +105,21 @@ it('gives up on a server that forgets every session at once, call by call', asyn
   expect(ms).toBeLessThan(2000);
 });
 
-it('cancels a call also after it has moved to a new session', async () => {
+it('cancels a call that was moved to a new session', async () => {
   const upstream = await startHttpServer('--tools', 'echo', '--forget-after', 3, '--delay', 400);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: upstream.url }]) });
   expect(await callText(client, 'up_echo')).toBe('{}');
   const controller = new AbortController();
   const moved = client.callTool({ name: 'up_echo' }, undefined, { signal: controller.signal }).catch(() => 'cancelled');
   const bodies = async (text: string) => (await upstream.log()).requests.filter(({ body }) => body.includes(text));
-  // The first call, the one that was refused, and that one again.
+  // The first call, the refused one, and its retry.
   await waitFor(async () => (await bodies('tools/call')).length === 3);
   controller.abort();
   expect(await moved).toBe('cancelled');
   await waitFor(async () => (await bodies('notifications/cancelled')).length === 1);
 });
 
-it('needs no stream on which the server speaks unasked: a 404 there is not a forgotten session', async () => {
+it('does not require a GET stream: a 404 there does not mean a forgotten session', async () => {
   const { origin } = await startFake((request, response, body) => {
     if (request.method !== 'POST') return void response.writeHead(404).end('Cannot GET /mcp');
     const { id, method } = JSON.parse(body);
@@ -141,7 +141,7 @@ it('needs no stream on which the server speaks unasked: a 404 there is not a for
   for (let n = 0; n < 5; n++) expect(await callText(client, 'up_only')).toBe('fine');
 });
 
-it('survives what only looks like an MCP server', async () => {
+it('survives a web server that only resembles an MCP server', async () => {
   const replies = [
     [200, 'text/html', '<h1>Welcome</h1>'],
     [200, 'application/json', '{"jsonrpc":"2.0","id":1}'],

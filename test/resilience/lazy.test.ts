@@ -1,4 +1,4 @@
-/** Servers that are not running although they are listed: started by a call, stopped when idle. */
+/** Lazy servers: listed without a process, started by a call, stopped when idle. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -9,14 +9,14 @@ import { tempFolder } from '../support/temp.ts';
 import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from './use.ts';
 
 let count = 0;
-/** A server whose process can be found by its name. */
+/** A server whose process can be found by name. */
 function lazy(settings: Record<string, unknown> = {}) {
   const name = `lazy-${process.pid}-${++count}`;
   const command = server('basic', '--name', name, '--tools', 'echo,whoami', '--resources', 'note://1');
   return { name, entry: { namespace: 'l', command, start: 'lazy', ...settings } };
 }
 
-/** The same folder twice: what is known of the servers is there the second time. */
+/** Uses the same folder twice, so that the second gateway knows the servers from the first. */
 async function startAgain(config: string): Promise<StdioGateway> {
   const first = await startStdio({ config });
   await toolNames(first.client);
@@ -30,7 +30,7 @@ function offersIn(cwd: string): string[] {
   return existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
 }
 
-it('lists a lazy server from its last known offer without a process, and starts it with the first call', async () => {
+it('lists a lazy server from its stored items without a process, and starts it on the first call', async () => {
   const { name, entry } = lazy();
   const gateway = await startAgain(toml([entry]));
   const { client } = gateway;
@@ -39,11 +39,11 @@ it('lists a lazy server from its last known offer without a process, and starts 
   expect(running(name)).toEqual([]);
   expect(await callText(client, 'l_echo', { a: 1 })).toBe('{"a":1}');
   expect(running(name)).toHaveLength(1);
-  // Nothing has changed, so nobody is told.
+  // Nothing has changed, so no client is notified.
   expect(gateway.changes('tools')).toBe(0);
 });
 
-it('starts it once for many calls that come together', async () => {
+it('starts a lazy server once for many concurrent calls', async () => {
   const { name, entry } = lazy();
   const { client } = await startAgain(toml([entry]));
   const pids = await Promise.all(Array.from({ length: 20 }, () => pidOf(client, 'l')));
@@ -51,7 +51,7 @@ it('starts it once for many calls that come together', async () => {
   expect(running(name)).toEqual([pids[0]]);
 });
 
-it('starts a lazy server once at the start where nothing is known of it yet', async () => {
+it('starts a lazy server once with the gateway if no items are stored', async () => {
   const { name, entry } = lazy();
   const { client, cwd } = await startStdio({ config: toml([entry]) });
   expect(await toolNames(client)).toEqual(['l_echo', 'l_whoami']);
@@ -59,7 +59,7 @@ it('starts a lazy server once at the start where nothing is known of it yet', as
   expect(await waitFor(() => offersIn(cwd)[0])).toMatch(/^[0-9a-f]{32}\.json$/);
 });
 
-it('stops an idle server, keeps it listed, and starts it again with the next call', async () => {
+it('stops an idle server, keeps it listed, and starts it again on the next call', async () => {
   const { name, entry } = lazy({ start: 'eager', idle_stop: '400ms' });
   const gateway = await startStdio({ config: toml([entry]) });
   const first = await pidOf(gateway.client, 'l');
@@ -71,7 +71,7 @@ it('stops an idle server, keeps it listed, and starts it again with the next cal
   expect(gateway.changes('tools')).toBe(0);
 });
 
-it('does not stop a server that is being used', async () => {
+it('does not stop a server that is in use', async () => {
   const hang = { namespace: 'h', command: server('hang'), idle_stop: '200ms' };
   const { client } = await startStdio({ config: toml([hang]) });
   const pid = await callText(client, 'h_ok');
@@ -89,7 +89,7 @@ it.each([
   ['other JSON', '[1,2,3]'],
   ['wrong lists', '{"tools":5,"resources":{},"prompts":"x"}'],
   ['bytes', '\u0000\u0001\ufffd'],
-])('ignores a damaged offer: %s', async (_, content) => {
+])('ignores a damaged file of stored items: %s', async (_, content) => {
   const { entry } = lazy();
   const first = await startStdio({ config: toml([entry]) });
   await toolNames(first.client);
@@ -101,8 +101,8 @@ it.each([
   expect(await callText(client, 'l_echo')).toBe('{}');
 });
 
-it('gives the caller an error at once when a lazy server does not start, and takes its items out', async () => {
-  // The same launch works the first time and never again.
+it('fails the call at once if a lazy server does not start, and removes its items', async () => {
+  // The same command works the first time and never again.
   const once = join(tempFolder(), 'once');
   const command = `if [ -e ${once} ]; then echo 'the licence has run out' >&2; exit 7; fi; touch ${once}; exec ${server('basic', '--tools', 'echo')}`;
   const gateway = await startAgain(toml([{ namespace: 'l', command, start: 'lazy' }]));
@@ -118,7 +118,7 @@ it('gives the caller an error at once when a lazy server does not start, and tak
   expect(await toolNames(gateway.client)).toEqual([]);
 });
 
-it('forgets what it knew when the command changes', async () => {
+it('discards the stored items of a server when its command changes', async () => {
   const { entry } = lazy();
   const gateway = await startAgain(toml([entry]));
   expect(await toolNames(gateway.client)).toEqual(['l_echo', 'l_whoami']);
@@ -127,7 +127,7 @@ it('forgets what it knew when the command changes', async () => {
   await waitFor(async () => (await toolNames(gateway.client)).join() === 'l_echo,l_new');
 });
 
-it('wakes a sleeping server when it is made eager', async () => {
+it('starts a sleeping server when it is made eager', async () => {
   const { name, entry } = lazy();
   const gateway = await startAgain(toml([entry]));
   await toolNames(gateway.client);

@@ -1,4 +1,4 @@
-/** What a server writes that it should not: none of it may reach a caller, delay one, or bring the gateway down. */
+/** Invalid output of a server must not reach a caller, delay one, or bring the gateway down. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
@@ -14,7 +14,7 @@ const odd = (...args: string[]) => ({
 describe('a server whose stdout is not clean', () => {
   const garbage = { namespace: 'g', command: server('garbage') };
 
-  it('is served all the same: text, bytes, invalid UTF-8, unknown and repeated ids are passed over', async () => {
+  it('keeps working: text, bytes, invalid UTF-8, and unknown or repeated ids are skipped', async () => {
     const gateway = await startStdio({ config: toml([garbage]) });
     expect(await toolNames(gateway.client)).toEqual(['g_ok', 'g_garbage', 'g_badjson']);
     const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => callText(gateway.client, 'g_ok', { n })));
@@ -24,14 +24,14 @@ describe('a server whose stdout is not clean', () => {
     await logged(gateway, 'not UTF-8');
   });
 
-  it('is reported a limited number of times, so that its noise does not become ours', async () => {
+  it('is logged only a limited number of times', async () => {
     const gateway = await startStdio({ config: toml([garbage]) });
     for (let n = 0; n < 20; n++) await callText(gateway.client, 'g_ok');
     await logged(gateway, 'Further ones are not reported.');
     expect(logOf(gateway).filter(({ source }) => source === 'g')).toHaveLength(20);
   });
 
-  it.each(['g_garbage', 'g_badjson'])('fails a call with a broken answer at once: %s', async (name) => {
+  it.each(['g_garbage', 'g_badjson'])('fails a call at once if its answer is broken: %s', async (name) => {
     const { client } = await startStdio({ config: toml([garbage]) });
     const { value, ms } = await timed(callError(client, name));
     expect(value.code).toBe('source_broken');
@@ -44,7 +44,7 @@ describe('a server whose stdout is not clean', () => {
 describe('limits.message', () => {
   const limits = { limits: { message: '100KiB' } };
 
-  it('fails the call whose answer is longer, and keeps the server', async () => {
+  it('fails a call whose answer is longer, and keeps the server running', async () => {
     const gateway = await startStdio({ config: toml([{ namespace: 'f', command: server('flood') }], limits) });
     const { client } = gateway;
     const pid = await callText(client, 'f_ok');
@@ -73,7 +73,7 @@ describe('limits.message', () => {
     expect(others).toEqual([expect.stringMatching(/^\d+$/), 'said']);
   });
 
-  it('holds for noise too, which costs no memory', async () => {
+  it('also applies to noise, which costs no memory', async () => {
     const command = server('garbage', '--kinds', 'text', '--huge', 10_000_000);
     const gateway = await startStdio({ config: toml([{ namespace: 'g', command }], limits) });
     for (let n = 0; n < 5; n++) expect(await callText(gateway.client, 'g_ok', { n })).toBe(`{"n":${n}}`);
@@ -81,7 +81,7 @@ describe('limits.message', () => {
   });
 });
 
-describe('messages that nobody expects', () => {
+describe('unexpected messages of a server', () => {
   const control = '\u0001'.repeat(3);
   const long = 'x'.repeat(600);
   const lines = [
@@ -109,13 +109,13 @@ describe('messages that nobody expects', () => {
     `{"jsonrpc":"2.0","id":99,"result":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}}`,
   ];
 
-  it('do no harm, one by one and all at once', async () => {
+  it('are ignored, one by one and all at once', async () => {
     const { client } = await startStdio({ config: toml([odd()]) });
     for (const line of lines) expect(await callText(client, 'odd_say', { lines: [line] }), line).toBe('said');
     expect(await callText(client, 'odd_say', { lines, times: 20 })).toBe('said');
   });
 
-  it('fail the call at once where they are meant as its answer', async () => {
+  it('fail the call at once if they are meant as its answer', async () => {
     const { client } = await startStdio({ config: toml([odd()]) });
     const wrong = [
       '',
@@ -130,7 +130,7 @@ describe('messages that nobody expects', () => {
       expect(value.code, rest).toBe('source_broken');
       expect(value.message, rest).toMatch(/^Server "odd" answered .*(no|neither a) result (and no|nor an) error\.$/);
       expect(ms).toBeLessThan(1000);
-      // With nothing else in between it would not be asked any more.
+      // Without a good call in between, the circuit breaker would open.
       await callText(client, 'odd_ok');
     }
     expect(await callText(client, 'odd_ok')).toMatch(/^\d+$/);
@@ -144,7 +144,7 @@ describe('messages that nobody expects', () => {
     ['a list', '"result":[]'],
     ['an unknown revision', '"result":{"protocolVersion":"1999-01-01","capabilities":null}'],
     ['no capabilities', '"result":{"protocolVersion":"2025-11-25","capabilities":null,"serverInfo":"me"}'],
-  ])('leave the gateway standing as the answer to initialize: %s', async (_, member) => {
+  ])('do not stop the gateway as an answer to initialize: %s', async (_, member) => {
     const line = `{"jsonrpc":"2.0","id":ID,${member}}`;
     const basic = { namespace: 'basic', command: server('basic', '--tools', 'echo') };
     const { client } = await startStdio({ config: toml([odd('--initialize', line), basic]) });
@@ -153,7 +153,7 @@ describe('messages that nobody expects', () => {
   });
 });
 
-it('hears of a change that is announced while the first lists are still under way', async () => {
+it('notices a change that a server announces while its first lists are still loading', async () => {
   const { client } = await startStdio({ config: toml([odd('--late-tool')]) });
   await waitFor(async () => (await toolNames(client)).includes('odd_late'));
 });

@@ -13,7 +13,7 @@ import { callText, timed, toml, toolNames } from './use.ts';
 
 const bin = join(import.meta.dirname, '../../bin/toolgate.mjs');
 
-/** A name for processes of which none may outlive the test, whatever the test says. */
+/** A name for processes that must not outlive the test, whether it passes or fails. */
 function doomed(name: string): string {
   atEnd(() => {
     for (const pid of running(name)) process.kill(pid, 'SIGKILL');
@@ -30,15 +30,15 @@ const rounds: Way[] = [
   { door: 'stdio', how: 'SIGKILL', when: 'early' },
 ];
 
-it.each(rounds)('leaves nothing behind within 3 s: $door, $how, $when', async (way) => {
+it.each(rounds)('leaves no process behind within 3 s: $door, $how, $when', async (way) => {
   const { processes, left, ms } = await die(way, createRandom());
-  // Three servers, two grandchildren and the watchdog; fewer where the start was cut short.
+  // Three servers, two grandchildren and the watchdog; fewer if the start was interrupted.
   if (way.when !== 'early') expect(processes).toBe(6);
   expect(left).toBe(0);
   expect(ms).toBeLessThan(3000);
 });
 
-it('ends by itself with code 0 when its input closes, and when it is told to', async () => {
+it('exits with code 0 when its input closes, on SIGTERM and on SIGINT', async () => {
   for (const how of ['stdin', 'SIGTERM', 'SIGINT'] as const) {
     const gateway = await startStdio({ config: toml([{ namespace: 'b', command: server('basic') }]) });
     await toolNames(gateway.client);
@@ -46,7 +46,7 @@ it('ends by itself with code 0 when its input closes, and when it is told to', a
   }
 });
 
-it('does not wait for a server that hangs in its start', async () => {
+it('does not wait on exit for a server that hangs during its start', async () => {
   const name = doomed(`hung-${process.pid}`);
   const config = toml([{ namespace: 'h', command: server('hang', '--name', name, '--on', 'initialize') }]);
   const gateway = await startStdio({ config, connect: false });
@@ -57,7 +57,7 @@ it('does not wait for a server that hangs in its start', async () => {
   expect(running(name)).toEqual([]);
 });
 
-it('takes the grandchildren of a server that dies by itself with it', async () => {
+it('ends the grandchildren of a server that dies', async () => {
   const { client } = await startStdio({ config: toml([{ namespace: 's', command: server('stubborn') }]) });
   const { pid, child } = JSON.parse(await callText(client, 's_ok'));
   expect(alive(child)).toBe(true);
@@ -66,7 +66,7 @@ it('takes the grandchildren of a server that dies by itself with it', async () =
   await waitFor(async () => JSON.parse(await callText(client, 's_ok').catch(() => '{"pid":0}')).pid > 0);
 });
 
-it('has a new watchdog when somebody ends the old one', async () => {
+it('replaces its watchdog if that is killed', async () => {
   const gateway = await startStdio({ config: toml([{ namespace: 's', command: server('stubborn') }]) });
   const { pid, child } = JSON.parse(await callText(gateway.client, 's_ok'));
   const watchdog = () => descendants(gateway.pid).filter((one) => one !== pid && one !== child);
@@ -74,18 +74,18 @@ it('has a new watchdog when somebody ends the old one', async () => {
   process.kill(first!, 'SIGKILL');
   const second = await waitFor(() => watchdog().find((one) => one !== first));
   const left = () => [pid, child, second].filter(alive);
-  // Whatever the test says, nothing may outlive it.
+  // Nothing may outlive the test, even if it fails.
   atEnd(() => {
     for (const one of left()) process.kill(one, 'SIGKILL');
   });
-  // Seen from outside it may not run its own program yet.
+  // Seen from outside, it may not have executed its own program yet.
   await callText(gateway.client, 's_ok');
   await gateway.stop('SIGKILL');
   await waitFor(() => left().length === 0, 3000);
 });
 
 it.each([['doctor'], ['list'], ['call', 's_ok']])(
-  'leaves nothing behind when `toolgate %s` is interrupted',
+  'leaves no process behind when `toolgate %s` is interrupted',
   async (...args) => {
     const name = doomed(`command-${args[0]}-${process.pid}`);
     const hung = { namespace: 'h', command: server('hang', '--name', name, '--on', 'tools/list') };
@@ -102,7 +102,7 @@ it.each([['doctor'], ['list'], ['call', 's_ok']])(
   },
 );
 
-it('ends at once, with everything it has started, when its port is taken', async () => {
+it('exits at once, with all its processes, if its port is taken', async () => {
   const name = doomed(`port-${process.pid}`);
   const first = await startHttp({ config: toml([]) });
   const config = toml([{ namespace: 'h', command: server('hang', '--name', name, '--on', 'initialize') }]);
@@ -117,10 +117,10 @@ it('ends at once, with everything it has started, when its port is taken', async
   expect(running(name)).toEqual([]);
 });
 
-it('goes with the program that started it, though that one is killed', async () => {
+it('exits with the program that started it, even if that is killed', async () => {
   const name = doomed(`program-${process.pid}`);
   const config = toml([{ namespace: 's', command: server('stubborn', '--name', name) }]);
-  // A client that starts the gateway on pipes and does nothing more.
+  // A client that starts the gateway on pipes and does nothing else.
   const script = `require('child_process').spawn(process.execPath, [${JSON.stringify(bin)}], { stdio: 'pipe' })`;
   const cwd = tempFolder({ 'tools.toml': config });
   const program = startChild(process.execPath, ['-e', script], { cwd, env: childEnv({ HOME: tempFolder() }) });

@@ -1,10 +1,10 @@
-/** Lists in pages: all of them are followed, and none for ever. */
+/** Paged lists of servers: all pages are read, but not endlessly. */
 import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { server } from '../support/server.ts';
 import { callText, logged, runDoctor, timed, toml, toolNames } from './use.ts';
 
-it('follows every page of all four lists, in order', async () => {
+it('reads every page of all four lists, in order', async () => {
   const command = server('paged', '--pages', 7, '--per-page', 3);
   const { client } = await startStdio({ config: toml([{ namespace: 'p', command }]) });
   const numbers = Array.from({ length: 21 }, (_, n) => n);
@@ -20,14 +20,14 @@ it('follows every page of all four lists, in order', async () => {
   expect(await callText(client, 'p_item_20')).toBe('item_20');
 });
 
-describe('a list without an end', () => {
+describe('a list of a server without an end', () => {
   const repeating = { namespace: 'again', command: server('paged', '--repeat-cursor', '--only', 'tools') };
   const endless = {
     namespace: 'endless',
     command: server('paged', '--endless', '--per-page', 1, '--only', 'tools'),
   };
 
-  it('stops where a cursor comes back, and logs it', async () => {
+  it('is cut off when a cursor repeats, and logged', async () => {
     const gateway = await startStdio({ config: toml([repeating]) });
     expect(await toolNames(gateway.client)).toEqual(['again_item_0', 'again_item_1']);
     const line = await logged(gateway, 'gave the cursor "again" twice');
@@ -35,7 +35,7 @@ describe('a list without an end', () => {
     expect(await callText(gateway.client, 'again_item_1')).toBe('item_1');
   });
 
-  it('stops after 1,000 pages, keeps those, and logs it', async () => {
+  it('is cut off after 1,000 pages, which are kept, and logged', async () => {
     const gateway = await startStdio({ config: toml([endless], { start_wait: '20s' }) });
     const { value } = await timed(toolNames(gateway.client));
     expect(value).toHaveLength(1000);
@@ -44,7 +44,7 @@ describe('a list without an end', () => {
     expect(line).toMatchObject({ level: 'warn', source: 'endless' });
   });
 
-  it('is a warning of the doctor', async () => {
+  it('is a warning in the doctor', async () => {
     const { code, findings } = await runDoctor(toml([repeating, endless]));
     expect(code).toBe(1);
     const warnings = findings.filter(({ level }) => level === 'warning');

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createRandom } from '../soak/random.ts';
 import { reloadUnderLoad } from '../soak/reloading.ts';
 
-it('serves every call through reloads with random edits and restarts nothing without need', async () => {
+it('serves every call during reloads with random edits, and restarts nothing needlessly', async () => {
   const random = createRandom();
   const { calls, failures, restarts } = await reloadUnderLoad(8, random);
   expect({ seed: random.seed, failures, restarts }).toEqual({ seed: random.seed, failures: [], restarts: [] });

@@ -1,4 +1,7 @@
-/** Hot reload of servers: what stayed keeps running, what changed is replaced without a gap, what went finishes first. */
+/**
+ * Hot reload of servers: unchanged ones keep running, changed ones are replaced without a gap, removed ones finish
+ * their calls.
+ */
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
@@ -10,7 +13,7 @@ const basic = (namespace: string, ...args: (string | number)[]) => ({
   command: server('basic', '--tools', 'echo,whoami', ...args),
 });
 
-/** Calls one tool again and again until told to stop, and counts how that went. */
+/** Calls one tool repeatedly until stopped, and counts the outcomes. */
 function keepCalling(calling: () => Promise<unknown>) {
   let stopped = false;
   let calls = 0;
@@ -32,7 +35,7 @@ function keepCalling(calling: () => Promise<unknown>) {
   };
 }
 
-it('keeps the process of every server that did not change, wherever it stands in the file', async () => {
+it('keeps the process of every unchanged server, whatever its position in the file', async () => {
   const [a, b, c] = [basic('a', '--name', 'a'), basic('b', '--name', 'b'), basic('c', '--name', 'c')];
   const { client, cwd } = await startStdio({ config: toml([a, b, c]) });
   const pids = [await pidOf(client, 'a'), await pidOf(client, 'b')];
@@ -41,7 +44,7 @@ it('keeps the process of every server that did not change, wherever it stands in
   expect([await pidOf(client, 'a'), await pidOf(client, 'b')]).toEqual(pids);
 });
 
-it('renames a server without restarting it when only its namespace changed', async () => {
+it('renames a server without a restart if only its namespace changed', async () => {
   const { client, cwd, changes } = await startStdio({ config: toml([basic('old'), basic('other', '--name', 'x')]) });
   const pid = await pidOf(client, 'old');
   replaceFile(cwd, toml([basic('new'), basic('other', '--name', 'x')]));
@@ -51,7 +54,7 @@ it('renames a server without restarting it when only its namespace changed', asy
   expect(changes('tools')).toBe(1);
 });
 
-it('swaps the namespaces of two servers without restarting either', async () => {
+it('swaps the namespaces of two servers without a restart', async () => {
   const [x, y] = [basic('x', '--name', 'x'), basic('y', '--name', 'y')];
   const { client, cwd } = await startStdio({ config: toml([x, y]) });
   const pids = [await pidOf(client, 'x'), await pidOf(client, 'y')];
@@ -66,7 +69,7 @@ it('swaps the namespaces of two servers without restarting either', async () => 
   expect([await pidOf(client, 'y'), await pidOf(client, 'x')]).toEqual(pids);
 });
 
-it('tells two servers with the same command apart', async () => {
+it('distinguishes two servers with the same command', async () => {
   const same = ['a', 'b', 'c'].map((name) => basic(name));
   const { client, cwd } = await startStdio({ config: toml(same) });
   const pids = [await pidOf(client, 'a'), await pidOf(client, 'c')];
@@ -77,7 +80,7 @@ it('tells two servers with the same command apart', async () => {
 });
 
 describe('a server whose command changed', () => {
-  it('is replaced without a call that fails, though the new one is slow to start', async () => {
+  it('is replaced without a failed call, even if the new process starts slowly', async () => {
     const gateway = await startHttp({ config: toml([basic('s', '--name', 'one', '--delay', 30)]) });
     const { client } = await gateway.connect();
     const before = await pidOf(client, 's');
@@ -103,7 +106,7 @@ describe('a server whose command changed', () => {
     await waitFor(() => !alive(before));
   });
 
-  it('is given up in favour of the old one when the file is changed back in time', async () => {
+  it('stays in its old process if the file is changed back in time', async () => {
     const name = `back-${process.pid}`;
     const { client, cwd } = await startStdio({ config: toml([basic('s')]) });
     const before = await pidOf(client, 's');
@@ -114,7 +117,7 @@ describe('a server whose command changed', () => {
     expect(await pidOf(client, 's')).toBe(before);
   });
 
-  it('gives way to the newest of several changes that come while it starts', async () => {
+  it('uses the newest of several changes that arrive while it starts', async () => {
     const { client, cwd } = await startStdio({ config: toml([basic('s')]) });
     const names = [1, 2, 3].map((n) => `newest-${process.pid}-${n}`);
     for (const name of names) {
@@ -125,7 +128,7 @@ describe('a server whose command changed', () => {
     await waitFor(() => names.slice(0, 2).every((name) => running(name).length === 0));
   });
 
-  it('keeps what was active', async () => {
+  it('keeps its activations', async () => {
     const config = (name: string) => toml([basic('s', '--name', name)], { active_toolsets: [] });
     const { client, cwd } = await startStdio({ config: config('one') });
     const lists = { tools_on: ['s_whoami'], tools_off: [], resources_on: [], resources_off: [] };
@@ -137,7 +140,7 @@ describe('a server whose command changed', () => {
 });
 
 describe('a server that was removed', () => {
-  it('finishes its calls, takes no new ones, and goes', async () => {
+  it('finishes its calls, accepts no new ones, and is stopped', async () => {
     const config = toml([{ namespace: 'h', command: server('hang') }, basic('b')]);
     const gateway = await startStdio({ config });
     const { client } = gateway;
@@ -153,7 +156,7 @@ describe('a server that was removed', () => {
     await waitFor(() => !alive(pid));
   });
 
-  it('goes also while it is still starting', async () => {
+  it('is stopped even while it is still starting', async () => {
     const name = `starting-${process.pid}`;
     const config = toml([basic('b')]);
     const { client, cwd } = await startStdio({ config });
@@ -165,7 +168,7 @@ describe('a server that was removed', () => {
     expect(await callText(client, 'b_echo')).toBe('{}');
   });
 
-  it('comes back with `enabled`, and goes with it', async () => {
+  it('returns with `enabled = true`, and is removed by `enabled = false`', async () => {
     const { client, cwd } = await startStdio({ config: toml([basic('a'), { ...basic('b'), enabled: false }]) });
     expect(await toolNames(client)).toEqual(['a_echo', 'a_whoami']);
     replaceFile(cwd, toml([{ ...basic('a'), enabled: false }, basic('b')]));
@@ -173,7 +176,7 @@ describe('a server that was removed', () => {
   });
 });
 
-it('goes on trying a changed server that does not start, and takes the next change', async () => {
+it('keeps retrying a changed server that does not start, and applies the next change', async () => {
   const gateway = await startStdio({ config: toml([basic('s')]) });
   await toolNames(gateway.client);
   replaceFile(gateway.cwd, toml([{ namespace: 's', command: server('dead') }]));

@@ -1,4 +1,4 @@
-/** Hot reload: however the file is changed, only what it changes changes. */
+/** Hot reload: however the file is replaced, only the actual changes take effect. */
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ const entry = (namespace: string) => ({
 });
 const only = (...namespaces: string[]) => toml(namespaces.map(entry));
 
-describe('takes up a new configuration', () => {
+describe('a new configuration is applied', () => {
   it('that was written in place', async () => {
     const { client, cwd } = await startStdio({ config: only('a') });
     const pid = await pidOf(client, 'a');
@@ -34,7 +34,7 @@ describe('takes up a new configuration', () => {
     await toolsToBe(client, ['a_whoami', 'b_whoami']);
   });
 
-  it('that was renamed over the old one, again and again', async () => {
+  it('that was repeatedly renamed over the old one', async () => {
     const { client, cwd } = await startStdio({ config: only('a') });
     for (const names of [['a', 'b'], ['b'], ['b', 'a']]) {
       replaceFile(cwd, only(...names));
@@ -45,7 +45,7 @@ describe('takes up a new configuration', () => {
     }
   });
 
-  it('that was deleted and written again, and is at work in between', async () => {
+  it('that was deleted and written again, while the old one stays in use', async () => {
     const { client, cwd } = await startStdio({ config: only('a') });
     rmSync(join(cwd, 'tools.toml'));
     expect(await toolNames(client)).toEqual(['a_whoami']);
@@ -53,7 +53,7 @@ describe('takes up a new configuration', () => {
     await toolsToBe(client, ['b_whoami']);
   });
 
-  it('that a symlink leads to, swapped as Kubernetes does it', async () => {
+  it('behind a symlink that is swapped as in Kubernetes', async () => {
     const folder = tempFolder({
       '..v1/tools.toml': only('a'),
       '..v2/tools.toml': only('b'),
@@ -73,7 +73,7 @@ describe('takes up a new configuration', () => {
     }
   });
 
-  it('that lies elsewhere and was named with --config', async () => {
+  it('in another folder, named with --config', async () => {
     const folder = tempFolder({ 'conf/mine.toml': only('a') });
     const gateway = await startHttp({ cwd: tempFolder(), args: ['--config', join(folder, 'conf/mine.toml')] });
     const { client } = await gateway.connect();
@@ -82,7 +82,7 @@ describe('takes up a new configuration', () => {
     await toolsToBe(client, ['a_whoami', 'b_whoami']);
   });
 
-  it('on SIGHUP, and restarts nothing that did not change', async () => {
+  it('on SIGHUP, without restarting what did not change', async () => {
     const gateway = await startStdio({ config: only('a'), args: ['--log-level', 'info'] });
     const pid = await pidOf(gateway.client, 'a');
     process.kill(gateway.pid, 'SIGHUP');
@@ -114,7 +114,7 @@ describe('an invalid configuration changes nothing and says why', () => {
     expect(await pidOf(gateway.client, 'a')).toBe(pid);
   });
 
-  it('a folder in place of the file', async () => {
+  it('a folder instead of the file', async () => {
     const gateway = await startStdio({ config: only('a') });
     rmSync(join(gateway.cwd, 'tools.toml'));
     mkdirSync(join(gateway.cwd, 'tools.toml'));
@@ -124,8 +124,8 @@ describe('an invalid configuration changes nothing and says why', () => {
   });
 });
 
-describe('a change of settings', () => {
-  it('restarts nothing and takes effect with the next call', async () => {
+describe('a changed setting', () => {
+  it('takes effect with the next call and restarts nothing', async () => {
     const hang = { namespace: 'h', command: server('hang'), timeout: '5m', description: 'old' };
     const gateway = await startStdio({ config: toml([hang]), args: ['--log-level', 'info'] });
     const pid = await callText(gateway.client, 'h_ok');
@@ -139,7 +139,7 @@ describe('a change of settings', () => {
     expect(gateway.changes('tools')).toBe(0);
   });
 
-  it('of active_toolsets shows at once, with one notification to each client that sees it', async () => {
+  it('active_toolsets shows at once, with one notification to each affected client', async () => {
     const config = (patterns: string[]) => toml([entry('a'), entry('b')], { active_toolsets: patterns, controls: [] });
     const gateway = await startHttp({ config: config(['a_*']) });
     const [one, two] = [await gateway.connect(), await gateway.connect()];
@@ -156,7 +156,7 @@ describe('a change of settings', () => {
     expect(await toolNames(one.client)).toEqual(['b_whoami']);
   });
 
-  it('of active_toolsets leaves what a client has switched itself', async () => {
+  it('active_toolsets keeps what a client has activated or deactivated itself', async () => {
     const config = (patterns: string[]) => toml([entry('a'), entry('b'), entry('c')], { active_toolsets: patterns });
     const { client, cwd } = await startStdio({ config: config(['a_*']) });
     const lists = { tools_on: ['b_whoami'], tools_off: ['a_whoami'], resources_on: [], resources_off: [] };
@@ -166,7 +166,7 @@ describe('a change of settings', () => {
     await toolsToBe(client, ['b_whoami', 'c_whoami']);
   });
 
-  it('of the controls adds and removes their tools', async () => {
+  it('controls adds and removes the control tools', async () => {
     const config = (controls: string[]) => toml([entry('a')], { controls });
     const gateway = await startStdio({ config: config(['activate']) });
     const names = async () => (await gateway.client.listTools()).tools.map(({ name }) => name);

@@ -1,4 +1,4 @@
-/** Start-up: all servers at once, and none of them in the way of another. */
+/** Startup: all servers start at once, and none of them delays another. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
@@ -12,15 +12,15 @@ const slow = (namespace: string, ms: number) => ({
   command: server('basic', '--tools', 'echo', '--slow-start', ms),
 });
 
-it('starts all servers together', async () => {
+it('starts all servers concurrently', async () => {
   const start = performance.now();
   const { client } = await startStdio({ config: toml(['a', 'b', 'c'].map((name) => slow(name, 800))) });
   expect(await toolNames(client)).toEqual(['a_echo', 'b_echo', 'c_echo']);
-  // One after the other they would need 2.4 s and more.
+  // One after the other they would need 2.4 s or more.
   expect(performance.now() - start).toBeLessThan(2000);
 });
 
-it('calls a server as soon as it is up while another hangs, also before the name is known', async () => {
+it('calls a server as soon as it is up while another hangs, even before the name is known', async () => {
   const config = toml(
     [
       { namespace: 'hung', command: server('hang', '--on', 'initialize') },
@@ -35,7 +35,7 @@ it('calls a server as soon as it is up while another hangs, also before the name
   expect(ms).toBeLessThan(3000);
 });
 
-it('refuses a name that nobody has when every server has been tried, not before', async () => {
+it('refuses an unknown name only after every server has been tried', async () => {
   const { client } = await startStdio({ config: toml([slow('a', 1500)], { start_wait: '20s' }) });
   const { value, ms } = await timed(callError(client, 'a_nothing'));
   expect(value).toMatchObject({ code: 'item_unknown' });
@@ -43,14 +43,14 @@ it('refuses a name that nobody has when every server has been tried, not before'
   expect(ms).toBeLessThan(3000);
 });
 
-it('lets a list wait for servers that are starting, and then has nothing to add', async () => {
+it('makes a list wait for servers that are starting, and then sends no change notification', async () => {
   const gateway = await startStdio({ config: toml([slow('a', 0), slow('b', 600)]) });
   expect(await toolNames(gateway.client)).toEqual(['a_echo', 'b_echo']);
   await gateway.client.ping();
   expect(gateway.changes('tools')).toBe(0);
 });
 
-it('lists what there is after start_wait, and tells once when the rest has come', async () => {
+it('lists the available items after start_wait, and notifies once when the rest is available', async () => {
   const config = toml([slow('a', 0), slow('b', 2500)], { start_wait: '700ms' });
   const gateway = await startStdio({ config });
   const { value, ms } = await timed(toolNames(gateway.client));
@@ -61,7 +61,7 @@ it('lists what there is after start_wait, and tells once when the rest has come'
   expect(gateway.changes('tools')).toBe(1);
 });
 
-it('does the same over HTTP, where it is healthy at once and ready when every server has been tried', async () => {
+it('does the same over HTTP: healthy at once, ready when every server has been tried', async () => {
   const config = toml([slow('a', 0), slow('b', 2500)], { start_wait: '300ms' });
   const gateway = await startHttp({ config, ready: false });
   expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);
@@ -75,7 +75,7 @@ it('does the same over HTTP, where it is healthy at once and ready when every se
   expect(changes('tools')).toBe(1);
 });
 
-it('is ready with a dead server, unless that one is required', async () => {
+it('is ready with a dead server unless it is required', async () => {
   const dead = { namespace: 'dead', command: server('dead') };
   const lenient = await startHttp({ config: toml([dead]) });
   expect(await (await fetch(`${lenient.origin}/ready`)).json()).toEqual({ status: 'ready' });
@@ -85,7 +85,7 @@ it('is ready with a dead server, unless that one is required', async () => {
   expect((await fetch(`${strict.origin}/health`)).status).toBe(200);
 });
 
-it('becomes ready when a required server comes up after all', async () => {
+it('becomes ready when a required server comes up later', async () => {
   const counter = join(tempFolder(), 'starts');
   const command = `${process.execPath} ${fixture('crash')} --crash-times ${counter} 2`;
   const gateway = await startHttp({ config: toml([{ namespace: 'a', command, required: true }]), ready: false });
@@ -93,7 +93,7 @@ it('becomes ready when a required server comes up after all', async () => {
   await waitFor(async () => (await fetch(`${gateway.origin}/ready`)).ok, 10_000);
 });
 
-it('gives up on a server that never finishes its handshake or its lists, and says so', async () => {
+it('gives up on a server that never finishes its handshake or its lists, and logs it', async () => {
   const hung = (method: string) => ({
     namespace: method.replace('/', '-'),
     command: server('hang', '--on', method),

@@ -1,4 +1,4 @@
-/** The few words in which these tests talk about a gateway: its configuration, its calls, its log. */
+/** Helpers for these tests: configuration, calls and log of a gateway. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -14,7 +14,7 @@ export interface ServerEntry {
   readonly [key: string]: unknown;
 }
 
-/** A tools.toml in which everything is active unless `settings` say otherwise. */
+/** A tools.toml in which everything is active unless `settings` says otherwise. */
 export function toml(servers: readonly ServerEntry[], settings: Record<string, unknown> = {}): string {
   return stringify({ active_toolsets: ['*'], ...settings, servers });
 }
@@ -24,21 +24,21 @@ export interface Answer {
   readonly isError: boolean;
 }
 
-/** A call whose outcome, good or bad, is what the test is about. */
+/** A call with its outcome, good or bad. */
 export async function call(client: Client, name: string, args: Record<string, unknown> = {}): Promise<Answer> {
   const result = await client.callTool({ name, arguments: args });
   const [first] = result.content as { text: string }[];
   return { text: first?.text ?? '', isError: result.isError === true };
 }
 
-/** The text of a call that has to go well. */
+/** The text of a call that must succeed. */
 export async function callText(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
   const { text, isError } = await call(client, name, args);
   if (isError) throw new Error(`${name} failed: ${text}`);
   return text;
 }
 
-/** Toolgate's own error, from a call that has to fail. */
+/** Toolgate's own error, from a call that must fail. */
 export async function callError(
   client: Client,
   name: string,
@@ -54,7 +54,7 @@ export async function pidOf(client: Client, namespace: string): Promise<number> 
   return JSON.parse(await callText(client, `${namespace}_whoami`)).pid;
 }
 
-/** The listed tools, less the control. */
+/** The listed tools without the control. */
 export async function toolNames(client: Client): Promise<string[]> {
   const { tools } = await client.listTools();
   return tools.map(({ name }) => name).filter((name) => name !== 'toolman_activate');
@@ -87,19 +87,19 @@ function parseLine(line: string): LogLine[] {
   try {
     return [JSON.parse(line) as LogLine];
   } catch {
-    // The last one may not be complete yet.
+    // The last line may not be complete yet.
     return [];
   }
 }
 
-/** Waits for a line of the log whose message holds `text`. */
+/** Waits for a log line whose message contains `text`. */
 export async function logged(gateway: Pick<Child, 'stderr'>, text: string, ms?: number): Promise<LogLine> {
   return waitFor(() => logOf(gateway).find(({ message }) => message.includes(text)), ms).catch((error: Error) => {
     throw new Error(`${error.message}\nno ${JSON.stringify(text)} in the log:\n${gateway.stderr().slice(-2000)}`);
   });
 }
 
-/** Replaces a file as editors do: a new one, renamed over it. */
+/** Replaces a file as editors do: a new file is renamed over it. */
 export function replaceFile(folder: string, content: string, name = 'tools.toml'): void {
   writeFileSync(join(folder, `${name}.new`), content);
   renameSync(join(folder, `${name}.new`), join(folder, name));
@@ -120,7 +120,7 @@ export interface Finding {
 
 const bin = join(import.meta.dirname, '../../bin/toolgate.mjs');
 
-/** `toolgate doctor --json` in a folder of its own. */
+/** Runs `toolgate doctor --json` in a folder of its own. */
 export async function runDoctor(config: string): Promise<{ code: number | null; findings: Finding[] }> {
   const child = startChild(process.execPath, [bin, 'doctor', '--json'], {
     cwd: tempFolder({ 'tools.toml': config }),

@@ -1,4 +1,4 @@
-/** Requests as a good client sends them, each with up to three things done to it, of which some matter and some do not. */
+/** Valid requests, each with up to three edits, some of which matter and some of which do not. */
 import fc from 'fast-check';
 import type { Draft } from './draft.ts';
 import { edits } from './edits.ts';
@@ -7,7 +7,7 @@ import { type Asked, correct, LISTS, MARKED, NAMES, PREFIXES, URIS } from './off
 const one = fc.constantFrom;
 const texts = one('us-west1', '', ' padded ', 'Hello, 世界', '=?base64?eA==?=', 'line1\nline2', 'é', 'a, a', 'true');
 const integers = one(0, 42, -7, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER);
-/** Seldom something that its type does not allow: to be written in a header all the same. */
+/** Occasionally a value that its type does not allow, which must be written in the header all the same. */
 const mostly = (usual: fc.Arbitrary<unknown>) =>
   fc.oneof({ weight: 6, arbitrary: usual }, { weight: 1, arbitrary: one(null, 1.5, 'text', true) });
 

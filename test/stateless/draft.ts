@@ -1,4 +1,4 @@
-/** A request before it is sent: lines of headers, and a body in which a key may stand twice or in an odd spelling. */
+/** A request before it is sent: header lines, and a body in which a key may occur twice or in an odd spelling. */
 
 export interface Line {
   name: string;
@@ -9,7 +9,7 @@ export interface Line {
 export type Value = string | Member[];
 
 export interface Member {
-  /** JSON text too, so that it can be written with escapes. */
+  /** Also JSON text, so that it can be written with escapes. */
   key: string;
   value: Value;
 }
@@ -17,7 +17,7 @@ export interface Member {
 export interface Draft {
   readonly lines: Line[];
   readonly body: Member[];
-  /** Whether it stands in an array, or lacks its end. */
+  /** Whether it is wrapped in an array, or truncated. */
   form: 'whole' | 'batch' | 'cut';
 }
 
@@ -41,14 +41,14 @@ export function keyOf({ key }: Member): string {
   return JSON.parse(key) as string;
 }
 
-/** The members of a value; none where it is no object. */
+/** The members of a value; none if it is not an object. */
 export function membersOf(value: Value | undefined): Member[] {
   if (value === undefined || typeof value !== 'string') return value ?? [];
   const parsed: unknown = JSON.parse(value);
   return isObject(parsed) ? objectOf(parsed) : [];
 }
 
-/** Everything that stands under a key, spelt exactly so. */
+/** All values under a key with exactly this spelling. */
 export function valuesAt(value: Value | undefined, key: string): Value[] {
   return membersOf(value)
     .filter((one) => keyOf(one) === key)
@@ -60,7 +60,7 @@ export function print(value: Value): string {
   return `{${value.map((one) => `${one.key}:${print(one.value)}`).join(',')}}`;
 }
 
-/** The value as a program sees it that takes the last of several. */
+/** The value as read by a parser that uses the last duplicate. */
 export function parse(value: Value | undefined): unknown {
   return value === undefined ? undefined : (JSON.parse(print(value)) as unknown);
 }

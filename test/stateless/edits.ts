@@ -1,4 +1,4 @@
-/** What is done to requests: for each rule about headers and envelopes something that breaks it, and something that does not. */
+/** Edits of requests: for each rule about headers and envelopes, one that breaks it and one that does not. */
 import fc from 'fast-check';
 import { type Draft, json, keyOf, type Line, type Member, membersOf, objectOf, type Value } from './draft.ts';
 import { encodeAlways, KEYS } from './offer.ts';
@@ -7,7 +7,7 @@ export type Edit = (draft: Draft) => void;
 type Edits = fc.Arbitrary<Edit>;
 const one = fc.constantFrom;
 
-/** In a header, right for one or for none. */
+/** Header values, each valid for one kind or for none. */
 const VALUES: readonly string[] = [
   ...['x', '', 'tools/call', 'tools/list', 'TOOLS/CALL', 'plain', 'up_plain', 'Plain', 'other', 'note://a', 'a, a'],
   ...['2026-07-28', '2025-11-25', '2099-01-01', '2026-7-28', 'v999.0.0'],
@@ -66,7 +66,7 @@ function decoded({ value }: Line): string {
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString();
 }
 
-/** What can be written one byte a character, and does not end the line. */
+/** Text that can be written one byte per character and does not end the line. */
 function withoutControls(text: string): string {
   return text.replace(/[^\x20-\x7e\x80-\xff]/g, '');
 }
@@ -94,7 +94,7 @@ const OTHER_JSON: readonly string[] = [
   ...['1', '-1.5', '42.0', '1152921504606846976', '"x"', '""', '"plain"', '"up_other"', 'null', 'true'],
   ...['[]', '["a"]', '{}'],
 ];
-/** Which a parser may take for the right one. */
+/** Spellings that a parser may mistake for the right one. */
 const SPELLINGS: readonly ((key: string) => string)[] = [
   (key) => key.toUpperCase(),
   (key) => key.replace(/[a-z]/, (letter) => letter.toUpperCase()),
@@ -119,14 +119,14 @@ const MEMBER_EDITS: readonly ((place: MemberPlace) => void)[] = [
     part.key = json(spell(keyOf(part)));
   },
   ({ part, members, other, spell }) => void members.unshift({ key: json(spell(keyOf(part))), value: other }),
-  // The same with an escape, and in another place.
+  // The same key with an escape, and in another position.
   ({ part }) => {
     part.key = part.key.replace(/[a-z]/, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
   },
   ({ part, members }) => void members.push(...members.splice(members.indexOf(part), 1)),
 ];
 
-/** The objects of a body: itself, its parameters, `_meta` and arguments, and what is in those. */
+/** The objects of a body: itself, its parameters, `_meta`, the arguments, and objects inside those. */
 function objectsIn(value: Value): Member[][] {
   return typeof value === 'string' ? [] : [value, ...value.flatMap((part) => objectsIn(part.value))];
 }
@@ -137,7 +137,7 @@ const editMember: Edits = fc
     return ({ body }) => {
       const objects = objectsIn(body);
       const members = objects[object % objects.length]!;
-      // A message without "jsonrpc" is taken; that is between JSON-RPC and us.
+      // The gateway accepts a message without "jsonrpc", so this member is never edited.
       const parts = members.filter((part) => keyOf(part) !== 'jsonrpc');
       if (parts.length > 0) edit({ part: parts[index % parts.length]!, members, other, spell });
     };
@@ -171,7 +171,7 @@ const editEnvelope: Edits = one(...ENVELOPES).map(([key, value]) => {
   };
 });
 
-/** Headers and body agree on a revision that is not ours. */
+/** Header and body agree on a revision that the gateway does not support. */
 const otherRevision: Edits = one('2025-11-25', '2099-01-01', '1900-01-01', 'v999.0.0').map((revision) => {
   return (draft) => {
     for (const line of draft.lines) if (/^mcp-protocol-version$/i.test(line.name)) line.value = revision;

@@ -1,4 +1,7 @@
-/** Ten thousand requests, right and wrong, through one gateway: each ends as the specification says, and none takes the wrong way. */
+/**
+ * Ten thousand valid and invalid requests through one gateway: each ends as the specification says, and none reaches
+ * the wrong server.
+ */
 import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -18,7 +21,7 @@ const SEED = Number(process.env.FUZZ_SEED ?? 20_260_728);
 
 let gateway: HttpGateway;
 let wire: Wire;
-/** What the servers have received since the last look. */
+/** What the servers have received since the last read. */
 let readLogs: (() => Received[])[];
 
 interface Received {
@@ -44,7 +47,7 @@ beforeAll(async () => {
   for (const read of readLogs) read();
 });
 
-/** A file that grows, read on from where the last look ended. */
+/** Reads a growing file from where the last read ended. */
 function follow(file: string): () => Received[] {
   const opened = openSync(file, 'r');
   atEnd(() => closeSync(opened));
@@ -65,10 +68,10 @@ interface Answer {
   readonly error?: { code: number; message: string };
 }
 
-/** The status that goes with a code, where the request itself is refused. */
+/** The HTTP status for an error code that refuses the request itself. */
 const statusOf = (code: number) => (code === -32601 ? 404 : 400);
 
-/** What kind of end it was, for the count. Throws where it was not the right one. */
+/** The kind of outcome, for the statistics. Throws if the outcome is not the prescribed one. */
 function judge(expected: Outcome, { status, type, body }: WireReply): string | number {
   if (expected.kind === 'noted') {
     expect({ status, body }).toEqual({ status: 202, body: '' });
@@ -132,7 +135,7 @@ async function tryOne(draft: Draft, counts: Map<string | number, number>): Promi
   }
 }
 
-it(`${RUNS} requests end as prescribed, and only what is right in header and body reaches a server`, {
+it(`${RUNS} requests end as prescribed, and only those with matching headers and body reach a server`, {
   timeout: 120_000,
 }, async () => {
   const counts = new Map<string | number, number>();
@@ -143,7 +146,7 @@ it(`${RUNS} requests end as prescribed, and only what is right in header and bod
   );
   const seconds = (performance.now() - before) / 1000;
   console.info(`${Math.round(RUNS / seconds)} requests a second:`, Object.fromEntries(counts));
-  // Each end has been reached, and often: a test of refusals only, or of none, would prove little.
+  // Every outcome must occur often. A run of only refusals, or of none, would prove little.
   for (const end of ['routed', 'answered', 'noted', 'legacy', -32700, -32600, -32601, -32602, -32020, -32022])
     expect(counts.get(end) ?? 0, String(end)).toBeGreaterThanOrEqual(RUNS / 500);
   expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);

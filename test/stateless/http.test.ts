@@ -1,4 +1,4 @@
-/** The door for requests that stand for themselves, over HTTP: what it says of itself, and what it refuses in which way. */
+/** The stateless door over HTTP: what it announces, and how it refuses requests. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { exchange, initialize, startSession } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 const modern = { 'mcp-protocol-version': REVISION };
 
 describe('server/discover', () => {
-  it('says what there is, and for how long that holds', async () => {
+  it('returns the capabilities and how long they are valid', async () => {
     expect(await ask(gateway, 'server/discover', {}, { id: 'd-1' })).toEqual({
       status: 200,
       before: [],
@@ -42,14 +42,14 @@ describe('server/discover', () => {
     });
   });
 
-  it('needs no client to name itself', async () => {
+  it('does not require clientInfo', async () => {
     expect((await ask(gateway, 'server/discover', {}, { meta: { [KEYS.client]: undefined } })).status).toBe(200);
   });
 });
 
-describe('the revision', () => {
+describe('the revision of a stateless request', () => {
   it.each(['2099-01-01', '2025-11-25', 'v999.0.0', ''])(
-    '%j in header and body is answered with those there are',
+    '%j in header and body is answered with the supported revisions',
     async (requested) => {
       const options = { meta: { [KEYS.version]: requested }, headers: { 'mcp-protocol-version': requested }, id: 7 };
       expect(await ask(gateway, 'tools/list', {}, options)).toMatchObject({
@@ -60,7 +60,7 @@ describe('the revision', () => {
     },
   );
 
-  it('in the header has to be the one in the body, whether that is known or not', async () => {
+  it('in the header must match the body, whether it is known or not', async () => {
     const unlike = { meta: { [KEYS.version]: 'v999.0.0' } };
     expect(await ask(gateway, 'tools/list', {}, unlike)).toMatchObject({ status: 400, error: { code: -32020 } });
     const old = { headers: { 'mcp-protocol-version': '2025-11-25' } };
@@ -72,14 +72,14 @@ describe('the revision', () => {
     expect([reply.status, await reply.json()]).toMatchObject([400, { id: 1, error: { code: -32020 } }]);
   });
 
-  it('in the header alone is an envelope that is missing', async () => {
+  it('in the header alone is refused as a missing envelope', async () => {
     const reply = await gateway.post('{"jsonrpc":"2.0","id":5,"method":"tools/list"}', headersFor('tools/list'));
     expect([reply.status, await reply.json()]).toMatchObject([400, { id: 5, error: { code: -32602 } }]);
   });
 });
 
-describe('which era a request belongs to', () => {
-  it('is decided for each by itself: sessions and requests without one share the address', async () => {
+describe('the era of a request', () => {
+  it('is decided per request: sessions and stateless requests share the address', async () => {
     const session = await startSession(gateway);
     expect(await callTool(gateway, 'up_echo', { a: 1 })).toMatchObject({
       status: 200,
@@ -89,7 +89,7 @@ describe('which era a request belongs to', () => {
     expect(legacy.result).toEqual({ content: [{ type: 'text', text: '{"a":2}' }] });
   });
 
-  it('is not the session’s to decide: its header is ignored, known or not, and none is given back', async () => {
+  it('does not depend on the session header, which is ignored and never returned', async () => {
     const { id } = await startSession(gateway);
     for (const session of [id, 'no-such-session']) {
       const headers = { 'mcp-session-id': session, 'last-event-id': '3' };
@@ -98,24 +98,24 @@ describe('which era a request belongs to', () => {
     }
   });
 
-  it('with an envelope inside a session is that of the envelope', async () => {
+  it('is modern for a request with an envelope inside a session', async () => {
     const session = await startSession(gateway);
     const reply = await session.post(requestText('ping'), headersFor('ping'));
     expect([reply.status, await reply.json()]).toMatchObject([404, { error: { code: -32601 } }]);
   });
 
-  it('is the earlier one for "initialize" without an envelope, unless the header says otherwise', async () => {
+  it('is legacy for "initialize" without an envelope, unless the header says otherwise', async () => {
     expect((await gateway.post(initialize())).status).toBe(200);
     const reply = await gateway.post(initialize(), modern);
     expect([reply.status, await reply.json()]).toMatchObject([400, { id: 0, error: { code: -32602 } }]);
   });
 });
 
-describe('a method', () => {
+describe('a stateless request', () => {
   it.each([
     ...['no/such', 'toString', 'initialize', 'ping', 'logging/setLevel'],
     ...['resources/subscribe', 'resources/unsubscribe', 'tasks/result', 'tasks/list'],
-  ])('%s that is not of this revision answers 404', async (method) => {
+  ])('for %s, which is not part of this revision, is answered with 404', async (method) => {
     const answer = await ask(gateway, method, { level: 'info', uri: 'up_note://a' }, { id: 'x' });
     expect(answer).toMatchObject({ status: 404, id: 'x', error: { code: -32601 } });
   });
@@ -127,18 +127,18 @@ describe('a method', () => {
     ['subscriptions/listen', {}, -32602],
     // The fixture fails without arguments.
     ['tools/call', { name: 'up_raw' }, -32603],
-  ])('%s that fails for what it asks answers 200 and the error', async (method, params, code) => {
+  ])('for %s that fails because of its parameters is answered with 200 and the error', async (method, params, code) => {
     expect(await ask(gateway, method, params)).toMatchObject({ status: 200, id: 1, error: { code } });
   });
 
-  it('tools/call of a tool that is not there answers with a result that models read', async () => {
+  it('for an unknown tool is answered with a result that the model can read', async () => {
     const answer = await callTool(gateway, 'up_echoo');
     expect(answer).toMatchObject({ status: 200, result: { resultType: 'complete', isError: true } });
     expect(textOf(answer)).toContain('up_echo');
   });
 
   it.each([['tools/call'], ['prompts/get'], ['resources/read']])(
-    '%s without a name is no match for any header',
+    'for %s without a name does not match any Mcp-Name header',
     async (method) => {
       for (const name of ['up_echo', 'undefined', '']) {
         const answer = await ask(gateway, method, {}, { headers: { 'mcp-name': name } });
@@ -148,11 +148,11 @@ describe('a method', () => {
   );
 });
 
-describe('what is no request', () => {
+describe('a stateless message that is not a request', () => {
   it.each([
     ['a notification', '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'],
     ['one that is unknown', '{"jsonrpc":"2.0","method":"no/such"}'],
-  ])('is taken: %s', async (_, body) => {
+  ])('is accepted: %s', async (_, body) => {
     const reply = await gateway.post(body, modern);
     expect([reply.status, await reply.text()]).toEqual([202, '']);
   });
@@ -165,21 +165,21 @@ describe('what is no request', () => {
     ['no JSON', '{', -32700],
     ['nothing', '', -32700],
     ['an id that is null', requestText('tools/list').replace('"id":1', '"id":null'), -32600],
-  ])('is refused without an id: %s', async (_, body, code) => {
+  ])('is refused with a reply that has no id: %s', async (_, body, code) => {
     const reply = await gateway.post(body, headersFor('tools/list'));
     const answer = (await reply.json()) as object;
     expect([reply.status, answer]).toMatchObject([400, { error: { code } }]);
     expect(answer).not.toHaveProperty('id');
   });
 
-  it('is refused without an id also where only the body says the revision', async () => {
+  it('is refused with a reply that has no id if only the body names the revision', async () => {
     const body = requestText('notifications/x', {}, { meta: { [KEYS.version]: '2099-01-01' } }).replace('"id":1,', '');
     const answer = (await (await gateway.post(body)).json()) as object;
     expect(answer).toMatchObject({ error: { code: -32022 } });
     expect(answer).not.toHaveProperty('id');
   });
 
-  it.each(['GET', 'DELETE', 'PUT', 'PATCH'])('answers 405 with what is possible: %s', async (verb) => {
+  it.each(['GET', 'DELETE', 'PUT', 'PATCH'])('is answered with 405 and an Allow header: %s', async (verb) => {
     const headers = { ...modern, accept: 'text/event-stream' };
     const reply = await fetch(gateway.url, { method: verb, headers });
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST']);
@@ -187,7 +187,7 @@ describe('what is no request', () => {
   });
 });
 
-describe('a page of an allowed origin', () => {
+describe('a web page of an allowed origin', () => {
   const preflight = (headers: string) =>
     exchange(
       gateway.origin,
@@ -208,7 +208,7 @@ describe('a page of an allowed origin', () => {
     return reply.headers.get('access-control-allow-headers')!.split(', ');
   };
 
-  it('may send every header that a request has to repeat itself in', async () => {
+  it('may send every header that repeats part of a request', async () => {
     const asked = 'content-type,mcp-method,mcp-name,mcp-param-region,mcp-protocol-version';
     expect(await allowed(asked)).toEqual(expect.arrayContaining(asked.split(',')));
     expect(await allowed('Mcp-Param-Region , MCP-PARAM-x.y')).toEqual(
@@ -216,12 +216,12 @@ describe('a page of an allowed origin', () => {
     );
   });
 
-  it('may send no others', async () => {
+  it('may not send other headers', async () => {
     const headers = await allowed('x-other, mcp-parameter, mcp-param-, mcp-param-a b, cookie');
     expect(headers.filter((name) => /other|param|cookie/.test(name))).toEqual([]);
   });
 
-  it('reads the answer', async () => {
+  it('can read the answer', async () => {
     const reply = await post(gateway, 'tools/list', {}, { headers: { origin: 'https://app.example' } });
     expect([reply.status, reply.headers.get('access-control-allow-origin')]).toEqual([200, 'https://app.example']);
   });

@@ -1,4 +1,4 @@
-/** What the two servers of the fuzz test offer, and what is sent to the gateway for it by a client that does everything right. */
+/** What the two servers of the fuzz test offer, and the requests for it that a correct client sends. */
 import { type Draft, objectOf } from './draft.ts';
 
 export const REVISION = '2026-07-28';
@@ -9,7 +9,7 @@ export const KEYS = {
   level: 'io.modelcontextprotocol/logLevel',
 } as const;
 
-/** An argument that has to be in a header too. */
+/** An argument that must be repeated in a header. */
 export interface Mark {
   readonly header: string;
   readonly path: readonly string[];
@@ -43,7 +43,7 @@ const MARKED_SCHEMA = {
   },
 };
 
-/** Tools and prompts, some with names that no header can hold as they are. */
+/** Tools and prompts. Some names cannot be written in a header unencoded. */
 export const NAMES = ['plain', 'other', 'größe ☃', ' padded ', '=?base64?eA==?=', 'tab\there'];
 export const MARKED = 'marked';
 export const URIS = ['note://a', 'note://größe'];
@@ -56,7 +56,7 @@ export const TOOL_DEFINITIONS = [
   { name: MARKED, inputSchema: MARKED_SCHEMA },
 ];
 
-/** Which server something belongs to, and what that calls it; null for what nobody has. */
+/** The server that an item belongs to and its name there; null if it is unknown. */
 export function resolve(method: string, exposed: string): { server: number; name: string } | null {
   const offered = method === 'resources/read' ? URIS : method === 'tools/call' ? [...NAMES, MARKED] : NAMES;
   for (const [server, prefix] of PREFIXES.entries()) {
@@ -87,7 +87,7 @@ export interface Asked {
   readonly id: number | string;
   readonly name: string | null;
   readonly args: Readonly<Record<string, unknown>> | null;
-  /** Where `_meta` stands among the parameters. */
+  /** The position of `_meta` among the parameters. */
   readonly metaFirst: boolean;
 }
 

@@ -1,30 +1,30 @@
 /**
- * What the specification of 2026-07-28 prescribes for a request, written from its text and not from our code. Where several
- * things are wrong it does not say which is to be answered: any of them may be.
+ * What the specification of 2026-07-28 prescribes for a request, derived from its text and not from our code. If several
+ * things are wrong, it does not say which one to report, so any of them is accepted.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Draft, keyOf, type Member, membersOf, parse, type Value, valuesAt } from './draft.ts';
 import { KEYS, LISTS, MARKED, MARKS, type Mark, namedBy, REVISION, resolve } from './offer.ts';
 
 export type Outcome =
-  /** Refused before anything is done for it; with one of the codes, unless it is left to the earlier revisions. */
+  /** Refused before any work is done, with one of the codes, unless the earlier revisions apply. */
   | { readonly kind: 'refused'; readonly codes: ReadonlySet<number>; readonly id: unknown }
   | { readonly kind: 'legacy' }
   | { readonly kind: 'noted' }
-  /** Answered by the gateway itself: a list, or in-band that there is no such thing. */
+  /** Answered by the gateway itself: a list, or an in-band error that the item does not exist. */
   | { readonly kind: 'answered'; readonly id: unknown; readonly isError: boolean; readonly method: string }
   | { readonly kind: 'routed'; readonly id: unknown; readonly server: number; readonly request: Routed };
 
-/** What the server has to get. */
+/** What the server must receive. */
 export interface Routed {
   readonly method: string;
   readonly name: string;
   readonly args: unknown;
 }
 
-/** No id may be given back: none could be read. */
+/** The reply has no id, because none could be read. */
 export const NO_ID = Symbol('no id');
-/** The same, where it is not known either which revision the client speaks: in the earlier ones the id is null then. */
+/** The same if the revision of the client is unknown too: in the earlier ones the id is then null. */
 export const NO_ID_OR_NULL = Symbol('no id, or null');
 const PARSE = -32700;
 const INVALID_REQUEST = -32600;
@@ -49,7 +49,7 @@ export function predict(draft: Draft): Outcome {
   const [method] = valuesAt(body, 'method').map(parse) as (string | undefined)[];
   if (method === undefined) return refuse(NO_ID, INVALID_REQUEST);
   const [id] = valuesAt(body, 'id').map(parse);
-  // What headers a notification needs is not defined; only the revision it claims can be wrong.
+  // The headers of a notification are not defined; only the revision that it claims can be wrong.
   if (id === undefined) {
     if (claims.length === 0 || parse(claims[0]) === REVISION) return { kind: 'noted' };
     return refuse(NO_ID, typeof parse(claims[0]) === 'string' ? UNSUPPORTED : INVALID_PARAMS);
@@ -79,7 +79,7 @@ function isModern(revision: string | undefined): boolean {
   return revision !== undefined && /^\d{4}-\d\d-\d\d$/.test(revision) && revision >= REVISION;
 }
 
-/** Several lines of one name are one list, whatever the case of the name (RFC 9110). */
+/** Several lines with the same name form one list, regardless of the case of the name (RFC 9110). */
 function headerOf({ lines }: Draft, name: string): string | undefined {
   const values = lines
     .filter((line) => line.name.toLowerCase() === name)
@@ -91,7 +91,7 @@ const TOP = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
 const PARAMS = ['name', 'uri', 'arguments', '_meta'];
 const META = ['progressToken', ...Object.values(KEYS)];
 
-/** No JSON-RPC message, or one in which two parsers might find different things under a key that decides something. */
+/** Not a JSON-RPC message, or one in which two parsers might read a significant key differently. */
 function isMalformed(body: Member[]): boolean {
   const [params] = valuesAt(body, 'params');
   const [meta] = valuesAt(params, '_meta');
@@ -137,7 +137,7 @@ function revisionFaults(header: string | undefined, claimed: unknown): number[] 
   return [...(header === claimed ? [] : [HEADER_MISMATCH]), ...(claimed === REVISION ? [] : [UNSUPPORTED])];
 }
 
-/** Whether a header says what the body says. */
+/** Whether a header matches the body. */
 function repeats(header: string | undefined, value: unknown, type: Mark['type']): boolean {
   const decoded = header === undefined ? null : decode(header);
   if (decoded === null) return false;
@@ -146,7 +146,7 @@ function repeats(header: string | undefined, value: unknown, type: Mark['type'])
   return ['string', 'number', 'boolean'].includes(typeof value) && decoded === String(value);
 }
 
-/** Null for what may not stand in such a header. */
+/** Null for a value that is not allowed in such a header. */
 function decode(header: string): string | null {
   if (!/^[\x20-\x7e\t]*$/.test(header)) return null;
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
@@ -162,7 +162,7 @@ function isMirrored(draft: Draft, args: Value | undefined, mark: Mark): boolean 
   let found: Value[] = args === undefined ? [] : [args];
   for (const key of mark.path) {
     found = found.flatMap((value) => valuesAt(value, key));
-    // Which of the two the server takes is not known.
+    // It is not known which of the two the server uses.
     if (found.length > 1) return false;
   }
   const value = parse(found[0]);

@@ -1,4 +1,4 @@
-/** Requests of the revision without sessions by hand, over HTTP and as lines. */
+/** Hand-written stateless requests, over HTTP and as lines. */
 import { atEnd } from '../support/cleanup.ts';
 import type { HttpGateway } from '../support/gateway.ts';
 import { encode, KEYS, namedBy, REVISION } from './offer.ts';
@@ -17,7 +17,7 @@ export interface Message {
 
 export interface Options {
   readonly id?: number | string;
-  /** On top of what every envelope has; undefined takes something out. */
+  /** Added to the default envelope; undefined removes a member. */
   readonly meta?: Params;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -42,7 +42,7 @@ export function headersFor(method: string, params: Params = {}): Record<string, 
   };
 }
 
-/** Posts what a client that does everything right would. */
+/** Posts what a correct client would send. */
 export function post(
   gateway: { url: string },
   method: string,
@@ -64,11 +64,11 @@ export function post(
 
 export interface Answer extends Message {
   readonly status: number;
-  /** What came before it. */
+  /** The messages before it. */
   readonly before: readonly Message[];
 }
 
-/** The same, read to its end. */
+/** The same, read to the end. */
 export async function ask(
   gateway: { url: string },
   method: string,
@@ -94,14 +94,14 @@ export function callTool(
 export interface Stream {
   readonly response: Response;
   readonly messages: () => readonly Message[];
-  /** Everything so far, comments too. */
+  /** Everything received so far, including comments. */
   readonly text: () => string;
-  /** Resolves when the other side has ended it, rejects where it just broke off. */
+  /** Resolves when the server has ended the reply, rejects if the connection broke. */
   readonly ended: Promise<void>;
   close(): void;
 }
 
-/** A reply that is read while it comes. */
+/** A reply that is read while it arrives. */
 export async function open(
   gateway: { url: string },
   method: string,

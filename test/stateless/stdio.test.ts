@@ -1,4 +1,4 @@
-/** The same door on standard input and output: how a client opens decides how it is spoken to. */
+/** The stateless door on stdio: the first message of a client decides its era. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
@@ -11,7 +11,10 @@ import { type Message, requestText, textOf } from './request.ts';
 const config = `controls = []\n${serversToml({ up: server('basic'), slow: server('hang') })}`;
 const start = () => startStdio({ config, connect: false });
 
-/** Writes lines and gives the next `count` messages, in the order of the lines: what waits for servers is answered later. */
+/**
+ * Writes lines and returns the next `count` messages in the order of the lines. Replies that wait for servers come
+ * later.
+ */
 async function say(gateway: StdioGateway, count: number, ...lines: string[]): Promise<Message[]> {
   const before = gateway.lines.length;
   for (const line of lines) gateway.send(line);
@@ -25,8 +28,8 @@ const INITIALIZE =
   '{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}';
 const BARE = '{"jsonrpc":"2.0","id":"bare","method":"tools/list","params":{}}';
 
-describe('a client that opens with an envelope', () => {
-  it('is answered in the revision it names, whatever it asks first', async () => {
+describe('a stdio client whose first message has an envelope', () => {
+  it('is answered in the revision it names, whichever method comes first', async () => {
     const [list] = await say(await start(), 1, requestText('tools/list'));
     expect(list).toMatchObject({ id: 1, result: { resultType: 'complete', cacheScope: 'private' } });
     const [found] = await say(await start(), 1, requestText('server/discover', {}, { id: 'd' }));
@@ -41,7 +44,7 @@ describe('a client that opens with an envelope', () => {
     });
   });
 
-  it('needs one in every request from then on', async () => {
+  it('must send an envelope with every later request', async () => {
     const gateway = await start();
     const [, bare, again] = await say(
       gateway,
@@ -54,7 +57,7 @@ describe('a client that opens with an envelope', () => {
     expect(again).toMatchObject({ result: { resultType: 'complete' } });
   });
 
-  it('may still open a session, and then stays with it', async () => {
+  it('may still open a session, and then stays in it', async () => {
     const gateway = await start();
     const [, opened] = await say(gateway, 2, requestText('server/discover'), INITIALIZE);
     expect(opened).toMatchObject({ id: 'init', result: { protocolVersion: '2025-11-25' } });
@@ -66,7 +69,7 @@ describe('a client that opens with an envelope', () => {
     expect(await say(gateway, 1, '{')).toEqual([expect.objectContaining({ id: null })]);
   });
 
-  it('in a revision that is not known is told which are, and may go on', async () => {
+  it('with an unknown revision is told the supported ones, and can continue', async () => {
     const gateway = await start();
     const unknown = requestText('server/discover', {}, { id: 5, meta: { [KEYS.version]: '2099-01-01' } });
     const [refused] = await say(gateway, 1, unknown);
@@ -79,8 +82,8 @@ describe('a client that opens with an envelope', () => {
   });
 });
 
-describe('a client that opens with a session', () => {
-  it('stays with it, also where a request has an envelope', async () => {
+describe('a stdio client that opens a session', () => {
+  it('stays in it, even if a request has an envelope', async () => {
     const gateway = await start();
     const discover = requestText('server/discover', {}, { id: 'd' });
     const call = requestText('tools/call', { name: 'up_echo', arguments: { a: 1 } }, { id: 'c' });
@@ -90,7 +93,7 @@ describe('a client that opens with a session', () => {
   });
 });
 
-describe('a message of this revision', () => {
+describe('a stateless message on stdio', () => {
   let gateway: StdioGateway;
   beforeAll(async () => {
     gateway = await start();
@@ -101,7 +104,7 @@ describe('a message of this revision', () => {
     ['no JSON', '{', -32700],
     ['a batch', `[${requestText('tools/list')}]`, -32600],
     ['a key twice', '{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}', -32600],
-  ])('that cannot be read is answered without an id: %s', async (_, line, code) => {
+  ])('that cannot be parsed is answered without an id: %s', async (_, line, code) => {
     const [answer] = await say(gateway, 1, line);
     expect(answer).toMatchObject({ error: { code } });
     expect(answer).not.toHaveProperty('id');
@@ -120,20 +123,20 @@ describe('a message of this revision', () => {
   });
 
   it.each(['ping', 'logging/setLevel', 'resources/subscribe', 'no/such'])(
-    'of the method %s is unknown',
+    'of the method %s is answered as unknown',
     async (method) => {
       expect(await say(gateway, 1, requestText(method))).toMatchObject([{ id: 1, error: { code: -32601 } }]);
     },
   );
 
-  it('that is a response or an unknown notification has no answer', async () => {
+  it('that is a response or an unknown notification is not answered', async () => {
     const lines = ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","method":"no/such"}'];
     expect(await say(gateway, 1, ...lines, requestText('tools/list', {}, { id: 'next' }))).toMatchObject([
       { id: 'next' },
     ]);
   });
 
-  it.each([7, 'seven', 'größe ☃'])('with the id %j can be cancelled, and is not answered then', async (id) => {
+  it.each([7, 'seven', 'größe ☃'])('with the id %j can be cancelled, and is then not answered', async (id) => {
     const call = requestText('tools/call', { name: 'slow_hang', arguments: { tag: `tag ${id}` } }, { id });
     const cancel = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } });
     const asked = requestText('tools/call', { name: 'slow_cancelled' }, { id: 'asked' });
@@ -142,7 +145,7 @@ describe('a message of this revision', () => {
     expect(textOf(answer!)).toContain(`tag ${id}`);
   });
 
-  it('gets its progress under its own token, before the answer', async () => {
+  it('receives progress under its own token, before the answer', async () => {
     const params = { name: 'slow_slow', arguments: { ms: 60, steps: 3 } };
     const messages = await say(
       gateway,
@@ -152,7 +155,7 @@ describe('a message of this revision', () => {
     expect(messages.map((one) => one.params?.progressToken ?? one.id)).toEqual(['größe', 'größe', 'größe', 'p']);
   });
 
-  it('may have an answer of a megabyte', async () => {
+  it('can have an answer of a megabyte', async () => {
     const result = { content: [{ type: 'text', text: 'größe\n'.repeat(180_000) }] };
     const file = join(tempFolder({ 'result.json': JSON.stringify(result) }), 'result.json');
     const [answer] = await say(gateway, 1, requestText('tools/call', { name: 'up_raw', arguments: { file } }));

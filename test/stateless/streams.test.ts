@@ -1,4 +1,4 @@
-/** Replies that take their time: what may come before an answer, to whom, and what it means that a client goes away. */
+/** Slow replies: what may precede an answer, who receives it, and what happens if the client disconnects. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -20,8 +20,8 @@ beforeAll(async () => {
 
 const cancelled = async () => textOf(await callTool(gateway, 'slow_cancelled'));
 
-describe('a client that goes away', () => {
-  it('cancels its call, before anything has come', async () => {
+describe('a stateless client that disconnects', () => {
+  it('cancels its call before anything was received', async () => {
     const abort = new AbortController();
     const params = { name: 'slow_hang', arguments: { tag: 'left early' } };
     post(gateway, 'tools/call', params, { signal: abort.signal }).catch(() => {});
@@ -31,7 +31,7 @@ describe('a client that goes away', () => {
     await waitFor(async () => (await cancelled()).includes('left early'));
   });
 
-  it('cancels its call, in the middle of its stream', async () => {
+  it('cancels its call in the middle of the stream', async () => {
     const args = { ms: 60_000, steps: 600, tag: 'left late' };
     const options = { meta: { progressToken: 'p' } };
     const stream = await open(gateway, 'tools/call', { name: 'slow_slow', arguments: args }, options);
@@ -40,7 +40,7 @@ describe('a client that goes away', () => {
     await waitFor(async () => (await cancelled()).includes('left late'));
   });
 
-  it('cancels nobody else’s call of the same id', async () => {
+  it('does not cancel the call of another client with the same id', async () => {
     const abort = new AbortController();
     const one = { name: 'slow_slow', arguments: { ms: 600, tag: 'kept' } };
     const two = { name: 'slow_slow', arguments: { ms: 600, tag: 'given up' } };
@@ -53,7 +53,7 @@ describe('a client that goes away', () => {
     expect(await cancelled()).not.toContain('"kept"');
   });
 
-  it('has no other way to cancel: who asks by a message could be anybody', async () => {
+  it('cannot cancel by a message, because its sender cannot be verified', async () => {
     const call = callTool(gateway, 'slow_slow', { ms: 500, tag: 'told' }, { id: 'told' });
     await sleep(150);
     const body = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"told"}}';
@@ -62,9 +62,9 @@ describe('a client that goes away', () => {
   });
 });
 
-describe('progress', () => {
+describe('progress of a stateless call', () => {
   it.each(['p', 7, 'größe ☃'])(
-    'under the token %j comes before the answer, as a stream that no proxy holds back',
+    'with the token %j precedes the answer, on a stream that proxies do not buffer',
     async (token) => {
       const params = { name: 'slow_slow', arguments: { ms: 60, steps: 3 } };
       const stream = await open(gateway, 'tools/call', params, { id: 'größe', meta: { progressToken: token } });
@@ -82,7 +82,7 @@ describe('progress', () => {
     },
   );
 
-  it('goes to the call it is about, also where ids and tokens are the same', async () => {
+  it('goes to the right call, even if ids and tokens are equal', async () => {
     const call = (steps: number) =>
       callTool(gateway, 'slow_slow', { ms: 150, steps }, { id: 1, meta: { progressToken: 1 } });
     const answers = await Promise.all([call(2), call(5), call(3)]);
@@ -93,7 +93,7 @@ describe('progress', () => {
     ]);
   });
 
-  it('does not come without a token: the answer is plain', async () => {
+  it('is not sent without a token: the answer is plain JSON', async () => {
     const reply = await post(gateway, 'tools/call', { name: 'slow_slow', arguments: { ms: 60, steps: 3 } });
     expect(reply.headers.get('content-type')).toBe('application/json');
     await reply.arrayBuffer();
@@ -118,20 +118,20 @@ describe.each(Object.keys(upstreams))('log messages of a server (%s)', (upstream
     before.map(({ method, params }) => [method, params?.level]);
   const three = Array.from({ length: 3 }, () => ['notifications/message', 'info']);
 
-  it('come before the answer to who asked for them, from the level that was asked for', async () => {
+  it('precede the answer of a caller that asked for them, from its level on', async () => {
     expect(said(await log('info'))).toEqual(three);
     expect(said(await log('debug'))).toEqual(three);
     expect(said(await log('warning'))).toEqual([]);
   });
 
-  it('do not come to who did not ask, even after another did', async () => {
+  it('are not sent to a caller that did not ask, even after another one did', async () => {
     await log('debug');
     const answer = await log();
     expect(said(answer)).toEqual([]);
     expect(textOf(answer)).toBe('logged');
   });
 
-  it('come to nobody else, whoever else is waiting', async () => {
+  it('are not sent to other callers that are waiting', async () => {
     const [asking, silent, waiting] = await Promise.all([
       log('info'),
       log(undefined),
@@ -139,7 +139,7 @@ describe.each(Object.keys(upstreams))('log messages of a server (%s)', (upstream
     ]);
     expect(said(silent)).toEqual([]);
     expect(said(waiting)).toEqual([]);
-    // Where a server does not say which call it speaks of, they may be lost.
+    // If a server does not say which call a message belongs to, the message may be dropped.
     expect(said(asking).length).toBeLessThanOrEqual(3);
     if (upstream.endsWith('HTTP')) expect(said(asking)).toEqual(three);
   });
@@ -150,7 +150,7 @@ it.each(['verbose', 'INFO', '', 3, null])('a log level %j is refused', async (le
   expect(answer).toMatchObject({ status: 400, id: 1, error: { code: -32602 } });
 });
 
-it('a result of a megabyte goes through as it is', async () => {
+it('a result of a megabyte passes through unchanged', async () => {
   const text = 'größe ☃ "quoted" \\ '.repeat(50_000);
   const result = JSON.stringify({ content: [{ type: 'text', text }], structuredContent: { n: 1 }, x: [1] });
   const file = join(tempFolder({ 'result.json': result }), 'result.json');
@@ -159,13 +159,13 @@ it('a result of a megabyte goes through as it is', async () => {
   expect(answer.result).toEqual({ resultType: 'complete', ...(JSON.parse(result) as object) });
 });
 
-describe('what takes long', () => {
+describe('a slow stateless call', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it('is kept alive with comments, and so are subscriptions', async () => {
-    // Only what repeats: that is what keeps streams warm, and everything else needs the real clock.
+  it('is kept alive with comments, and so is a subscription', async () => {
+    // Fakes only intervals, which send the keep-alives. Everything else needs the real clock.
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const local = createGateway(
       configFromValue({ servers: { slow: serverEntry('hang') } }, { cwd: tempFolder(), env: {} }),

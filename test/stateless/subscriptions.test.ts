@@ -1,4 +1,4 @@
-/** `subscriptions/listen`, over HTTP and on stdio: who hears of what, under which id, and how it ends. */
+/** `subscriptions/listen` over HTTP and on stdio: who is notified of what, under which id, and how it ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openSocket } from '../http/raw.ts';
@@ -26,9 +26,9 @@ const ids = (messages: readonly Message[]) => messages.map(({ params }) => param
 let added = 0;
 const addition = (kind: string) => ({ name: `up_add_${kind}`, arguments: { name: `x://added${++added}` } });
 
-describe('over HTTP', () => {
+describe('subscriptions/listen over HTTP', () => {
   let gateway: HttpGateway;
-  /** Hears of everything: by then all have been told. */
+  /** Subscribes to everything. Once it is notified, all other subscribers have been too. */
   let witness: Stream;
   beforeAll(async () => {
     gateway = await startHttp({ config });
@@ -43,11 +43,11 @@ describe('over HTTP', () => {
     await sleep(50);
   }
 
-  /** Waits for so many messages on each; a later one is found by what is expected then. */
+  /** Waits for this many messages on each stream. An extra one shows up in the next expectation. */
   const heard = (streams: readonly Stream[], counts: readonly number[]) =>
     waitFor(() => streams.every((stream, index) => stream.messages().length >= counts[index]!));
 
-  it('is acknowledged at once, as a stream, with what will be told', async () => {
+  it('is acknowledged at once, on a stream, with what will be announced', async () => {
     const stream = await listen(gateway, { toolsListChanged: true, promptsListChanged: false }, { id: 3 });
     await waitFor(() => stream.messages().length > 0);
     expect([stream.response.status, stream.response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
@@ -65,7 +65,7 @@ describe('over HTTP', () => {
     ['nothing', {}],
     ['what is not possible', { resourceSubscriptions: 'changing://first', constructor: true }],
     ['what is no "true"', { toolsListChanged: 'yes', promptsListChanged: 1, resourcesListChanged: null }],
-  ])('that asks for %s is acknowledged with nothing, and told nothing', async (_, filter) => {
+  ])('that asks for %s is acknowledged as empty and receives nothing', async (_, filter) => {
     const stream = await listen(gateway, filter);
     await change('tool');
     expect(stream.messages().map(({ method, params }) => [method, params?.notifications])).toEqual([
@@ -73,32 +73,32 @@ describe('over HTTP', () => {
     ]);
   });
 
-  it.each(['tool', 'prompt', 'resource', 'template'])('tells of a change (%s) only those who asked', async (kind) => {
-    const asked = kind === 'template' ? 'resources' : `${kind}s`;
-    const kinds = ['tools', 'prompts', 'resources'];
-    const streams = await Promise.all(kinds.map((one) => listen(gateway, { [`${one}ListChanged`]: true })));
-    await change(kind);
-    await heard(
-      streams,
-      kinds.map((one) => (one === asked ? 2 : 1)),
-    );
-    expect(streams.map((stream) => methods(stream.messages()))).toEqual(
-      kinds.map((one) => [ACKNOWLEDGED, ...(one === asked ? [changed(one)] : [])]),
-    );
-  });
-
-  it.each([0, -5, 1_784_000_000_000, 'text', '', 'größe ☃ "\\', '7'])(
-    'carries its id %j in every message',
-    async (id) => {
-      const stream = await listen(gateway, ALL, { id });
-      await change('tool');
-      await change('prompt');
-      expect(methods(stream.messages())).toEqual([ACKNOWLEDGED, changed('tools'), changed('prompts')]);
-      expect(ids(stream.messages())).toEqual([id, id, id]);
+  it.each(['tool', 'prompt', 'resource', 'template'])(
+    'announces a change (%s) only to subscribers of that kind',
+    async (kind) => {
+      const asked = kind === 'template' ? 'resources' : `${kind}s`;
+      const kinds = ['tools', 'prompts', 'resources'];
+      const streams = await Promise.all(kinds.map((one) => listen(gateway, { [`${one}ListChanged`]: true })));
+      await change(kind);
+      await heard(
+        streams,
+        kinds.map((one) => (one === asked ? 2 : 1)),
+      );
+      expect(streams.map((stream) => methods(stream.messages()))).toEqual(
+        kinds.map((one) => [ACKNOWLEDGED, ...(one === asked ? [changed(one)] : [])]),
+      );
     },
   );
 
-  it('may be open several times, also under the same id: clients do not know of each other', async () => {
+  it.each([0, -5, 1_784_000_000_000, 'text', '', 'größe ☃ "\\', '7'])('has its id %j in every message', async (id) => {
+    const stream = await listen(gateway, ALL, { id });
+    await change('tool');
+    await change('prompt');
+    expect(methods(stream.messages())).toEqual([ACKNOWLEDGED, changed('tools'), changed('prompts')]);
+    expect(ids(stream.messages())).toEqual([id, id, id]);
+  });
+
+  it('can be open several times, even under the same id, because clients are independent', async () => {
     const streams = await Promise.all([
       listen(gateway, ALL),
       listen(gateway, ALL),
@@ -113,13 +113,13 @@ describe('over HTTP', () => {
     expect(streams.map((stream) => methods(stream.messages()).length)).toEqual([2, 3, 1]);
   });
 
-  it('carries nothing of the calls meanwhile', async () => {
+  it('contains no messages of concurrent calls', async () => {
     const stream = await listen(gateway, ALL, { id: 1 });
     await callTool(gateway, 'up_first', {}, { id: 1, meta: { progressToken: 1 } });
     expect(methods(stream.messages())).toEqual([ACKNOWLEDGED]);
   });
 
-  it('that is broken off leaves nothing behind', async () => {
+  it('leaves nothing behind when the client disconnects', async () => {
     const body = requestText('subscriptions/listen', { notifications: ALL });
     const head = Object.entries(headersFor('subscriptions/listen')).map(([name, value]) => `${name}: ${value}`);
     for (let n = 0; n < 20; n++) {
@@ -142,7 +142,7 @@ describe('over HTTP', () => {
     expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);
   });
 
-  it('ends with an answer when the gateway does', async () => {
+  it('ends with an answer when the gateway stops', async () => {
     const ending = await startHttp({ config });
     const streams = await Promise.all([listen(ending, ALL, { id: 'größe' }), listen(ending, {}, { id: 8 })]);
     await waitFor(() => streams.every((stream) => stream.messages().length > 0));
@@ -158,7 +158,7 @@ describe('over HTTP', () => {
   });
 });
 
-describe('on stdio', () => {
+describe('subscriptions/listen on stdio', () => {
   const messagesOf = ({ lines }: StdioGateway) => lines.map((line) => JSON.parse(line.toString()) as Message);
   const of = (gateway: StdioGateway, id: unknown) =>
     messagesOf(gateway).filter(({ params }) => params?._meta?.[SUBSCRIPTION] === id);
@@ -169,7 +169,7 @@ describe('on stdio', () => {
   const answered = (gateway: StdioGateway, id: unknown) =>
     waitFor(() => messagesOf(gateway).find((one) => one.id === id));
   let calls = 0;
-  /** Changes a list and waits until the subscription `witness` has had so many messages. */
+  /** Changes a list and waits until the subscription `witness` has received this many messages. */
   const change = async (gateway: StdioGateway, kind: string, witness: unknown, count: number) => {
     const id = `change-${++calls}`;
     gateway.send(requestText('tools/call', addition(kind), { id }));
@@ -178,7 +178,7 @@ describe('on stdio', () => {
     await sleep(20);
   };
 
-  it('several share the channel, each under its id, until they are cancelled', async () => {
+  it('can be open several times, each under its own id, until it is cancelled', async () => {
     const gateway = await startStdio({ config, connect: false });
     await open(gateway, 1, { toolsListChanged: true });
     await open(gateway, '1', ALL);
@@ -198,12 +198,12 @@ describe('on stdio', () => {
     gateway.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}');
     await change(gateway, 'tool', 1, 3);
     expect([of(gateway, 1).length, of(gateway, '1').length]).toEqual([3, 3]);
-    // Nothing was said unasked, and nothing of what was cancelled.
+    // There were no unsolicited messages, and none for the cancelled subscriptions.
     expect(messagesOf(gateway).filter(({ method, params }) => method && !params?._meta?.[SUBSCRIPTION])).toEqual([]);
     expect(messagesOf(gateway).filter(({ id }) => id === '1')).toEqual([]);
   });
 
-  it('needs an id of its own', async () => {
+  it('needs a unique id', async () => {
     const gateway = await startStdio({ config, connect: false });
     await open(gateway, 'taken', ALL);
     gateway.send(requestText('tools/list', {}, { id: 'taken' }));
@@ -212,7 +212,7 @@ describe('on stdio', () => {
     expect(methods(of(gateway, 'taken'))).toEqual([ACKNOWLEDGED, changed('tools')]);
   });
 
-  it.each(['stdin', 'SIGTERM'] as const)('ends with an answer when the gateway ends by %s', async (how) => {
+  it.each(['stdin', 'SIGTERM'] as const)('ends with an answer when the gateway stops by %s', async (how) => {
     const gateway = await startStdio({ config, connect: false });
     await open(gateway, 'größe', ALL);
     await open(gateway, 2, ALL);

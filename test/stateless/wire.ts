@@ -1,4 +1,6 @@
-/** One keep-alive connection, written by hand: no client library sends a header twice, in odd spelling, or with odd bytes. */
+/**
+ * One hand-written keep-alive connection. No client library sends a header twice, in odd spelling, or with odd bytes.
+ */
 import { connect, type Socket } from 'node:net';
 import type { Line } from './draft.ts';
 
@@ -9,7 +11,7 @@ export interface WireReply {
 }
 
 export interface Wire {
-  /** Posts `body` to /mcp. Names and values of headers go out one byte a character. */
+  /** Posts `body` to /mcp. Names and values of headers are written one byte per character. */
   post(lines: readonly Line[], body: string): Promise<WireReply>;
   close(): void;
 }
@@ -35,7 +37,7 @@ export function openWire(origin: string): Wire {
   };
 }
 
-/** Gives the next reply. It must say its length: whatever is refused, or answered at once, is plain. */
+/** Returns the next reply. It must have a Content-Length: refusals and immediate answers are plain. */
 function createReplyReader(socket: Socket): () => Promise<WireReply> {
   let unread = Buffer.alloc(0);
   let resolve: (reply: WireReply) => void = () => {};

@@ -1,4 +1,4 @@
-/** How a gateway on stdio begins and ends: nothing but messages on standard output, and every answer that is due. */
+/** How a stdio gateway starts and stops: only messages on stdout, and every pending answer is printed. */
 import { describe, expect, it } from 'vitest';
 import { startCli } from '../cli/run.ts';
 import { type Child, within } from '../support/child.ts';
@@ -11,7 +11,7 @@ const initialize =
 const call = (id: number, name: string, args = '{}') =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`;
 
-/** Writes everything at once, closes, and gives what was answered. */
+/** Writes everything at once, closes the input, and returns the answers. */
 async function pipe(config: string, text: string, args: string[] = []): Promise<{ ids: unknown[]; child: Child }> {
   const child = startCli(args, { config });
   child.process.stdin.end(text);
@@ -21,8 +21,8 @@ async function pipe(config: string, text: string, args: string[] = []): Promise<
   return { ids: lines.map((line) => (JSON.parse(line) as { id: unknown }).id), child };
 }
 
-describe('when the input ends', () => {
-  it('answers that are still due are printed, also those of a server that is still starting', async () => {
+describe('a stdio gateway whose input ends', () => {
+  it('prints pending answers, including those of a server that is still starting', async () => {
     const config = `controls = []\n${serversToml({ up: server('basic', '--slow-start', 400), slow: server('hang') })}`;
     const text = [
       initialize,
@@ -35,25 +35,25 @@ describe('when the input ends', () => {
     expect(child.stdout()).toContain('up_whoami');
   });
 
-  it('a last line without an end is read too', async () => {
+  it('reads a last line without a line break', async () => {
     const { ids } = await pipe('', `${initialize}\n{"jsonrpc":"2.0","id":1,"method":"ping"}`);
     expect(ids).toEqual([0, 1]);
   });
 
-  it('half a message is answered as one', async () => {
+  it('answers an incomplete message as a parse error', async () => {
     const { ids, child } = await pipe('', `${initialize}\n{"jsonrpc":"2.0","id":1,"met`);
     expect(ids).toEqual([0, null]);
     expect(child.stdout()).toContain('-32700');
   });
 
-  it('a large answer is printed whole', async () => {
+  it('prints a large answer completely', async () => {
     const config = `controls = []\n${serversToml({ up: server('flood') })}`;
     const { child } = await pipe(config, `${[initialize, call(1, 'up_big', '{"bytes":5000000}')].join('\n')}\n`);
     expect(child.stdout().length).toBeGreaterThan(5_000_000);
     expect(child.stdout().endsWith('}\n')).toBe(true);
   });
 
-  it('a call that never ends is not waited for', async () => {
+  it('does not wait for a call that never ends', async () => {
     const start = performance.now();
     const config = `controls = []\n${serversToml({ up: server('hang') })}`;
     const { ids } = await pipe(config, `${[initialize, call(1, 'up_hang')].join('\n')}\n`);
@@ -61,7 +61,7 @@ describe('when the input ends', () => {
     expect(performance.now() - start).toBeLessThan(9000);
   });
 
-  it('without a word it ends as well', async () => {
+  it('exits if there was no input at all', async () => {
     const child = startCli(['stdio'], { config: '' });
     child.process.stdin.end();
     expect(await within(5000, child.exited)).toEqual({ code: 0, signal: null });
@@ -69,8 +69,8 @@ describe('when the input ends', () => {
   });
 });
 
-describe('standard output', () => {
-  it('has nothing but messages, whatever servers, configuration and log have to say', async () => {
+describe('stdout of the gateway', () => {
+  it('contains only messages, whatever servers and the log print', async () => {
     // openPipe fails the test for any line that is not a message.
     const gateway = await startStdio({
       config: `controls = []\n${serversToml({
@@ -90,14 +90,14 @@ describe('standard output', () => {
     for (const line of gateway.stderr().trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('level');
   });
 
-  it('is where nothing is written when the configuration is wrong', async () => {
+  it('stays empty if the configuration is invalid', async () => {
     const child = startCli([], { config: 'servers = 3\n' });
     expect(await within(5000, child.exited)).toEqual({ code: 2, signal: null });
     expect(child.stdout()).toBe('');
     expect(child.stderr()).toContain('tools.toml:1');
   });
 
-  it('that nobody reads any more ends the gateway', async () => {
+  it('ends the gateway when it is closed by its reader', async () => {
     const child = startCli([], { config: '' });
     child.process.stdin.write(`${initialize}\n`);
     await waitFor(() => child.stdout().includes('"id":0'));

@@ -1,4 +1,4 @@
-/** What the gateway answers on standard output to what a client writes, right or wrong. */
+/** What the gateway answers on stdout to valid and invalid input. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -13,7 +13,7 @@ interface Answer {
 const config = `controls = []\n${serversToml({ up: server('basic'), slow: server('hang') })}`;
 const PING = '{"jsonrpc":"2.0","id":"ping","method":"ping"}';
 
-/** Writes lines and gives the next `count` messages. */
+/** Writes lines and returns the next `count` messages. */
 async function say(gateway: StdioGateway, count: number, ...lines: (string | Uint8Array)[]): Promise<Answer[]> {
   const before = gateway.lines.length;
   for (const line of lines) gateway.send(line);
@@ -30,7 +30,7 @@ async function startRaw(revision: string): Promise<StdioGateway> {
   return gateway;
 }
 
-describe('before initialize', () => {
+describe('stdio before initialize', () => {
   let gateway: StdioGateway;
   beforeAll(async () => {
     gateway = await startStdio({ config, connect: false });
@@ -41,7 +41,7 @@ describe('before initialize', () => {
   });
 
   it.each(['tools/list', 'resources/list', 'prompts/list', 'tools/call', 'resources/read', 'prompts/get'])(
-    '%s is refused with advice',
+    '%s is refused with a hint',
     async (method) => {
       const [answer] = await say(
         gateway,
@@ -53,11 +53,11 @@ describe('before initialize', () => {
     },
   );
 
-  it('a batch is refused, because no revision has been agreed on', async () => {
+  it('a batch is refused, because no revision was negotiated', async () => {
     expect(await say(gateway, 1, `[${PING}]`)).toMatchObject([{ id: null, error: { code: -32600 } }]);
   });
 
-  it('initialize works after all that, and only once', async () => {
+  it('initialize works after all of that, and only once', async () => {
     const answers = await say(gateway, 2, initialize('2025-06-18'), initialize('2025-06-18', 'again'));
     expect(answers).toMatchObject([
       { id: 'init', result: { protocolVersion: '2025-06-18', serverInfo: { name: 'toolgate' } } },
@@ -66,7 +66,7 @@ describe('before initialize', () => {
   });
 });
 
-describe('a message', () => {
+describe('a stdio message', () => {
   let gateway: StdioGateway;
   beforeAll(async () => {
     gateway = await startStdio({ config });
@@ -94,18 +94,18 @@ describe('a message', () => {
   );
 
   it.each(['no/such', 'tools', 'toString', '__proto__', 'notifications/x'])(
-    'of the method %s is unknown',
+    'of the method %s is answered as unknown',
     async (method) => {
       const [answer] = await say(gateway, 1, JSON.stringify({ jsonrpc: '2.0', id: 9, method }));
       expect(answer).toMatchObject({ id: 9, error: { code: -32601, data: { code: 'method_unknown' } } });
     },
   );
 
-  it('on a line that ends in CRLF, and between empty lines, is read as any other', async () => {
+  it('is read on a line that ends in CRLF, and between empty lines', async () => {
     expect(await say(gateway, 1, '', `${PING}\r`, '\r', '')).toMatchObject([{ id: 'ping', result: {} }]);
   });
 
-  it('that is a notification or a response has no answer', async () => {
+  it('that is a notification or a response is not answered', async () => {
     const lines = [
       '{"jsonrpc":"2.0","method":"notifications/initialized"}',
       '{"jsonrpc":"2.0","method":"no/such"}',
@@ -117,7 +117,7 @@ describe('a message', () => {
   });
 
   it.each(['0', '-1', '1.0', '1e3', '9007199254740993', '""', '"\\u0041\\/"', '"é 日本 😀"', '"null"'])(
-    'gets its id %s back as it was written',
+    'gets its id %s back verbatim',
     async (id) => {
       const before = gateway.lines.length;
       await say(gateway, 1, `{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
@@ -144,8 +144,8 @@ describe('a message', () => {
   });
 });
 
-describe('a line over limits.body', () => {
-  it('is refused with the id null, and the next is read', async () => {
+describe('a stdio line over limits.body', () => {
+  it('is refused with the id null, and the next line is read', async () => {
     const gateway = await startStdio({ config: `controls = []\n[limits]\nbody = 10000\n` });
     const sized = (bytes: number) => `${PING.slice(0, -1)},"x":"${'x'.repeat(bytes - PING.length - 7)}"}`;
     expect(sized(10_000)).toHaveLength(10_000);
@@ -159,7 +159,7 @@ describe('a line over limits.body', () => {
   });
 });
 
-describe('a batch', () => {
+describe('a stdio batch', () => {
   it.each(['2024-11-05', '2025-03-26'])('is answered, part by part, in %s', async (revision) => {
     const gateway = await startRaw(revision);
     const call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"up_count"}}';
@@ -167,7 +167,7 @@ describe('a batch', () => {
     expect(answers.flat().map((answer) => answer.id)).toEqual(['ping', 2]);
   });
 
-  it('with a bad part has an error for that part and answers for the others', async () => {
+  it('with an invalid part gets an error for that part and answers for the others', async () => {
     const gateway = await startRaw('2025-03-26');
     const answers = await say(gateway, 4, `[${PING},{"x":1},3,${PING.replace('"ping"', '"last"')}]`);
     expect(answers.flat().map(({ id }) => id)).toEqual(['ping', null, null, 'last']);

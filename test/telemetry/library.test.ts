@@ -1,4 +1,4 @@
-/** Programs that follow calls themselves: the tracer of a gateway, whatever else stands around a call. */
+/** Programs that trace calls themselves, together with middleware and other features around a call. */
 import { describe, expect, it } from 'vitest';
 import { counter, openLocalDoor, type SpanEnd, type TraceContext, type Tracer } from '../../src/index.ts';
 import { readExposition } from '../metrics/exposition.ts';
@@ -10,7 +10,7 @@ import { type AnyClient, newTrace, show } from './use.ts';
 
 const showing = serverEntry('modern', '--era', 'modern', '--meta');
 
-/** A tracer that writes down what it is told, and says of each way to a server that it is this trace. */
+/** A tracer that records its events and gives each server call this trace. */
 function noting(context: TraceContext | null, told: unknown[] = []): Tracer & { readonly told: unknown[] } {
   return {
     told,
@@ -30,7 +30,7 @@ function noting(context: TraceContext | null, told: unknown[] = []): Tracer & { 
 }
 
 describe('gateway.trace', () => {
-  it('tells of every call in order, with the trace that it comes with', async () => {
+  it('reports every call in order, with its incoming trace', async () => {
     const { gateway, url } = await open({ m: showing });
     const ours = { traceparent: newTrace().traceparent, tracestate: null };
     const { told, ...tracer } = noting(ours);
@@ -63,7 +63,7 @@ describe('gateway.trace', () => {
     expect(told).toEqual([]);
   });
 
-  it('follows calls through middleware, with other arguments or without a server', async () => {
+  it('traces calls through middleware that changes arguments or answers itself', async () => {
     const { gateway } = await open({ m: showing });
     const ours = { traceparent: newTrace().traceparent, tracestate: 'ours=1' };
     const { told, ...tracer } = noting(ours);
@@ -81,7 +81,7 @@ describe('gateway.trace', () => {
     expect(told.slice(1)).toEqual(['found m_meta', 'ended ok null']);
   });
 
-  it('follows calls that are answered by a task, and those that ask something back', async () => {
+  it('traces calls that are answered by an MCP task, and those that ask a question', async () => {
     const { gateway, url } = await open({ q: serverEntry('asking'), t: serverEntry('tasks') });
     const { told, ...tracer } = noting({ traceparent: newTrace().traceparent, tracestate: null });
     gateway.trace(tracer);
@@ -96,7 +96,7 @@ describe('gateway.trace', () => {
     expect(told.slice(1)).toEqual(['found t_slow_compute', 'sent slow_compute', 'answered ok', 'ended ok null']);
   });
 
-  it('may leave calls alone', async () => {
+  it('can skip calls', async () => {
     const { gateway, url } = await open({ m: showing });
     gateway.trace({ start: () => null });
     const { client } = await connectHttp(url);
@@ -108,7 +108,7 @@ describe('gateway.trace', () => {
 });
 
 describe('gateway.metrics.add', () => {
-  it('puts figures of a program beside the others, until it takes them away', async () => {
+  it('adds metrics of the program to /metrics until they are removed', async () => {
     const { gateway, origin } = await open({});
     const remove = gateway.metrics.add(() => [counter('my_things_total', 'Things of mine.', [[{ kind: 'a"b' }, 7]])]);
     const read = async () => readExposition(await (await fetch(`${origin}/metrics`)).text()).get('my_things_total');

@@ -1,4 +1,4 @@
-/** The figures of /metrics, as OpenTelemetry collects them. */
+/** The metrics of /metrics, as exported by OpenTelemetry. */
 import { describe, expect, it } from 'vitest';
 import { readExposition } from '../metrics/exposition.ts';
 import { connectHttp } from '../support/connection.ts';
@@ -9,8 +9,8 @@ import { installed, startCollector } from './use.ts';
 
 const config = `controls = []\n${serversToml({ a: server('basic') })}`;
 
-describe('metrics', () => {
-  it('are the figures of /metrics, and durations by call', async () => {
+describe('OpenTelemetry metrics', () => {
+  it('match /metrics, with durations per call', async () => {
     const collector = await startCollector();
     const { url, origin } = await startHttp({ bin: installed(), config, env: collector.env });
     const { client } = await connectHttp(url);
@@ -23,9 +23,9 @@ describe('metrics', () => {
         return point.metric === metric && all;
       });
     const echo = { server: 'a', kind: 'tool', tool: 'echo', outcome: 'ok' };
-    // The last thing that was asked for: all else is there by then.
+    // This was requested last, so everything else has arrived by then.
     await waitFor(() => value('toolgate.calls.refused', { code: 'item_unknown' })?.value === 1 || null, 10_000);
-    // The door came later, and what it adds is collected a turn later.
+    // The door was opened later, so its metrics are collected one round later.
     await waitFor(() => value('toolgate.http.streams', {})?.value === 1 || null, 10_000);
     expect(value('toolgate.calls', echo)?.value).toBe(3);
     expect(value('toolgate.calls.in_flight', {})?.value).toBe(0);
@@ -47,7 +47,7 @@ describe('metrics', () => {
     expect(collector.spans.length).toBeGreaterThan(0);
   });
 
-  it('come alone where traces are not wanted, and then a trace passes as it came', async () => {
+  it('are exported without traces if those are disabled, and trace context then passes through unchanged', async () => {
     const collector = await startCollector();
     const env = { ...collector.env, OTEL_TRACES_EXPORTER: 'none' };
     const { url } = await startHttp({

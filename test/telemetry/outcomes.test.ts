@@ -1,4 +1,4 @@
-/** How calls end is told with their spans; what is in them is not. */
+/** Spans report how calls end, but not their content. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectHttp } from '../support/connection.ts';
@@ -33,7 +33,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     client = (await (era === 'legacy' ? connectHttp : connectModernHttp)(gateway.url, headers)).client as AnyClient;
   });
 
-  /** The spans of one call: ours towards the client, and towards the server where there is one. */
+  /** The spans of one call: one towards the client, and one towards the server if it was called. */
   async function follow(name: string, args: object, options?: object): Promise<[Span, Span | null]> {
     const { traceId, traceparent } = newTrace();
     const params = { name, arguments: args as Record<string, unknown>, _meta: { traceparent } };
@@ -50,22 +50,22 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     attributes['rpc.response.status_code'],
   ];
 
-  it('say that a tool failed by its own word', async () => {
+  it('report that a tool returned an error result', async () => {
     const [incoming, outgoing] = await follow('a_raw', { json: '{"content":[],"isError":true}' });
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([2, 'tool_error', 'tool_error', undefined]);
   });
 
-  it('say that a server answered with an error', async () => {
+  it('report that a server answered with an error', async () => {
     const [incoming, outgoing] = await follow('a_raw', {});
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([2, 'error', '-32603', '-32603']);
   });
 
-  it('say that a server took too long', async () => {
+  it('report that a server timed out', async () => {
     const [incoming, outgoing] = await follow('h_hang', {});
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([2, 'timeout', 'source_timeout', undefined]);
   });
 
-  it('say that a client took its call back, which is no error', async () => {
+  it('report that a client cancelled its call, which is not an error', async () => {
     const abort = new AbortController();
     const followed = follow('slow_hang', {}, { signal: abort.signal });
     await sleep(200);
@@ -74,14 +74,14 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([0, 'cancelled', undefined, undefined]);
   });
 
-  it('say that no server was asked, and not what for', async () => {
+  it('report that no server was called, without the unknown name', async () => {
     const [incoming, outgoing] = await follow('hunter2-unknown', {});
     expect(end(incoming)).toEqual([2, 'refused', 'item_unknown', undefined]);
     expect(incoming.name).toBe('tools/call');
     expect(outgoing).toBeNull();
   });
 
-  it('are one for a tool of Toolgate itself', async () => {
+  it('contain only one span for a tool of Toolgate itself', async () => {
     const [incoming, outgoing] = await follow('toolman_activate', { names: ['a_echo'] });
     expect(incoming).toMatchObject({
       name: 'tools/call toolman_activate',
@@ -90,7 +90,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     expect(outgoing).toBeNull();
   });
 
-  it('have the name of a prompt, and no URI of a resource', async () => {
+  it('contain the name of a prompt, and no resource URI', async () => {
     const other = client as unknown as {
       getPrompt(params: object): Promise<unknown>;
       readResource(params: object): Promise<unknown>;
@@ -105,7 +105,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     expect(JSON.stringify(collector.spans)).not.toContain('secret-resource');
   });
 
-  it('say that a server is gone', async () => {
+  it('report that a server is down', async () => {
     const followed = follow('slow_hang', {});
     await sleep(200);
     await killSlow(gateway);
@@ -113,7 +113,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([2, 'failed', 'source_broken', undefined]);
   });
 
-  it('have the name of the service that is given, and nothing of what was said', async () => {
+  it('contain the configured service name, and no arguments or results', async () => {
     await follow('a_echo', { password: 'hunter2-argument' });
     expect(collector.spans[0]!.resource['service.name']).toBe('my-gateway');
     await waitFor(() => collector.points().length > 0);
@@ -121,7 +121,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
   });
 });
 
-/** By the system's own list: a server tells nobody over MCP where it runs. */
+/** Asks the operating system, because a server does not report its process over MCP. */
 async function killSlow({ pid }: HttpGateway): Promise<void> {
   const { descendants } = await import('../support/processes.ts');
   const { readFileSync } = await import('node:fs');

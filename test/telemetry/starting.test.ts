@@ -1,4 +1,4 @@
-/** When OpenTelemetry is started, what happens where it is not there, and that it never gets in the way. */
+/** When OpenTelemetry is started, what happens if it is not installed, and that it never blocks the gateway. */
 import { describe, expect, it } from 'vitest';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
@@ -16,27 +16,35 @@ describe('without OpenTelemetry', () => {
     ['only its name is given', { OTEL_SERVICE_NAME: 'x' }],
   ] as const;
 
-  it.each(unasked)('because %s, traces pass as they came, from clients of both eras to all servers', async (_, env) => {
-    const options = { config: await serversThatShow(), env };
-    const [legacy, modern, http] = await Promise.all([
-      startStdio(options),
-      startModernStdio(options),
-      startHttp(options),
-    ]);
-    const clients = [legacy.client, modern.client, (await http.connect()).client, (await http.connectModern()).client];
-    for (const client of clients) {
-      for (const namespace of upstreams) {
-        const given = { traceparent: newTrace().traceparent, tracestate: 'a=1', baggage: 'k=v', 'io.example/x': 1 };
-        const { meta, header } = await show(client, namespace, given);
-        expect(meta).toMatchObject(given);
-        expect(header).toBeNull();
-        expect((await show(client, namespace)).meta).not.toHaveProperty('traceparent');
+  it.each(unasked)(
+    'because %s, trace context passes unchanged from clients of both eras to all servers',
+    async (_, env) => {
+      const options = { config: await serversThatShow(), env };
+      const [legacy, modern, http] = await Promise.all([
+        startStdio(options),
+        startModernStdio(options),
+        startHttp(options),
+      ]);
+      const clients = [
+        legacy.client,
+        modern.client,
+        (await http.connect()).client,
+        (await http.connectModern()).client,
+      ];
+      for (const client of clients) {
+        for (const namespace of upstreams) {
+          const given = { traceparent: newTrace().traceparent, tracestate: 'a=1', baggage: 'k=v', 'io.example/x': 1 };
+          const { meta, header } = await show(client, namespace, given);
+          expect(meta).toMatchObject(given);
+          expect(header).toBeNull();
+          expect((await show(client, namespace)).meta).not.toHaveProperty('traceparent');
+        }
       }
-    }
-    for (const { stderr } of [legacy, modern, http]) expect(stderr()).toBe('');
-  });
+      for (const { stderr } of [legacy, modern, http]) expect(stderr()).toBe('');
+    },
+  );
 
-  it('what a client says of its trace in headers is carried on where servers look for it', async () => {
+  it('trace context in HTTP headers is forwarded to where servers look for it', async () => {
     const gateway = await startHttp({ config: await serversThatShow() });
     const headers = { traceparent: newTrace().traceparent, tracestate: 'a=1', baggage: 'k=v' };
     const legacy = await gateway.connect({ headers });
@@ -53,10 +61,10 @@ describe('without OpenTelemetry', () => {
   });
 });
 
-describe('OpenTelemetry that is asked for and not installed', () => {
+describe('OpenTelemetry that is configured but not installed', () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
 
-  it('is told by one line on stderr that says what to install, and the gateway serves', async () => {
+  it('is reported by one line on stderr that says what to install, and the gateway starts', async () => {
     const stdio = await startStdio({ config, env });
     const http = await startHttp({ config, env });
     expect(await stdio.client.callTool(call)).toHaveProperty('content');
@@ -76,8 +84,8 @@ describe('OpenTelemetry that is asked for and not installed', () => {
 });
 
 describe('OpenTelemetry on stdio', () => {
-  it('never writes to standard output, whatever it prints', async () => {
-    // Whatever else stands on its stdout fails the test at its end.
+  it('never writes to stdout', async () => {
+    // Any other output on stdout fails the test at its end.
     const gateway = await startStdio({
       bin: installed(),
       config,
@@ -97,8 +105,8 @@ describe('OpenTelemetry on stdio', () => {
   });
 });
 
-describe('the end of a gateway', () => {
-  it('sends what is left', async () => {
+describe('OpenTelemetry when the gateway stops', () => {
+  it('sends all pending data', async () => {
     const collector = await startCollector();
     const env = { ...collector.env, OTEL_BSP_SCHEDULE_DELAY: '60000', OTEL_METRIC_EXPORT_INTERVAL: '60000' };
     const gateway = await startStdio({ bin: installed(), config, env });

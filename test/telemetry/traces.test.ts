@@ -1,4 +1,7 @@
-/** A trace goes through the gateway: from its client, by two spans of ours, to its server; in both eras and over everything. */
+/**
+ * A trace passes through the gateway: from the client, through two spans of the gateway, to the server, in both eras
+ * and over every transport.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectHttp, connectSse } from '../support/connection.ts';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
@@ -23,7 +26,7 @@ describe.each(doors)('a call of a client on %s', (door) => {
   });
   const isPipe = door.startsWith('stdio');
 
-  it.each(upstreams)('is part of the trace that it names, and so is what server %s does', async (namespace) => {
+  it.each(upstreams)('joins the trace that it names, and so does its span at server %s', async (namespace) => {
     const { traceId, spanId, traceparent } = newTrace();
     const given = { traceparent, tracestate: 'vendor=1', baggage: 'user=alice', 'io.example/x': 7 };
     const { meta, header } = await show(client, namespace, given);
@@ -56,7 +59,7 @@ describe.each(doors)('a call of a client on %s', (door) => {
     expect(Object.keys(incoming.resource)).not.toContain('process.command_args');
   });
 
-  it.each(upstreams)('begins a trace where it names none, and server %s hears of it', async (namespace) => {
+  it.each(upstreams)('starts a trace if it names none, and passes it to server %s', async (namespace) => {
     const { meta } = await show(client, namespace);
     const [, traceId, spanId] = String(meta.traceparent).split('-');
     const outgoing = await collector.span('client', (span) => span.spanId === spanId);
@@ -64,7 +67,7 @@ describe.each(doors)('a call of a client on %s', (door) => {
     expect([outgoing.traceId, incoming.traceId, incoming.parentSpanId]).toEqual([traceId, traceId, '']);
   });
 
-  it('takes a trace that is malformed for none', async () => {
+  it('ignores a malformed trace', async () => {
     const { meta } = await show(client, 'pl', { traceparent: 'from-nowhere', tracestate: 'x=1' });
     const spanId = String(meta.traceparent).split('-')[2];
     const outgoing = await collector.span('client', (span) => span.spanId === spanId);
@@ -75,7 +78,7 @@ describe.each(doors)('a call of a client on %s', (door) => {
 
 describe('a call over HTTP', () => {
   it.each(['legacy', 'modern'])(
-    'of a %s client belongs to the trace of its headers where it names none itself',
+    'of a %s client joins the trace of its HTTP headers if the message names none',
     async (era) => {
       const collector = await startCollector();
       const gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });

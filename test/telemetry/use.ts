@@ -1,4 +1,7 @@
-/** A collector on loopback that keeps what it is sent, Toolgate with OpenTelemetry installed beside it, and servers that show what they are told. */
+/**
+ * A collector on loopback that stores what it receives, Toolgate with OpenTelemetry installed, and servers that echo
+ * their metadata.
+ */
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +16,7 @@ import { tool } from '../support/tools.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The program as it is installed, in a folder that has OpenTelemetry too. */
+/** The installed program, in a folder that also has OpenTelemetry. */
 export function installed(): string {
   const modules = join(tempFolder(), 'node_modules');
   const own = join(modules, 'toolgate');
@@ -49,9 +52,9 @@ export interface Point {
 
 export interface Collector {
   readonly url: string;
-  /** What an exporter has to be told to send it here. */
+  /** The environment that makes an exporter send its data here. */
   readonly env: Record<string, string>;
-  /** All bodies, as they came. */
+  /** All request bodies, unchanged. */
   readonly bodies: string[];
   readonly spans: Span[];
   /** The points of the last report. */
@@ -60,7 +63,7 @@ export interface Collector {
   span(kind: Span['kind'], matches: (span: Span) => boolean): Promise<Span>;
 }
 
-/** Takes OTLP over HTTP as JSON. With `answers: false` it takes everything and says nothing. */
+/** Accepts OTLP over HTTP as JSON. With `answers: false` it accepts everything and never replies. */
 export async function startCollector(answers = true): Promise<Collector> {
   const bodies: string[] = [];
   const spans: Span[] = [];
@@ -72,7 +75,7 @@ export async function startCollector(answers = true): Promise<Collector> {
     else if (request.url === '/v1/metrics') last = readPoints(JSON.parse(body) as Metrics);
     if (answers) response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
   });
-  // A connection that is closed just when it is used again loses what was sent over it.
+  // A connection that is closed just as it is reused loses the data sent over it.
   http.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   atEnd(() => {
@@ -197,7 +200,7 @@ async function startModern(era: string): Promise<string> {
 
 export interface Shown {
   readonly meta: Record<string, unknown>;
-  /** The header `traceparent`; null where there is none. */
+  /** The header `traceparent`; null if it is missing. */
   readonly header: string | null;
 }
 
@@ -209,7 +212,7 @@ export interface AnyClient {
   ): Promise<unknown>;
 }
 
-/** What the server of that namespace was told with a call. */
+/** The metadata that the server of that namespace received with a call. */
 export async function show(client: unknown, namespace: string, meta?: Record<string, unknown>): Promise<Shown> {
   const params = { name: `${namespace}_meta`, arguments: {}, ...(meta && { _meta: meta }) };
   const result = (await (client as AnyClient).callTool(params)) as { content: { text: string }[] };
@@ -218,7 +221,7 @@ export async function show(client: unknown, namespace: string, meta?: Record<str
 
 let count = 0;
 
-/** A trace that nobody has had before. */
+/** A new, unique trace. */
 export function newTrace() {
   const n = (++count).toString(16).padStart(4, '0');
   const traceId = `${'ab'.repeat(14)}${n}`;

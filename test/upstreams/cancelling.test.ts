@@ -1,4 +1,4 @@
-/** How a server is told that an answer is no longer wanted, byte by byte. */
+/** How a server is told, on the wire, that an answer is no longer needed. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callError, toml } from '../resilience/use.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
   [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
 });
 
-/** A call that is cancelled by clients of both eras as soon as the server has it. */
+/** A call that clients of both eras cancel as soon as the server has received it. */
 async function cancelBoth(name: string, count: () => number): Promise<void> {
   for (const isModern of [false, true]) {
     const controller = new AbortController();
@@ -48,8 +48,8 @@ async function cancelBoth(name: string, count: () => number): Promise<void> {
   }
 }
 
-describe('over HTTP', () => {
-  it('a modern server sees the request broken off, and nothing else', async () => {
+describe('cancelling a call over HTTP', () => {
+  it('closes the request to a modern server and sends nothing else', async () => {
     const calls = () => http.modern.of('tools/call');
     await cancelBoth('modern-http_echo', () => calls().length);
     expect(await callError(legacy.client, 'modern-http_echo')).toMatchObject({ code: 'source_timeout' });
@@ -58,7 +58,7 @@ describe('over HTTP', () => {
     expect(http.modern.of(CANCELLED)).toEqual([]);
   });
 
-  it('a server of the earlier revisions is also told in words', async () => {
+  it('also sends notifications/cancelled to a legacy server', async () => {
     const calls = () => http.legacy.of('tools/call');
     await cancelBoth('legacy-http_echo', () => calls().length);
     expect(await callError(legacy.client, 'legacy-http_echo')).toMatchObject({ code: 'source_timeout' });
@@ -68,8 +68,8 @@ describe('over HTTP', () => {
   });
 });
 
-describe('over stdio', () => {
-  it.each(['modern', 'legacy'])('a %s server is told in words', async (era) => {
+describe('cancelling a call over stdio', () => {
+  it.each(['modern', 'legacy'])('sends notifications/cancelled to a %s server', async (era) => {
     const sent = (method: string) => messagesOf(join(folder, era)).filter((message) => message.method === method);
     await cancelBoth(`${era}-stdio_hang`, () => sent('tools/call').length);
     expect(await callError(legacy.client, `${era}-stdio_hang`)).toMatchObject({ code: 'source_timeout' });

@@ -1,4 +1,4 @@
-/** What a server is told of whoever calls it. */
+/** What a server is told about its caller. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, toml } from '../resilience/use.ts';
@@ -26,7 +26,7 @@ let gateway: HttpGateway;
 /** The tool of each server that answers at once. */
 const toolOf = (place: Place) => `${place}_${place.endsWith('http') ? 'echo' : 'pid'}`;
 
-/** The parameters of the requests of a method that a server has got. */
+/** The parameters of the requests of one method that a server has received. */
 function asked(place: Place, method: string): Record<string, unknown>[] {
   const [era, transport] = place.split('-') as ['modern' | 'legacy', string];
   if (transport === 'http') return upstreams[era].of(method).map(({ message }) => message.params ?? {});
@@ -60,7 +60,7 @@ beforeAll(async () => {
   gateway = await startHttp({ config });
 });
 
-/** A modern call in which everything of the envelope is as told. */
+/** A modern call with exactly this envelope. */
 async function callModern(place: Place, meta: Record<string, unknown>): Promise<void> {
   const _meta = {
     [key('protocolVersion')]: '2026-07-28',
@@ -77,7 +77,7 @@ async function callModern(place: Place, meta: Record<string, unknown>): Promise<
 const OURS = { [key('protocolVersion')]: '2026-07-28', [key('clientInfo')]: { name: 'toolgate', version: '0.1.0' } };
 
 describe.each(places)('a server called %s', (place) => {
-  it('is told what can be passed on of what a modern caller can do, and nothing else', async () => {
+  it('receives those capabilities of a modern caller that the gateway can pass on, and no others', async () => {
     const passedOn = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } };
     const declared = { ...passedOn, extensions: { 'io.example/x': {} }, experimental: { y: {} }, tasks: {} };
     await callModern(place, { [key('clientCapabilities')]: declared, ...TRACE, progressToken: 'mine' });
@@ -87,14 +87,14 @@ describe.each(places)('a server called %s', (place) => {
     expect(meta).toEqual(isModern(place) ? { ...OURS, [key('clientCapabilities')]: passedOn, ...others } : others);
   });
 
-  it('is told each time anew', async () => {
+  it('receives the capabilities of the current caller with each request', async () => {
     await callModern(place, { [key('clientCapabilities')]: { sampling: {} }, [key('logLevel')]: 'info' });
     await callModern(place, {});
     if (isModern(place)) expect(lastMeta(place)).toEqual({ ...OURS, [key('clientCapabilities')]: {} });
     else expect(lastMeta(place) ?? {}).toEqual({});
   });
 
-  it('is told what a caller of the earlier revisions said it can be asked', async () => {
+  it('receives the capabilities that a legacy caller declared', async () => {
     const declared = { sampling: {}, roots: {}, elicitation: {} };
     const { client } = await gateway.connect({ capabilities: { ...declared, experimental: { y: {} } } });
     await client.callTool({ name: toolOf(place), arguments: {}, _meta: TRACE });
@@ -105,7 +105,7 @@ describe.each(places)('a server called %s', (place) => {
   });
 });
 
-describe('how much a caller wants to hear of the log', () => {
+describe('the log level that a caller asks for', () => {
   const modern = places.filter(isModern);
   const legacy = places.filter((place) => !isModern(place));
   let one: HttpConnection;
@@ -115,7 +115,7 @@ describe('how much a caller wants to hear of the log', () => {
   });
   const levels = () => legacy.map((place) => asked(place, 'logging/setLevel').map(({ level }) => level));
 
-  it('is said to modern servers with each request, for each caller', async () => {
+  it('is sent to modern servers with each request, per caller', async () => {
     for (const place of modern) {
       await one.client.setLoggingLevel('error');
       await callText(one.client, toolOf(place));
@@ -129,7 +129,7 @@ describe('how much a caller wants to hear of the log', () => {
     }
   });
 
-  it('is said to the others once for all callers: what the least demanding wants, and at least info', async () => {
+  it('is sent to legacy servers once for all callers: the most verbose level, and at least info', async () => {
     // By now callers have asked for info, error and emergency.
     expect(levels()).toEqual([['info'], ['info']]);
     await two.client.setLoggingLevel('warning');
@@ -149,7 +149,7 @@ describe('how much a caller wants to hear of the log', () => {
     ]);
   });
 
-  it('is said again to one that comes back', async () => {
+  it('is sent again to a server that was restarted', async () => {
     process.kill(Number(await callText(one.client, 'legacy-stdio_pid')), 'SIGKILL');
     await waitFor(() => levels()[1]!.length === 3);
     expect(levels()[1]).toEqual(['info', 'debug', 'debug']);

@@ -1,4 +1,4 @@
-/** How a server is found out to be of one era or the other. */
+/** How the gateway detects the era of a server. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, type Finding, runDoctor, timed, toml, toolsToBe } from '../resilience/use.ts';
@@ -8,7 +8,7 @@ import { tempFolder } from '../support/temp.ts';
 import { Fault, type HttpServer, legacyMethods, type Methods, modernMethods, startServer } from './http-server.ts';
 import { chunksOf, messagesOf, startModernFixture, stdioServer, textOf } from './use.ts';
 
-/** What the doctor says of each server. */
+/** What the doctor reports for each server. */
 async function examine(entries: Parameters<typeof toml>[0]): Promise<ReadonlyMap<string, Finding>> {
   const { findings } = await runDoctor(toml(entries));
   return new Map(findings.map((finding) => [finding.about, finding]));
@@ -18,10 +18,10 @@ const MODERN = /^up, \d+ tools?, protocol 2026-07-28/;
 const LEGACY = /^up, \d+ tools?, protocol 2025-11-25/;
 const SPOKEN = '2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05';
 
-describe('over stdio', () => {
+describe('era detection over stdio', () => {
   const slow = ['--slow-start', 3500];
   const late = ['--answer-after', 3500];
-  /** The flags of a server, what is said of it, and what it is asked at first. */
+  /** The flags of a server, the doctor's message about it, and the first methods it is sent. */
   const servers: Record<string, readonly [(string | number)[], RegExp | string, string]> = {
     'speaks both ways': [[], MODERN, 'server/discover subscriptions/listen'],
     'refuses at once': [['--discover', 'error'], LEGACY, 'server/discover initialize notifications/initialized'],
@@ -33,7 +33,7 @@ describe('over stdio', () => {
     'is modern, answers late and never initialize': [[...late, '--initialize', 'silent'], MODERN, 'server/discover'],
     'is legacy and starts slowly': [[...slow, '--discover', 'error'], LEGACY, 'server/discover initialize'],
     'is modern and starts slowly': [[...slow, '--initialize', 'error'], MODERN, 'server/discover initialize'],
-    // It has opened a session by then; to go on as if it had not would be to speak past each other.
+    // By then it has opened a session. Going on as if it were modern would leave the two sides in different eras.
     'is dual and starts slowly': [slow, LEGACY, 'server/discover initialize notifications/initialized'],
     'names unknown revisions only': [
       ['--discover', 'unknown'],
@@ -51,7 +51,7 @@ describe('over stdio', () => {
       'server/discover initialize',
     ],
   };
-  /** Of the official SDK, which answers the two questions of a slow start in an order of its own. */
+  /** The official SDK answers the two requests of a slow start in its own order. */
   const slowSdk = { modern: MODERN, both: LEGACY, legacy: LEGACY };
   const names = Object.keys(servers);
   const folder = tempFolder();
@@ -73,25 +73,25 @@ describe('over stdio', () => {
     [findings, slowDual] = await Promise.all([examine([...own, ...sdk]), startHttp({ config: dual })]);
   });
 
-  it.each(names)('a server that %s', (name) => {
+  it.each(names)('recognises a server that %s', (name) => {
     const [, said, asked] = servers[name]!;
     expect(findings.get(name.replaceAll(/[ ,]+/g, '-'))!.message).toMatch(said);
     const methods = messagesOf(chunkFile(name)).map(({ method }) => method);
     expect(methods.join(' ').startsWith(asked), methods.join(' ')).toBe(true);
   });
 
-  it.each(Object.keys(slowSdk))('a server of the SDK that starts slowly, of the era "%s"', (era) => {
+  it.each(Object.keys(slowSdk))('recognises an SDK server that starts slowly, of the era "%s"', (era) => {
     expect(findings.get(`sdk-${era}`)!.message).toMatch(slowSdk[era as keyof typeof slowSdk]);
   });
 
-  it('never asks both questions in one write', () => {
+  it('never sends server/discover and initialize in one write', () => {
     for (const name of names.filter((name) => !name.includes('slowly'))) {
       for (const chunk of chunksOf(chunkFile(name)))
         expect(chunk.includes('"server/discover"') && chunk.includes('"initialize"'), name).toBe(false);
     }
   });
 
-  it('starts a server again without the question that it ended at, after a small pause', async () => {
+  it('restarts a server that exited on server/discover, after a short pause and without asking again', async () => {
     const chunks = join(folder, 'exits');
     const config = toml([{ namespace: 'up', command: stdioServer('--discover', 'exit', '--chunks', chunks) }]);
     const { client } = await startStdio({ config });
@@ -99,21 +99,21 @@ describe('over stdio', () => {
     expect(ms).toBeLessThan(2500);
     const asked = messagesOf(chunks).map(({ method }) => method);
     expect(asked.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
-    // Also when it is lost later.
+    // It is not asked again when the server is restarted later either.
     process.kill(Number(await callText(client, 'up_pid')), 'SIGKILL');
     await toolsToBe(client, []);
     await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']);
     expect(messagesOf(chunks).filter(({ method }) => method === 'server/discover')).toHaveLength(1);
   });
 
-  it('serves modern clients rightly from a dual server that was too slow to say so', async () => {
+  it('serves modern clients correctly from a dual-era server that answered too late', async () => {
     const { client } = await slowDual.connectModern();
     expect(textOf(await client.callTool({ name: 'up_echo', arguments: { n: 1 } }))).toBe('{"n":1}');
   });
 });
 
-describe('over HTTP', () => {
-  /** Answers the first request with a status and a body, and whatever follows as a server of the earlier revisions. */
+describe('era detection over HTTP', () => {
+  /** Answers the first request with a status and a body, and all later ones as a legacy server. */
   const first = (status: number, body: string) => {
     let isFirst = true;
     return startServer(legacyMethods(), (_, response) => {
@@ -179,12 +179,12 @@ describe('over HTTP', () => {
     findings = await examine([...entries, ...sdk]);
   });
 
-  it.each(names)('a server that is called "%s"', (name) => {
+  it.each(names)('recognises the server "%s"', (name) => {
     const [, said, asked] = servers[name]!;
     expect(findings.get(name)!.message).toMatch(said);
     const methods = started.get(name)!.seen.map(({ message }) => message.method);
     expect(methods.join(' ').startsWith(asked), methods.join(' ')).toBe(true);
-    // No era is concluded from these.
+    // These answers say nothing about the era.
     if (name.startsWith('is-')) expect(methods).not.toContain('initialize');
   });
 
@@ -192,7 +192,7 @@ describe('over HTTP', () => {
     ['modern', MODERN],
     ['both', MODERN],
     ['legacy', LEGACY],
-  ])('a server of the SDK, of the era "%s"', (era, said) => {
+  ])('recognises an SDK server of the era "%s"', (era, said) => {
     expect(findings.get(`sdk-${era}`)!.message).toMatch(said);
   });
 });

@@ -1,4 +1,7 @@
-/** The headers that repeat a request for a modern server over HTTP: made anew for what it is to the server. */
+/**
+ * The headers that repeat a request to a modern server over HTTP. They are built from the request that the server
+ * gets.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, runDoctor, toml, toolNames } from '../resilience/use.ts';
 import type { HttpConnection } from '../support/connection.ts';
@@ -20,7 +23,7 @@ const search = tool('search', {
   },
 });
 
-describe('what a modern server gets', () => {
+describe('the headers that a modern server receives', () => {
   let upstream: HttpServer;
   let gateway: HttpGateway;
   let legacy: HttpConnection;
@@ -46,14 +49,14 @@ describe('what a modern server gets', () => {
     [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
   });
 
-  /** The headers of the last request of a method that are about the protocol. */
+  /** The protocol headers of the last request of a method. */
   const last = (method: string) => {
     const entries = Object.entries(upstream.of(method).at(-1)!.headers).filter(([name]) => name.startsWith('mcp-'));
     return Object.fromEntries(entries);
   };
   const common = (method: string) => ({ 'mcp-protocol-version': '2026-07-28', 'mcp-method': method });
 
-  it.each(['legacy', 'modern'] as const)('names what it was asked for by its own name (%s client)', async (era) => {
+  it.each(['legacy', 'modern'] as const)('contain the item name without the namespace (%s client)', async (era) => {
     const { client } = era === 'legacy' ? legacy : modern;
     for (const [name, header] of [
       ['echo', 'echo'],
@@ -77,7 +80,7 @@ describe('what a modern server gets', () => {
   });
 
   it.each(['legacy', 'modern'] as const)(
-    'repeats the arguments that the tool marks, at any depth (%s client)',
+    'repeat the arguments that the tool marks, at any depth (%s client)',
     async (era) => {
       const { client } = era === 'legacy' ? legacy : modern;
       await client.listTools();
@@ -98,7 +101,7 @@ describe('what a modern server gets', () => {
     },
   );
 
-  it("is made from the body, and nothing of the caller's own headers", async () => {
+  it('are built from the body, not from the headers of the caller', async () => {
     const params = enveloped('{"name":"ev_search","arguments":{"region":"eu"}}');
     const headers = {
       ...mirrored('tools/call', params),
@@ -115,14 +118,14 @@ describe('what a modern server gets', () => {
     expect(seen).toMatchObject({ 'mcp-name': 'search', 'mcp-param-region': 'eu', 'x-tenant': 'blue' });
   });
 
-  it('has only the method with lists, and nothing a server would not expect', () => {
+  it('contain only the method for lists, and nothing a server would not expect', () => {
     expect(last('tools/list')).toEqual(common('tools/list'));
     expect(last('server/discover')).toEqual(common('server/discover'));
     for (const { headers } of upstream.seen) expect(headers).not.toHaveProperty('mcp-session-id');
   });
 });
 
-it('a server of the earlier revisions gets none of them', async () => {
+it('are not sent to a legacy server', async () => {
   const upstream = await startServer(legacyMethods({ 'tools/list': () => ({ tools: [search] }) }));
   const gateway = await startHttp({ config: toml([{ namespace: 'ev', url: upstream.url }], { controls: [] }) });
   const { client } = await gateway.connectModern();
@@ -133,7 +136,7 @@ it('a server of the earlier revisions gets none of them', async () => {
   expect(upstream.of('tools/call')[0]!.headers['mcp-protocol-version']).toBe('2025-11-25');
 });
 
-describe('a tool that asks for headers in a way that is not valid', () => {
+describe('a tool whose header annotation is invalid', () => {
   const wrong = {
     spaced: { at: { type: 'string', 'x-mcp-header': 'not a name' } },
     empty: { at: { type: 'string', 'x-mcp-header': '' } },
@@ -143,7 +146,7 @@ describe('a tool that asks for headers in a way that is not valid', () => {
   };
   const tools = [...Object.entries(wrong).map(([name, properties]) => tool(name, properties)), tool('right')];
 
-  it('is left out where there are headers, and that is said; elsewhere it is none of our business', async () => {
+  it('is left out and reported on a modern HTTP server, and listed on other servers', async () => {
     const modern = await startServer(
       modernMethods({ 'tools/list': () => ({ ...kept, tools }), 'tools/call': () => text('fine') }),
     );

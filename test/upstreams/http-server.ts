@@ -1,6 +1,6 @@
 /**
- * An MCP server over HTTP in the process of the test, hand-written, so that it can be wrong on purpose. It speaks whatever
- * its methods are; `modernMethods` and `legacyMethods` are the usual ones. It keeps what it was sent.
+ * A hand-written MCP server over HTTP in the test process, which can misbehave on purpose. Its methods decide its era;
+ * `modernMethods` and `legacyMethods` are the usual ones. It records what it was sent.
  */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,17 +25,19 @@ export interface Context {
   readonly id: number | string;
   readonly token: unknown;
   readonly response: ServerResponse;
-  /** Sends a notification before the answer, which makes the reply a stream. */
+  /** Sends a notification before the answer, which turns the reply into a stream. */
   notify(method: string, params: object): void;
 }
 
-/** Gives the result. A `Fault` is thrown; who answers through `response` itself, or never, gives `SILENCE`. */
+/**
+ * Returns the result. Throws a `Fault` for an error. Returns `SILENCE` if it uses `response` itself or never answers.
+ */
 export type Method = (params: Readonly<Record<string, unknown>>, context: Context) => unknown;
 export type Methods = Readonly<Record<string, Method>>;
 
 export const SILENCE = Symbol('silence');
 
-/** An answer that is an error, under an HTTP status. */
+/** An error as the answer, with an HTTP status. */
 export class Fault extends Error {
   readonly code: number;
   readonly status: number;
@@ -52,20 +54,20 @@ export class Fault extends Error {
 export interface HttpServer {
   readonly url: string;
   readonly seen: Seen[];
-  /** What it answers from now on. */
+  /** Replaces the methods. */
   methods: Methods;
   /** The requests of a method, in order. */
   of(method: string): Seen[];
   /** Open replies to `subscriptions/listen` and to GET. */
   readonly streams: Set<ServerResponse>;
-  /** Says something on all of them. */
+  /** Sends a notification on all of them. */
   announce(method: string): void;
   stop(): Promise<void>;
   /** Listens again at the same address. */
   start(): Promise<void>;
 }
 
-/** `front` answers what it wants to answer before anything is read. */
+/** `front` may answer a request before its body is read. */
 export async function startServer(
   methods: Methods,
   front: (verb: string, response: ServerResponse, headers: IncomingHttpHeaders) => boolean = () => false,
@@ -189,7 +191,7 @@ export function modernMethods(more: Methods = {}, capabilities: object = { tools
   };
 }
 
-/** The same of a server of the earlier revisions. It has no sessions. */
+/** The same for a legacy server. It has no sessions. */
 export function legacyMethods(more: Methods = {}): Methods {
   return {
     initialize: () => ({
@@ -203,7 +205,7 @@ export function legacyMethods(more: Methods = {}): Methods {
   };
 }
 
-/** The same methods, closed to requests of the other era in the way that the modern revision has for it. */
+/** The same methods, but requests of the other era are refused as the modern revision prescribes. */
 export function only(era: 'legacy' | 'modern', methods: Methods): Methods {
   const closed = (method: Method): Method => {
     return (params, context) => {

@@ -1,4 +1,4 @@
-/** What servers tell models about their use: together, and each under its own name. */
+/** Instructions that servers give to models: combined, each under the name of its server. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -29,19 +29,19 @@ Ask me.
 
 I have no prefix.`;
 
-describe('instructions', () => {
-  it('come with initialize, of servers of both eras', async () => {
+describe('server instructions', () => {
+  it('are included in initialize, for servers of both eras', async () => {
     const { client } = await startStdio({ config: CONFIG });
     expect(client.getInstructions()).toBe(MERGED);
   });
 
-  it('come with server/discover', async () => {
+  it('are included in server/discover', async () => {
     const gateway = await startHttp({ config: CONFIG });
     const { client } = await gateway.connectModern();
     expect(client.getInstructions()).toBe(MERGED);
   });
 
-  it('are remembered: a server that sleeps still has its say', async () => {
+  it('of a sleeping server are still included', async () => {
     const lazy = CONFIG.replaceAll('command =', 'start = "lazy"\ncommand =');
     const first = await startStdio({ config: lazy });
     await first.client.listTools();
@@ -51,21 +51,21 @@ describe('instructions', () => {
     rmSync(join(cwd, '.toolgate'), { recursive: true, force: true });
   });
 
-  it('are left out where no server has any', async () => {
+  it('are left out if no server has any', async () => {
     const { client } = await startStdio({
       config: `controls = []\n[[servers]]\ncommand = ${JSON.stringify(server('basic'))}\n`,
     });
     expect(client.getInstructions()).toBeUndefined();
   });
 
-  it('of one server are cut where they are endless', async () => {
+  it('of one server are truncated if they are too long', async () => {
     const config = `controls = []\n[[servers]]\nnamespace = "a"\ncommand = ${JSON.stringify(server('basic', ...say('x'.repeat(50_000))))}\n`;
     const { client } = await startStdio({ config });
     expect(client.getInstructions()!.length).toBeLessThan(8_100);
     expect(client.getInstructions()).toMatch(/x…$/);
   });
 
-  it('that are no text do no harm', async () => {
+  it('that are not text are ignored', async () => {
     const config = `controls = []\n[[servers]]\nnamespace = "a"\ncommand = ${JSON.stringify(stdioServer('--instructions'))}\n`;
     const { client } = await startStdio({ config });
     await waitFor(async () => (await client.listTools()).tools.length > 0);

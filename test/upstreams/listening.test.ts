@@ -1,4 +1,4 @@
-/** How modern servers are listened to: one request each, for what they tell of, opened again when it ends. */
+/** How the gateway listens to modern servers: one request per server, for what it announces, reopened when it ends. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ import { messagesOf, stdioServer } from './use.ts';
 
 const LISTEN = 'subscriptions/listen';
 
-/** A server that lists as many tools as it is told to, and says nothing about it by itself. */
+/** A server that lists a given number of tools and does not announce changes. */
 async function startGrowing(listen?: Method, capabilities?: object) {
   const tools = [tool('first')];
   const list = () => ({ resultType: 'complete', ttlMs: 60_000, cacheScope: 'public', tools });
@@ -47,7 +47,7 @@ const refuse: Record<string, Method> = {
   },
 };
 
-describe('over HTTP', () => {
+describe('listening to a modern server over HTTP', () => {
   type Growing = Awaited<ReturnType<typeof startGrowing>>;
   let steady: Growing;
   let dropped: Growing;
@@ -76,7 +76,7 @@ describe('over HTTP', () => {
 
   const listed = async (name: string) => (await one.client.listTools()).tools.some((item) => item.name === name);
 
-  it('asks once for all callers, and only for what the server tells of', async () => {
+  it('opens one stream for all callers, and only for what the server announces', async () => {
     await Promise.all([callText(one.client, 'steady_first'), callText(two.client, 'steady_first')]);
     const [request, ...more] = steady.of(LISTEN);
     expect(more).toEqual([]);
@@ -92,7 +92,7 @@ describe('over HTTP', () => {
     expect(request!.message.params!.notifications).not.toHaveProperty('promptsListChanged');
   });
 
-  it('lists again what the server says has changed, once for a burst, and tells every caller', async () => {
+  it('refreshes a changed list once per burst, and notifies every caller', async () => {
     const before = steady.of('tools/list').length;
     const told = [one.changes('tools'), two.changes('tools')];
     steady.grow('second');
@@ -104,12 +104,12 @@ describe('over HTTP', () => {
     expect([one.changes('tools'), two.changes('tools')]).toEqual(told.map((count) => count + 1));
   });
 
-  it('never asks a server that does not tell of changes', () => {
+  it('is not started for a server that does not announce changes', () => {
     expect(times(silent)).toBe(0);
     expect(silent.seen.filter(({ verb }) => verb !== 'POST')).toEqual([]);
   });
 
-  describe('when the stream is over', () => {
+  describe('a listening stream that ends', () => {
     beforeAll(async () => {
       const busy = { ...failing.methods };
       const unavailable: Method = (_, { response }) => {
@@ -127,7 +127,7 @@ describe('over HTTP', () => {
       failing.methods = busy;
     });
 
-    it.each(['dropped', 'ended'])('asks again after a pause, and lists what was missed (%s)', async (name) => {
+    it.each(['dropped', 'ended'])('is reopened after a pause, and missed changes are listed (%s)', async (name) => {
       const server = { dropped, ended }[name]!;
       await waitFor(() => server.streams.size === 1);
       await waitFor(() => listed(`${name}_meanwhile`));
@@ -135,7 +135,7 @@ describe('over HTTP', () => {
       expect(await callText(one.client, `${name}_meanwhile`)).toBe('{}');
     });
 
-    it('asks again also after a server was not able to answer for a while', async () => {
+    it('is reopened after the server was unable to answer for a while', async () => {
       await waitFor(() => failing.streams.size === 1);
       await waitFor(() => listed('failing_meanwhile'));
       expect(times(failing)).toBe(3);
@@ -144,7 +144,7 @@ describe('over HTTP', () => {
       await waitFor(() => listed('failing_last'));
     });
 
-    it('keeps what it knows when the server does not list it for once', async () => {
+    it('keeps the known items if the server fails to list them once', async () => {
       const { methods } = steady;
       const failures = () => steady.of('tools/list').length;
       const before = failures();
@@ -159,16 +159,16 @@ describe('over HTTP', () => {
       await waitFor(() => listed('steady_third'));
     });
 
-    it.each(Object.keys(refuse))('does not ask a server again that answered with an error (%s)', async (how) => {
+    it.each(Object.keys(refuse))('is not reopened for a server that answered with an error (%s)', async (how) => {
       const [, server] = refusing.find(([name]) => name === how)!;
-      // More than the first pause has gone by since it was asked.
+      // More time than the first pause has passed since the request.
       expect(times(server)).toBe(1);
       expect(await callText(one.client, `${how}_first`)).toBe('{}');
     });
   });
 });
 
-describe('over stdio', () => {
+describe('listening to a modern server over stdio', () => {
   const folder = tempFolder();
   const flags = { told: [], mute: ['--mute'], error: ['--listen', 'error'], end: ['--listen', 'end'] };
   let client: HttpConnection;
@@ -184,7 +184,7 @@ describe('over stdio', () => {
     client = await gateway.connect();
   });
 
-  it('asks once, and lists again what the server says has changed', async () => {
+  it('sends one request, and refreshes the list when the server reports a change', async () => {
     expect(times('told', LISTEN)).toBe(1);
     expect(times('told', 'tools/list')).toBe(1);
     await callText(client.client, 'told_tell', { methods: ['notifications/tools/list_changed'] });
@@ -192,12 +192,12 @@ describe('over stdio', () => {
     expect(times('told', LISTEN)).toBe(1);
   });
 
-  it('never asks a server that does not tell of changes', () => {
+  it('is not started for a server that does not announce changes', () => {
     expect(times('mute', 'tools/list')).toBe(1);
     expect(times('mute', LISTEN)).toBe(0);
   });
 
-  it('asks one that ends it at once with growing pauses, and one that refuses not again', async () => {
+  it('is retried with growing pauses if the server ends it, and not at all if the server refuses it', async () => {
     await waitFor(() => times('end', LISTEN) === 3);
     await waitFor(() => times('end', 'tools/list') === 3);
     await sleep(1000);

@@ -1,4 +1,4 @@
-/** Log messages of servers reach the caller whose call they belong to, and nobody else. */
+/** Log messages of servers reach only the caller whose call they belong to. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, toml } from '../resilience/use.ts';
@@ -11,7 +11,7 @@ import { stdioServer } from './use.ts';
 
 const LOG = 'notifications/message';
 
-/** Logs what it is told to, and then takes its time. */
+/** Logs what it is told to, then delays its answer. */
 const say: Method = async ({ arguments: args }, { notify }) => {
   const { level, data, wait = 0 } = args as { level: string; data: string; wait?: number };
   notify(LOG, { level, logger: 'up', data });
@@ -41,7 +41,7 @@ beforeAll(async () => {
   [one, two, modern] = [await gateway.connect(), await gateway.connect(), await gateway.connectModern()];
 });
 
-/** What a client has heard since it was last asked. */
+/** What a client has received since the last check. */
 function heard({ notifications }: { notifications: HttpConnection['notifications'] }): unknown[] {
   const messages = notifications.splice(0).filter(({ method }) => method === LOG);
   return messages.map(({ params }) => (params as { data: unknown }).data);
@@ -49,10 +49,10 @@ function heard({ notifications }: { notifications: HttpConnection['notifications
 
 const wanting = (level: string) => ({ 'io.modelcontextprotocol/logLevel': level });
 
-describe.each(['modern', 'legacy'])('a %s server over HTTP', (era) => {
+describe.each(['modern', 'legacy'])('log messages of a %s server over HTTP', (era) => {
   const name = `${era}-http_echo`;
 
-  it('is heard by the caller of each call alone, also while others call', async () => {
+  it('reach only the caller of each call, also during concurrent calls', async () => {
     const at = (data: string) => ({ level: 'info', data, wait: 100 });
     await Promise.all([
       callText(one.client, name, at('for one')),
@@ -65,7 +65,7 @@ describe.each(['modern', 'legacy'])('a %s server over HTTP', (era) => {
     expect(heard(modern)).toEqual(['for modern']);
   });
 
-  it('is heard from the level on that the caller wants', async () => {
+  it('are filtered by the level of the caller', async () => {
     await one.client.setLoggingLevel('error');
     for (const level of ['debug', 'info', 'error', 'emergency']) {
       await callText(one.client, name, { level, data: level });
@@ -80,28 +80,28 @@ describe.each(['modern', 'legacy'])('a %s server over HTTP', (era) => {
   });
 });
 
-describe.each(['modern', 'legacy'])('a %s server on stdio, which does not say whose a message is', (era) => {
+describe.each(['modern', 'legacy'])('log messages of a %s server on stdio, which do not name their call', (era) => {
   const ns = `${era}-stdio`;
   const tell = (data: string) => ({ methods: [LOG], params: { level: 'info', data } });
 
-  it('is heard by the only caller there is, with one call or with several', async () => {
+  it('reach the caller only if it is the only one, with one running call or several', async () => {
     await callText(one.client, `${ns}_tell`, tell('alone'));
     expect(heard(one)).toEqual(['alone']);
     await modern.client.callTool({ name: `${ns}_tell`, arguments: tell('modern'), _meta: wanting('info') });
     expect(heard(modern)).toEqual(['modern']);
     const hanging = one.client.callTool({ name: `${ns}_hang` }).catch(() => {});
     await callText(one.client, `${ns}_tell`, tell('with another'));
-    // It may come with the other call, whose answer is far away.
+    // It may arrive with the other call, which is not answered for a while.
     await waitFor(() => one.notifications.length > 0);
     expect(heard(one)).toEqual(['with another']);
-    // While this goes on it may be about either.
+    // During this call a message may belong to either caller, so it is dropped.
     await callText(two.client, `${ns}_tell`, tell('whose'));
     await hanging;
-    // Without sessions nothing says that two calls are of the same client.
+    // Without sessions, the gateway cannot tell whether two calls come from the same client.
     const strange = modern.client.callTool({ name: `${ns}_hang`, _meta: wanting('info') });
     await modern.client.callTool({ name: `${ns}_tell`, arguments: tell('whose'), _meta: wanting('info') });
     await strange;
-    // It was given up, and may still be logged about for as long again.
+    // The call timed out, but the server may go on logging about it for as long again.
     await sleep(1100);
     await callText(two.client, `${ns}_tell`, tell('last'));
     expect(heard(two)).toEqual(['last']);
@@ -110,8 +110,8 @@ describe.each(['modern', 'legacy'])('a %s server on stdio, which does not say wh
   });
 });
 
-describe('a server that takes its time to be told how much to log', () => {
-  /** Logs from the level on that it was told last. */
+describe('a server that is slow to answer logging/setLevel', () => {
+  /** Logs from the level that it was told last. */
   async function open() {
     let level = 'info';
     const slow = await startServer({
@@ -132,7 +132,7 @@ describe('a server that takes its time to be told how much to log', () => {
   }
   const serverInfo = { name: 'slow', version: '1' };
 
-  it('gets the next call after that, of a client of either era', async () => {
+  it('receives the next call only after it, from clients of either era', async () => {
     const legacy = await (await open()).connect();
     await legacy.client.setLoggingLevel('debug');
     await callText(legacy.client, 'slow_echo', {});

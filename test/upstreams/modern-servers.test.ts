@@ -1,4 +1,4 @@
-/** Servers of the official SDK (v2) over both transports and in both eras, used by clients of both. */
+/** Servers of the official SDK (v2) over both transports and in both eras, used by clients of both eras. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runDoctor, type ServerEntry, timed, toml } from '../resilience/use.ts';
 import type { HttpConnection } from '../support/connection.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   clients = { legacy: await gateway.connect(), modern: await gateway.connectModern() };
 });
 
-it('are spoken to in the modern way wherever they know it', async () => {
+it('speaks the modern revision to every server that knows it', async () => {
   const { findings } = await runDoctor(config);
   const protocols = findings.slice(1).map(({ about, message }) => [about, /protocol (\S+)/.exec(message)?.[1]]);
   expect(protocols).toEqual(places.map(({ era, ns }) => [ns, era === 'legacy' ? '2025-11-25' : '2026-07-28']));
@@ -35,7 +35,7 @@ it('are spoken to in the modern way wherever they know it', async () => {
 
 const abortedOf = async (ns: string) => Number(textOf(await clients.legacy.client.callTool({ name: `${ns}_aborted` })));
 
-it('are told when a call takes too long, and callers are told why', async () => {
+it('cancels a call that takes too long, and tells the caller why', async () => {
   const before = await Promise.all(places.map(({ ns }) => abortedOf(ns)));
   const waits = places.flatMap(({ ns }) =>
     clientEras.map(async (era) => ({
@@ -58,7 +58,7 @@ describe.each(places)('a server of the era "$era" over $transport', ({ ns }) => 
     names.filter((name) => name.startsWith(`${ns}_`)).map((name) => name.slice(ns.length + 1));
 
   describe.each(clientEras)('for a %s client', (era) => {
-    it('is listed with items of all four kinds', async () => {
+    it('lists items of all four kinds', async () => {
       const { client } = clients[era];
       const { tools } = await client.listTools();
       expect(own(tools.map(({ name }) => name))).toEqual(['echo', 'pid', 'steps', 'wait', 'aborted', 'toggle']);
@@ -70,7 +70,7 @@ describe.each(places)('a server of the era "$era" over $transport', ({ ns }) => 
       expect(own(prompts.map(({ name }) => name))).toEqual(['first']);
     });
 
-    it('answers for items of all four kinds', async () => {
+    it('serves items of all four kinds', async () => {
       const { client } = clients[era];
       const args = { text: 'ä', n: 1.5, deep: { list: [null] } };
       const echoed = textOf(await client.callTool({ name: `${ns}_echo`, arguments: args }));
@@ -83,7 +83,7 @@ describe.each(places)('a server of the era "$era" over $transport', ({ ns }) => 
       expect(messages).toEqual([{ role: 'user', content: { type: 'text', text: 'rain' } }]);
     });
 
-    it('reports progress, all of it and in order', async () => {
+    it('delivers all progress in order', async () => {
       const { client, notifications } = clients[era];
       notifications.length = 0;
       const asked = { name: `${ns}_steps`, arguments: { count: 5 }, _meta: { progressToken: `${ns} ${era}` } };
@@ -93,7 +93,7 @@ describe.each(places)('a server of the era "$era" over $transport', ({ ns }) => 
       expect(progress.map(({ params }) => params)).toEqual(expected);
     });
 
-    it('is told when a call is cancelled', async () => {
+    it('cancels the call at the server', async () => {
       const before = await abortedOf(ns);
       const controller = new AbortController();
       const cancelled = waiting(era, controller.signal).catch(() => 'cancelled');
@@ -108,7 +108,7 @@ describe.each(places)('a server of the era "$era" over $transport', ({ ns }) => 
       ? clients.legacy.client.callTool({ name: `${ns}_wait` }, undefined, { signal })
       : clients.modern.client.callTool({ name: `${ns}_wait` }, { signal });
 
-  it('is listed again when it says that its lists have changed', async () => {
+  it('refreshes the lists that the server says have changed', async () => {
     const { client } = clients.legacy;
     const before = clientEras.map((era) => clients[era].changes('tools'));
     await client.callTool({ name: `${ns}_toggle` });

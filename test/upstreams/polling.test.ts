@@ -1,10 +1,10 @@
-/** Servers that close the stream of an answer before it is there, and want to be asked for the rest of it. */
+/** Servers that close the stream of a call before the answer and expect the client to reconnect for the rest. */
 import { expect, it } from 'vitest';
 import { startFixture } from '../conformance/suite.ts';
 import { startStdio } from '../support/gateway.ts';
 import { textOf } from './use.ts';
 
-it('gets the answer after the server has closed its stream', async () => {
+it('reconnects for the answer after the server has closed the stream of the call', async () => {
   const url = await startFixture('--era', 'legacy');
   const { client } = await startStdio({ config: `controls = []\n[[servers]]\nurl = ${JSON.stringify(url)}\n` });
   const result = await client.callTool({ name: 'test_reconnection', arguments: {} });

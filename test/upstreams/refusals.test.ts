@@ -1,4 +1,7 @@
-/** What a modern server says about the way we asked (-32020, -32021, -32022) is for us; callers hear of it in our words, if at all. */
+/**
+ * Errors of a modern server about how the gateway asked (-32020, -32021, -32022). The gateway handles them; callers
+ * only get the gateway's own message.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callError, callText, toml } from '../resilience/use.ts';
 import type { HttpConnection } from '../support/connection.ts';
@@ -10,7 +13,7 @@ import { errorOf, textOf } from './use.ts';
 
 const kept = { resultType: 'complete', ttlMs: 0, cacheScope: 'public' };
 
-/** A server that insists on one header for `where`; its name may change without a word. */
+/** A server that requires a header for `where`. The name of the header may change without notice. */
 async function startStrict() {
   const server = await startServer({});
   const strict = Object.assign(server, { header: 'Region' });
@@ -64,15 +67,15 @@ beforeAll(async () => {
   [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
 });
 
-describe('headers that the server does not accept', () => {
-  it('are made anew from a new list, and the call is asked once more', async () => {
+describe('headers that a server rejects', () => {
+  it('are rebuilt from a fresh tool list, and the call is retried once', async () => {
     expect(await callText(legacy.client, 'strict_go', { where: 'eu' })).toBe('went to eu');
     const asked = () => [strict.of('tools/list').length, strict.of('tools/call').length];
     expect(asked()).toEqual([1, 1]);
     strict.header = 'Zone';
     expect(await callText(legacy.client, 'strict_go', { where: 'us' })).toBe('went to us');
     expect(asked()).toEqual([2, 3]);
-    // The SDK's client forgets its list when it is told of a change, also one that is older than the list.
+    // The SDK client drops its list on every change notification, even one that is older than the list.
     await waitFor(() => modern.changes('tools') === 1);
     await modern.client.listTools();
     strict.header = 'Area';
@@ -83,7 +86,7 @@ describe('headers that the server does not accept', () => {
     expect(asked()).toEqual([before[0], before[1]! + 1]);
   });
 
-  it('end in one error when they never are', async () => {
+  it('cause one error if the server keeps rejecting them', async () => {
     const upstream = started.get('header')!;
     const message = 'Server "header" does not accept the headers of the request. Try again later.';
     for (const { client } of [legacy, modern]) {
@@ -98,7 +101,7 @@ describe('headers that the server does not accept', () => {
 });
 
 describe('a capability that the caller lacks', () => {
-  it('is named to a modern caller as the revision has it', async () => {
+  it('is reported to a modern caller with the code of the revision', async () => {
     const params = enveloped('{"name":"capability_echo"}');
     const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`;
     const response = await gateway.post(body, mirrored('tools/call', params));
@@ -115,7 +118,7 @@ describe('a capability that the caller lacks', () => {
     });
   });
 
-  it('is explained to a caller of the earlier revisions', async () => {
+  it('is explained to a legacy caller', async () => {
     expect(await callError(legacy.client, 'capability_echo')).toMatchObject({
       code: 'capability_missing',
       message: 'Server "capability" needs a client that declares "elicitation".',
@@ -125,7 +128,7 @@ describe('a capability that the caller lacks', () => {
     });
   });
 
-  it('is not blamed on the caller where it would not help', async () => {
+  it('is reported as a server error if the gateway cannot pass it on', async () => {
     for (const { client } of [legacy, modern])
       expect(errorOf(await client.callTool({ name: 'extension_echo' }))).toMatchObject({
         code: 'source_broken',
@@ -134,7 +137,7 @@ describe('a capability that the caller lacks', () => {
   });
 });
 
-it('asks a server that disowns the revision it agreed to only once more', async () => {
+it('retries only once on a server that rejects the revision it agreed to', async () => {
   const upstream = started.get('revision')!;
   upstream.seen.length = 0;
   expect(await callError(legacy.client, 'revision_echo')).toMatchObject({
@@ -145,7 +148,7 @@ it('asks a server that disowns the revision it agreed to only once more', async 
   expect(upstream.of('server/discover')).toHaveLength(1);
 });
 
-it.each(names)('never passes on the code or the words of the server (%s)', async (name) => {
+it.each(names)('never forwards the error code or message of the server (%s)', async (name) => {
   for (const [era, { client }] of [
     ['legacy', legacy],
     ['modern', modern],
@@ -158,7 +161,7 @@ it.each(names)('never passes on the code or the words of the server (%s)', async
     for (const failure of failures) {
       const said = failure instanceof Error ? failure.message : JSON.stringify(failure);
       expect(said, era).not.toContain('in the words of the server');
-      // Our own word for what a caller can mend.
+      // The gateway's own message for something that the caller can fix.
       const isOurs = (name === 'capability' || name === 'vague') && said.includes('needs a client that declares');
       const codes = isOurs ? [-32_020, -32_022] : [-32_020, -32_021, -32_022];
       expect(codes, `${era} ${said}`).not.toContain((failure as { code?: number }).code);

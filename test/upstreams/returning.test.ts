@@ -1,4 +1,4 @@
-/** Servers that go away, come back, or come back as another kind of server. */
+/** Servers that go away and come back, possibly in another era. */
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { server } from '../support/server.ts';
 import { Fault, legacyMethods, modernMethods, only, startServer, text } from './http-server.ts';
 import { startModernFixture, textOf } from './use.ts';
 
-it('brings a modern server on stdio back that has died, with its items', async () => {
+it('restarts a modern stdio server that has died, and lists its items again', async () => {
   const config = toml([{ namespace: 'up', command: server('modern', '--era', 'modern') }], { controls: [] });
   const gateway = await startHttp({ config });
   const [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
@@ -18,12 +18,12 @@ it('brings a modern server on stdio back that has died, with its items', async (
   process.kill(pid, 'SIGKILL');
   await waitFor(async () => (await modern.client.callTool({ name: 'up_pid' })).isError !== true, 5000);
   expect(Number(textOf(await modern.client.callTool({ name: 'up_pid' })))).not.toBe(pid);
-  // Gone, and there again.
+  // Its tools disappear and return.
   expect(legacy.changes('tools')).toBe(2);
   expect(modern.changes('tools')).toBe(2);
 });
 
-it('finds a modern server over HTTP that was not there at first, and again when it has been away', async () => {
+it('connects to a modern HTTP server that comes up late, and again after an outage', async () => {
   const upstream = await startServer(modernMethods());
   await upstream.stop();
   const gateway = await startHttp({ config: toml([{ namespace: 'up', url: upstream.url }], { controls: [] }) });
@@ -35,14 +35,14 @@ it('finds a modern server over HTTP that was not there at first, and again when 
     expect(await callText(client, 'up_echo', { round })).toBe(`{"round":${round}}`);
     await waitFor(() => upstream.streams.size === 1);
     await upstream.stop();
-    // Nobody has to call: the stream has ended.
+    // No call is needed: the end of the stream is enough.
     await toolsToBe(client, []);
   }
-  // However often it was tried in vain, it was never taken for a server of the earlier revisions.
+  // After any number of failed attempts, it was never mistaken for a legacy server.
   expect(upstream.of('initialize')).toEqual([]);
 });
 
-it('fails calls under way when a modern server over HTTP breaks off, and only those', async () => {
+it('fails only the running calls when a modern HTTP server breaks the connection', async () => {
   let isBroken = true;
   const upstream = await startServer(
     modernMethods({
@@ -62,7 +62,7 @@ it('fails calls under way when a modern server over HTTP breaks off, and only th
   expect(await toolNames(client)).toEqual(['up_echo']);
 });
 
-it('does not take what is wrong with a call for another server, though its stream has ended', async () => {
+it('does not repeat the handshake because a call fails, even after the stream has ended', async () => {
   const upstream = await startServer(
     modernMethods({
       'tools/call': () => {
@@ -80,7 +80,7 @@ it('does not take what is wrong with a call for another server, though its strea
   expect(upstream.of('server/discover')).toHaveLength(1);
 });
 
-/** One address for whichever server is behind it; those that were connected are cut off when it changes. */
+/** One address for a server that can be replaced. Replacing it closes the connections to the old one. */
 async function startSwitch(port: number) {
   let target = port;
   const sockets = new Set<Socket>();
@@ -114,12 +114,12 @@ async function startSwitch(port: number) {
   };
 }
 
-describe('a server over HTTP that is replaced while in use', () => {
+describe('an HTTP server that is replaced while in use', () => {
   const eras = ['modern', 'legacy', 'both'] as const;
   const pairs = eras.flatMap((from) => eras.map((to) => ({ from, to, namespace: `${from}-${to}` })));
 
-  // It leaves nothing to be seen but a stream that has ended.
-  it('serves on without a failed call, whatever has taken its place', async () => {
+  // The only visible sign is a stream that has ended.
+  it('fails no call, whichever era the new server has', async () => {
     const started = await Promise.all(eras.map((era) => startModernFixture('--era', era)));
     const again = await Promise.all(eras.map((era) => startModernFixture('--era', era)));
     const switches = await Promise.all(pairs.map(({ from }) => startSwitch(started[eras.indexOf(from)]!.port)));
@@ -131,7 +131,7 @@ describe('a server over HTTP that is replaced while in use', () => {
       const { port, pid } = again[eras.indexOf(to)]!;
       switches[n]!.turnTo(port);
       const name = `${namespace}_pid`;
-      // The stream is opened again after a second: before that, while it happens, and after.
+      // The stream is reopened after a second. This covers the time before, during and after that.
       for (const end = performance.now() + 2000; performance.now() < end; await sleep(50)) {
         const calls = [legacy.client.callTool({ name }), modern.client.callTool({ name })];
         expect((await Promise.all(calls)).map(textOf), name).toEqual([String(pid), String(pid)]);
@@ -141,7 +141,7 @@ describe('a server over HTTP that is replaced while in use', () => {
     expect(await toolNames(legacy.client)).toEqual(names);
   });
 
-  it('serves on when it only then says that it does not know the revision', async () => {
+  it('fails no call if the new server rejects the revision only later', async () => {
     const upstream = await startServer(modernMethods());
     const gateway = await startHttp({ config: toml([{ namespace: 'up', url: upstream.url }], { controls: [] }) });
     const { client } = await gateway.connect();
@@ -151,7 +151,7 @@ describe('a server over HTTP that is replaced while in use', () => {
     upstream.methods = only('legacy', legacyMethods());
     expect(await ask()).toEqual(replies.map(({ json }) => json));
     expect(upstream.of('initialize')).toHaveLength(1);
-    // Now it has no session to forget and no stream to lose: its own word is all there is.
+    // Now there is no session to forget and no stream to lose: the error of the server is the only sign.
     upstream.methods = only('modern', modernMethods());
     expect(await ask()).toEqual(replies.map(({ json }) => json));
     expect(upstream.of('server/discover')).toHaveLength(3);

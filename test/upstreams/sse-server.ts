@@ -1,4 +1,7 @@
-/** Servers over HTTP+SSE, the transport of the first revision: that of the official SDK (v1), and raw ones that are wrong on purpose. */
+/**
+ * Servers over HTTP+SSE, the transport of the first revision: the one of the official SDK (v1), and raw ones that
+ * misbehave on purpose.
+ */
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -20,7 +23,7 @@ export interface SseSeen {
 
 type Handler = (request: IncomingMessage, response: ServerResponse, path: string) => unknown;
 
-/** A web server that keeps what it is asked, and can go away and come back. */
+/** A web server that records its requests and can be stopped and restarted. */
 export async function startWeb(handle: Handler) {
   const seen: SseSeen[] = [];
   let http: Server;
@@ -45,7 +48,7 @@ export async function startWeb(handle: Handler) {
 
 const said = (value: unknown) => ({ content: [{ type: 'text' as const, text: JSON.stringify(value) }] });
 
-/** The SDK's server at /sse; anything else is answered with `otherwise`. `cancelled` counts calls of `wait` that were stopped. */
+/** The SDK server at /sse; all other requests go to `otherwise`. `cancelled` counts stopped calls of `wait`. */
 export async function startSdk(otherwise = 404) {
   const transports = new Map<string, SSEServerTransport>();
   const counts = { cancelled: 0 };
@@ -91,7 +94,7 @@ export async function startSdk(otherwise = 404) {
   return Object.assign(web, { counts });
 }
 
-/** A stream that begins with this text and stays open; whatever is posted is answered by `post`. */
+/** A stream that starts with this text and stays open. `post` answers every POST. */
 export async function startRaw(text: string, post: Handler = (_, response) => response.writeHead(202).end()) {
   const web = await startWeb((request, response, path) => {
     if (request.method === 'POST') return post(request, response, path);

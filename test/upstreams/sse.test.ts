@@ -11,7 +11,7 @@ import { textOf } from './use.ts';
 
 const TOOLS = ['up_echo', 'up_steps', 'up_wait', 'up_toggle'];
 
-describe("the SDK's server", () => {
+describe('the HTTP+SSE server of the SDK', () => {
   let upstream: Awaited<ReturnType<typeof startSdk>>;
   let legacy: HttpConnection;
   let modern: ModernConnection;
@@ -23,7 +23,7 @@ describe("the SDK's server", () => {
     [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
   });
 
-  it('is used by clients of both eras', async () => {
+  it('serves clients of both eras', async () => {
     expect(await toolNames(legacy.client)).toEqual(TOOLS);
     for (const { client } of [legacy, modern]) {
       expect(textOf(await client.callTool({ name: 'up_echo', arguments: { n: 'ö' } }))).toBe('{"n":"ö"}');
@@ -34,14 +34,14 @@ describe("the SDK's server", () => {
     }
   });
 
-  it('gets the configured headers with the stream and with every message', () => {
+  it('receives the configured headers with the stream and with every message', () => {
     const paths = upstream.seen.map(({ verb, path }) => `${verb} ${path.split('?')[0]}`);
     expect(new Set(paths)).toEqual(new Set(['POST /sse', 'GET /sse', 'POST /messages']));
     for (const { headers } of upstream.seen)
       expect(headers).toMatchObject({ authorization: 'Bearer its-own', 'x-tenant': 'blue' });
   });
 
-  it('reports progress before the answer, and answers calls side by side', async () => {
+  it('reports progress before the answer, and answers calls concurrently', async () => {
     for (const { client, notifications } of [legacy, modern]) {
       notifications.length = 0;
       const asked = { name: 'up_steps', arguments: {}, _meta: { progressToken: 'mine' } };
@@ -56,7 +56,7 @@ describe("the SDK's server", () => {
     expect(answers).toEqual(numbers.map((n) => `{"n":${n}}`));
   });
 
-  it('is told when a call is cancelled, or takes too long', async () => {
+  it('is notified when a call is cancelled or times out', async () => {
     const controller = new AbortController();
     const options = { signal: controller.signal };
     const cancelled = legacy.client.callTool({ name: 'up_wait' }, undefined, options).catch(() => 'cancelled');
@@ -67,7 +67,7 @@ describe("the SDK's server", () => {
     await waitFor(() => upstream.counts.cancelled === 2);
   });
 
-  it('is listed again when it says that its tools have changed', async () => {
+  it('is listed again when its tools change', async () => {
     await callText(legacy.client, 'up_toggle');
     await toolsToBe(legacy.client, ['up_echo', 'up_steps', 'up_wait', 'up_extra', 'up_toggle']);
     await waitFor(() => modern.changes('tools') === 1);
@@ -75,7 +75,7 @@ describe("the SDK's server", () => {
     await toolsToBe(legacy.client, TOOLS);
   });
 
-  it('fails calls under way at once when it goes away, and comes back with its items', async () => {
+  it('fails running calls at once when it goes away, and its items return with it', async () => {
     const before = upstream.seen.length;
     const lost = timed(callError(legacy.client, 'up_wait'));
     await waitFor(() => upstream.seen.length === before + 1);
@@ -90,8 +90,8 @@ describe("the SDK's server", () => {
   });
 });
 
-describe('it is found', () => {
-  it('from its url alone, by a POST that is refused there', async () => {
+describe('an HTTP+SSE server is detected', () => {
+  it('by its url alone, after a POST is refused there', async () => {
     const statuses = [400, 404, 405];
     const upstreams = await Promise.all(statuses.map(startSdk));
     const entries = upstreams.map(({ url }, n) => ({ namespace: `up${statuses[n]}`, url }));
@@ -103,7 +103,7 @@ describe('it is found', () => {
     }
   });
 
-  it('at once where the configuration says so, ours or that of another program', async () => {
+  it('without a POST if the configuration names the transport, in tools.toml or .mcp.json', async () => {
     const [ours, theirs] = [await startSdk(), await startSdk()];
     const config = toml([{ namespace: 'up', url: ours.url, transport: 'sse' }]);
     const foreign = JSON.stringify({ controls: [], mcpServers: { up: { type: 'sse', url: theirs.url } } });
@@ -115,7 +115,7 @@ describe('it is found', () => {
     }
   });
 
-  it('only where there is one: otherwise the first answer counts', async () => {
+  it('only if it exists: otherwise the error of the first request is reported', async () => {
     const nothing = await startWeb((request, response) =>
       response.writeHead(request.method === 'GET' ? 410 : 404).end(),
     );
@@ -124,8 +124,8 @@ describe('it is found', () => {
   });
 });
 
-describe('the address to send messages to', () => {
-  /** A server at /deep/sse that names an address and answers, wherever it is asked, where that was. */
+describe('the message address that an HTTP+SSE server announces', () => {
+  /** A server at /deep/sse that announces an address, and answers every call with the path it was posted to. */
   const startNaming = async (address: (origin: string) => string) => {
     let stream: ServerResponse | null = null;
     const web = await startWeb(async (request, response, path) => {
@@ -148,7 +148,7 @@ describe('the address to send messages to', () => {
     return web;
   };
 
-  it('may be a path, relative, only a query, or whole', async () => {
+  it('can be absolute, relative, a path or only a query', async () => {
     const addresses: [(origin: string) => string, string][] = [
       [() => '/elsewhere?session=1', '/elsewhere?session=1'],
       [() => 'messages?session=2', '/deep/messages?session=2'],
@@ -166,7 +166,7 @@ describe('the address to send messages to', () => {
     expect(await Promise.all(paths)).toEqual(addresses.map(([, path]) => path));
   });
 
-  it('is refused on another host, which gets nothing', async () => {
+  it('is refused on another host, and nothing is sent there', async () => {
     const thief = await startWeb((_, response) => response.writeHead(202).end());
     const addresses = [`${thief.origin}/messages`, `//127.0.0.1:${new URL(thief.origin).port}/messages`, 'http://['];
     const upstreams = await Promise.all(addresses.map((to) => startRaw(`event: endpoint\ndata: ${to}\n\n`)));
@@ -182,7 +182,7 @@ describe('the address to send messages to', () => {
     expect(thief.seen).toEqual([]);
   });
 
-  it('may never come: that ends with the time for starting, and holds nobody up', async () => {
+  it('can be missing: the start times out and does not delay other servers', async () => {
     const [mute, closed, unanswered] = [
       await startRaw(': hello\n\nevent: message\ndata: {}\n\n'),
       await startWeb((_, response) => {
@@ -208,7 +208,7 @@ describe('the address to send messages to', () => {
     expect(stopped.value.code).toBe(0);
   });
 
-  it('may not take what is sent there: then the call fails with the reason', async () => {
+  it('can refuse messages: the call fails with the reason', async () => {
     const upstream = await startRaw('event: endpoint\ndata: /messages\n\n', (_, response) =>
       response.writeHead(500).end(),
     );

@@ -1,4 +1,4 @@
-/** The few words in which these tests talk about servers behind a gateway. */
+/** Helpers for tests with servers behind a gateway. */
 import { existsSync, readFileSync } from 'node:fs';
 import { childEnv, startChild } from '../support/child.ts';
 import { waitFor } from '../support/processes.ts';
@@ -32,7 +32,7 @@ export async function startModernFixture(...args: (string | number)[]) {
   return { ...child, port: Number(port), url: `http://127.0.0.1:${port}/mcp` };
 }
 
-/** The command line of stdio-server.mjs, which stands beside this file. */
+/** The command line of stdio-server.mjs in this folder. */
 export function stdioServer(...args: (string | number)[]): string {
   return server('../upstreams/stdio-server', ...args);
 }

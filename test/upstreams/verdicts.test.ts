@@ -1,4 +1,7 @@
-/** That a server is not modern is remembered for a day, so that a silent one is waited for only once. */
+/**
+ * A server that turned out not to be modern is remembered for a day, so that the gateway waits for a silent one only
+ * once.
+ */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +14,7 @@ import { messagesOf, stdioServer } from './use.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 
-/** The files of all verdicts in a folder where a gateway has run. */
+/** All verdict files in a folder in which a gateway has run. */
 function verdictsIn(cwd: string): string[] {
   const folder = join(cwd, '.toolgate', 'verdicts');
   const names = existsSync(folder) ? readdirSync(folder) : [];
@@ -20,7 +23,7 @@ function verdictsIn(cwd: string): string[] {
 
 const asked = (chunks: string) => messagesOf(chunks).filter(({ method }) => method === 'server/discover').length;
 
-it('waits three seconds for a silent server, and the next time not at all', async () => {
+it('waits three seconds for a server that ignores server/discover, and not at all the next time', async () => {
   const chunks = join(tempFolder(), 'chunks');
   const config = toml([{ namespace: 'up', command: stdioServer('--discover', 'silent', '--chunks', chunks) }]);
   const { value: first, ms } = await timed(startHttp({ config }));
@@ -32,24 +35,24 @@ it('waits three seconds for a silent server, and the next time not at all', asyn
   expect(again.ms).toBeLessThan(2500);
   expect(asked(chunks)).toBe(1);
   const { client } = await again.value.connect();
-  // One that dies while it is in use is not asked either.
+  // A server that dies while in use is not asked again either.
   process.kill(Number(await callText(client, 'up_pid')), 'SIGKILL');
   await toolsToBe(client, []);
   await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell'], 2500);
   expect(asked(chunks)).toBe(1);
 });
 
-it('does not remember a server as one of the earlier revisions that is modern, but slow', async () => {
+it('does not remember a slow modern server as legacy', async () => {
   const config = toml([{ namespace: 'up', command: stdioServer('--slow-start', 3300) }]);
   const { cwd, connect } = await startHttp({ config });
   expect(await toolNames((await connect()).client)).toEqual(['up_pid', 'up_hang', 'up_tell']);
   expect(verdictsIn(cwd)).toEqual([]);
 });
 
-describe('a verdict on disk', () => {
+describe('a stored era verdict', () => {
   const worthless = {
     expired: JSON.stringify({ legacyUntil: Date.now() - 1 }),
-    // Written by a clock that was wrong.
+    // Written while the clock was wrong.
     'far-off': JSON.stringify({ legacyUntil: Date.now() + 40 * DAY }),
     damaged: '{"legacyUntil":',
     empty: '',
@@ -57,7 +60,7 @@ describe('a verdict on disk', () => {
     binary: Buffer.from([0xff, 0xfe, 0x00, 0x80]),
   };
 
-  it('means nothing unless it is whole and holds, and is replaced by one that does', async () => {
+  it('is ignored if it is damaged or expired, and replaced by a valid one', async () => {
     const folder = tempFolder();
     const names = Object.keys(worthless);
     const entries = names.map((namespace) => ({
@@ -70,14 +73,14 @@ describe('a verdict on disk', () => {
       return files.length === names.length && files;
     });
     await first.stop();
-    // Which is whose does not matter.
+    // It does not matter which file belongs to which server.
     for (const [index, content] of Object.values(worthless).entries()) writeFileSync(files[index]!, content);
     await startHttp({ cwd: first.cwd });
     expect(names.map((name) => asked(join(folder, name)))).toEqual(names.map(() => 2));
     await waitFor(() => files.every((file) => /^\{\s*"legacyUntil": ?\d+\s*\}\n$/.test(readFileSync(file, 'utf8'))));
   });
 
-  it('is not needed: without a place to keep it the server is asked each time', async () => {
+  it('is optional: without a place to store it the server is asked each time', async () => {
     const chunks = join(tempFolder(), 'chunks');
     const files = { occupied: 'a file' };
     const servers = [{ namespace: 'up', command: stdioServer('--discover', 'error', '--chunks', chunks) }];
@@ -89,8 +92,8 @@ describe('a verdict on disk', () => {
   });
 });
 
-describe('a server that has become modern since', () => {
-  it('is found out over HTTP', async () => {
+describe('a server that has become modern since its verdict', () => {
+  it('is detected over HTTP', async () => {
     const upstream = await startServer(only('legacy', legacyMethods()));
     const first = await startHttp({ config: toml([{ namespace: 'up', url: upstream.url }]) });
     await waitFor(() => verdictsIn(first.cwd).length === 1);
@@ -103,7 +106,7 @@ describe('a server that has become modern since', () => {
     await waitFor(() => verdictsIn(first.cwd).length === 0);
   });
 
-  it('is found out over stdio, whatever it makes of initialize', async () => {
+  it('is detected over stdio, however it answers initialize', async () => {
     const ways = ['error', 'exit', 'empty'];
     const folder = tempFolder(Object.fromEntries(ways.map((way) => [`${way}.json`, '{"discover":"error"}'])));
     const entries = ways.map((way) => ({
