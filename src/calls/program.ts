@@ -105,27 +105,27 @@ export interface ProgramCalls {
 /** The maximum number of agents whose door stays open between calls. */
 const MOST = 1_000;
 
-interface Regular {
+interface AgentDoor {
   readonly door: LocalDoor;
   running: number;
 }
 
 export function createProgramCalls(gateway: LocalGateway): ProgramCalls {
-  const sessionless = new Map<string | null, Regular>();
+  const agentDoors = new Map<string | null, AgentDoor>();
 
-  function regularOf({ agent = null }: { readonly agent?: string | null }): Regular {
-    const known = sessionless.get(agent);
+  function doorOf({ agent = null }: { readonly agent?: string | null }): AgentDoor {
+    const known = agentDoors.get(agent);
     if (known !== undefined) return known;
-    if (sessionless.size >= MOST) makeRoom();
-    const regular = { door: openLocalDoor(gateway, 'all', agent), running: 0 };
-    sessionless.set(agent, regular);
-    return regular;
+    if (agentDoors.size >= MOST) makeRoom();
+    const agentDoor = { door: openLocalDoor(gateway, 'all', agent), running: 0 };
+    agentDoors.set(agent, agentDoor);
+    return agentDoor;
   }
 
   function makeRoom(): void {
-    for (const [agent, { door, running }] of sessionless) {
+    for (const [agent, { door, running }] of agentDoors) {
       if (running > 0) continue;
-      sessionless.delete(agent);
+      agentDoors.delete(agent);
       door.close();
       return;
     }
@@ -133,17 +133,17 @@ export function createProgramCalls(gateway: LocalGateway): ProgramCalls {
 
   return {
     async call<Structured>(name: string, args = {}, options: ProgramCallOptions = {}) {
-      const regular = regularOf(options);
-      regular.running++;
+      const agentDoor = doorOf(options);
+      agentDoor.running++;
       try {
-        const bytes = await regular.door.callTool(name, args, options);
+        const bytes = await agentDoor.door.callTool(name, args, options);
         return JSON.parse(bytes.toString()) as ToolCallResult<Structured>;
       } finally {
-        regular.running--;
+        agentDoor.running--;
       }
     },
     async view(asking = {}) {
-      const { door } = regularOf(asking);
+      const { door } = doorOf(asking);
       const list = async <T>(kind: Kind) => (await door.list(kind)) as readonly T[];
       return {
         tools: await list<SeenTool>('tool'),

@@ -40,7 +40,7 @@ export interface ModernOptions extends ClientOptions {
 const MOST_LISTENING = 1_024;
 
 /** What one `subscriptions/listen` subscribes to. */
-interface Wishes {
+interface ListenInterests {
   readonly kinds: ReadonlySet<ListKind>;
   readonly uris: ReadonlySet<string>;
   readonly tasks: TaskSubscription;
@@ -74,7 +74,7 @@ export class ModernPeer implements Client {
    */
   readonly #listening: Answer[] = [];
   /** What each of them subscribes to. */
-  readonly #interests = new WeakMap<Answer, Wishes>();
+  readonly #interests = new WeakMap<Answer, ListenInterests>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
     const { identity, scope, door, alone } = options;

@@ -23,12 +23,7 @@ export interface FleetReport {
   readonly kept: readonly string[];
 }
 
-/** The same, with those among the replaced ones that were given other secrets. */
-export interface FleetChange extends FleetReport {
-  readonly refilled: readonly string[];
-}
-
-/** The same, with those of the replaced servers that were given other secrets. */
+/** What a change did to the servers; `refilled` are the replaced ones that were given other secrets. */
 export interface FleetChange extends FleetReport {
   readonly refilled: readonly string[];
 }

@@ -32,11 +32,11 @@ export interface Approvals extends ApprovalRequests {
    */
   hold(call: Call, rule: ConfirmRule): boolean;
   /** Requests an approval. `sink` leads to the person at the client; null if that person may not be asked. */
-  ask(wish: Wish, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
+  ask(need: ApprovalNeed, sink: Sink | null, decided: (decision: Verdict) => void): { withdraw(reason: string): void };
   close(): Promise<void>;
 }
 
-export type Wish = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'arguments' | 'reason'>;
+export type ApprovalNeed = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'arguments' | 'reason'>;
 
 export interface ApprovalsOptions {
   readonly events: EventSink;
@@ -46,7 +46,7 @@ export interface ApprovalsOptions {
 }
 
 interface WaitingApproval {
-  readonly petition: ApprovalRequest;
+  readonly request: ApprovalRequest;
   readonly timer: NodeJS.Timeout;
   question: Question | null;
   decided(decision: Verdict): void;
@@ -71,7 +71,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     open.delete(id);
     clearTimeout(waiting.timer);
     board?.retract(id);
-    const { agent, tool, kind } = waiting.petition;
+    const { agent, tool, kind } = waiting.request;
     const { by, reason } = decision;
     if (decision.approved && decision.lasting !== null && kind === 'call')
       lasting.set(`${agent}\n${tool}`, Date.now() + decision.lasting);
@@ -85,27 +85,27 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     return end(id, decision, decision.approved ? 'approved' : 'denied');
   }
 
-  function add(wish: Wish, decided: WaitingApproval['decided']): ApprovalRequest {
-    const ofAgent = [...open.values()].filter(({ petition }) => petition.agent === wish.agent).length;
+  function add(need: ApprovalNeed, decided: WaitingApproval['decided']): ApprovalRequest {
+    const ofAgent = [...open.values()].filter(({ request }) => request.agent === need.agent).length;
     if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
       throw new GatewayError('source_busy', 'Too many calls wait for an approval already. Try again later.');
     const { timeout, onTimeout } = config().security;
     const id = randomBytes(6).toString('hex');
     const now = Date.now();
-    const petition: ApprovalRequest = {
-      ...wish,
+    const request: ApprovalRequest = {
+      ...need,
       id,
-      arguments: shown(redact(wish.arguments)),
-      reason: shown(redact(wish.reason)),
+      arguments: shown(redact(need.arguments)),
+      reason: shown(redact(need.reason)),
       asked: new Date(now).toISOString(),
       expires: new Date(now + timeout).toISOString(),
     };
     const late = { approved: onTimeout === 'allow', by: 'time', lasting: null, reason: 'nobody decided in time' };
     const timer = setTimeout(() => end(id, late, 'expired'), timeout);
-    open.set(id, { petition, timer, question: null, decided });
-    const { agent, tool, reason } = petition;
+    open.set(id, { request, timer, question: null, decided });
+    const { agent, tool, reason } = request;
     events.emit('approval', { id, state: 'asked', agent, tool, by: agent, reason });
-    return petition;
+    return request;
   }
 
   function openBoard(): ApprovalBoard {
@@ -116,24 +116,24 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
   }
 
   /** Asks the person at the client. */
-  function pose(petition: ApprovalRequest, sink: Sink): void {
-    const waiting = open.get(petition.id)!;
-    const { agent } = petition;
+  function pose(request: ApprovalRequest, sink: Sink): void {
+    const waiting = open.get(request.id)!;
+    const { agent } = request;
     const failed = (why: string) => {
       waiting.question = null;
       if (config().security.approvers === 'client')
-        decide(petition.id, { approved: false, by: 'client', lasting: null, reason: why });
+        decide(request.id, { approved: false, by: 'client', lasting: null, reason: why });
     };
     const question: Question = {
       method: 'elicitation/create',
-      params: toBytes({ message: wordsFor(petition), requestedSchema: { type: 'object', properties: {} } }),
+      params: toBytes({ message: wordsFor(request), requestedSchema: { type: 'object', properties: {} } }),
       lasting: false,
       answer(result) {
         waiting.question = null;
         const action = actionIn(result);
         if (action === null) failed('the client answered what makes no sense');
         else
-          decide(petition.id, {
+          decide(request.id, {
             approved: action === 'accept',
             by: `the person at the client of ${agent}`,
             lasting: null,
@@ -147,27 +147,31 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
     sink.ask(question);
   }
 
-  function ask(wish: Wish, sink: Sink | null, decided: WaitingApproval['decided']): { withdraw(reason: string): void } {
+  function ask(
+    need: ApprovalNeed,
+    sink: Sink | null,
+    decided: WaitingApproval['decided'],
+  ): { withdraw(reason: string): void } {
     // Only the operator may grant access that a policy withholds.
-    const approvers = wish.kind === 'access' ? 'operator' : config().security.approvers;
+    const approvers = need.kind === 'access' ? 'operator' : config().security.approvers;
     const asksClient = approvers !== 'operator' && sink?.asks.has(FORM_MODE) === true;
     if (approvers === 'client' && !asksClient) {
       const reason = 'only the person at the client may approve it, and this client cannot ask';
       decided({ approved: false, by: 'client', lasting: null, reason });
       return { withdraw: nothing };
     }
-    const petition = add(wish, decided);
+    const request = add(need, decided);
     if (approvers !== 'client') {
       board ??= openBoard();
-      board.publish(petition);
+      board.publish(request);
     }
-    if (asksClient) pose(petition, sink!);
+    if (asksClient) pose(request, sink!);
     const withdraw = (reason: string) => {
-      const waiting = open.get(petition.id);
+      const waiting = open.get(request.id);
       if (waiting === undefined) return;
       // The caller has gone, so there is nothing to report the decision to.
       waiting.decided = nothing;
-      end(petition.id, { approved: false, by: petition.agent, lasting: null, reason }, 'withdrawn');
+      end(request.id, { approved: false, by: request.agent, lasting: null, reason }, 'withdrawn');
     };
     return { withdraw };
   }
@@ -182,10 +186,10 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
       }
       const { bytes, argumentsStart, argumentsEnd } = message;
       const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
-      const wish = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
+      const need = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
       let alive: NodeJS.Timeout | undefined;
       let isDecided = false;
-      const asking = ask(wish, call, (decision) => {
+      const asking = ask(need, call, (decision) => {
         isDecided = true;
         clearInterval(alive);
         call.waiting = null;
@@ -205,7 +209,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
       return false;
     },
     ask,
-    list: () => [...open.values()].map(({ petition }) => petition),
+    list: () => [...open.values()].map(({ request }) => request),
     decide,
     async close() {
       for (const { timer } of open.values()) clearTimeout(timer);
