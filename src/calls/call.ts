@@ -58,6 +58,9 @@ export interface Limiter {
 /** The entry of a call whose name has not been found. */
 const UNKNOWN_ENTRY: Entry = Object.freeze({ ...builtInEntry({ name: '', description: '' }), kind: 'resource' });
 
+/** Shared, so that a call does not allocate a list before its entry is known. */
+const NO_STEPS: readonly Step[] = [];
+
 const CANCELLED_EARLY = new GatewayError('cancelled', 'The call was cancelled before it was sent.');
 
 /**
@@ -80,7 +83,7 @@ export class Call extends ForwardingSink implements SourceRequest, Ticket, Recor
   item: ItemDefinition = UNKNOWN_ENTRY.item;
   /** What the policy allowed its caller when it was checked. */
   permission: Permission | null = null;
-  steps: readonly Step[] = [];
+  steps: readonly Step[] = NO_STEPS;
   /** The next step. */
   at = 0;
   source: Callee | null = null;
