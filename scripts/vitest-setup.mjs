@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureBuilt, root } from './setup.mjs';
@@ -5,6 +6,7 @@ import { ensureBuilt, root } from './setup.mjs';
 const bundled = join(root, '.toolgate', `fixtures-${process.pid}`);
 
 export async function setup() {
+  process.env.SEED ??= String(seedOfCommit());
   await bundleFixtures();
   try {
     // Some tests run dist/, so it is brought up to date even if vitest is started directly.
@@ -12,6 +14,16 @@ export async function setup() {
   } catch (error) {
     // Tests of other files should run although one file does not compile.
     console.error(`${error.message} Tests that run dist/ use the last good build, if there is one.`);
+  }
+}
+
+/** Random tests take other cases after every commit, and the same ones if a run is repeated. */
+function seedOfCommit() {
+  try {
+    return Number.parseInt(execFileSync('git', ['rev-parse', '--short=7', 'HEAD'], { cwd: root }).toString(), 16);
+  } catch {
+    // Not a git checkout.
+    return Math.floor(Math.random() * 2 ** 28);
   }
 }
 

@@ -12,6 +12,7 @@ import { narrowToPermission, permissionAt } from './permission.ts';
 import { agentLimits, explain, isAllowed, rulesFor } from './policy.ts';
 import { startSelection } from './selection.ts';
 import { buildView, type View } from './view.ts';
+import { runs } from '../../test/support/wide.ts';
 
 const catalog = catalogOf(...SERVERS.map((namespace) => ({ namespace, ...NAMES })));
 const entriesOf = (kind: Kind) => [...catalog.entries[kind].values()];
@@ -61,7 +62,7 @@ describe('a random policy', () => {
           }
         }
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   });
 
@@ -85,7 +86,7 @@ describe('a random policy', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -130,7 +131,7 @@ describe('a random policy', () => {
           expect(text(view)).toBe(text(without));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

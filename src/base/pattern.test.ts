@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isPattern, matchesPattern } from './pattern.ts';
+import { runs } from '../../test/support/wide.ts';
 
 describe('matchesPattern', () => {
   it.each([
@@ -43,7 +44,7 @@ describe('matchesPattern', () => {
       fc.property(text, text, (pattern, name) => {
         expect(matchesPattern(pattern, name)).toBe(naive([...pattern], [...name]));
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 

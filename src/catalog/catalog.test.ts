@@ -4,6 +4,7 @@ import { askedFor, catalogOf, contributionsOf, namedCatalog, type Offering } fro
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog.ts';
 import { KINDS } from './item.ts';
 import type { Naming } from './names.ts';
+import { runs } from '../../test/support/wide.ts';
 
 const toolNames = (catalog: Catalog) => [...catalog.entries.tool.keys()];
 const messages = (catalog: Catalog) => catalog.problems.map(({ source, message }) => `${source}: ${message}`);
@@ -211,7 +212,7 @@ describe('any catalog', () => {
           expect(catalog.problems.filter(({ message }) => message.startsWith(kind))).toHaveLength(dropped.length);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -241,7 +242,7 @@ describe('any catalog', () => {
         expect([...back].sort()).toEqual(items.sort());
         expect(catalog.entries.tool.size).toBe(items.length);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

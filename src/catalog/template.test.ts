@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { literalLength, matchesTemplate } from './template.ts';
+import { runs } from '../../test/support/wide.ts';
 
 describe('matchesTemplate', () => {
   it.each([
@@ -42,7 +43,7 @@ describe('matchesTemplate', () => {
         const pattern = parts.map((one) => expressions[one as keyof typeof expressions] ?? one).join('');
         expect(matchesTemplate(parts.join(''), text)).toBe(new RegExp(`^${pattern}$`).test(text));
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 

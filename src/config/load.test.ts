@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { GatewayError } from '../base/errors.ts';
 import { configFromValue, findConfig, loadConfig } from './load.ts';
+import { runs } from '../../test/support/wide.ts';
 
 let cwd: string;
 beforeEach(async () => {
@@ -235,7 +236,7 @@ it('turns any file into a configuration or an error that says what to do', async
       );
       if (error !== null) expect(error).toBeInstanceOf(GatewayError);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   expect(Object.keys(Object.prototype)).toEqual([]);
 });

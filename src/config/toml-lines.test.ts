@@ -5,6 +5,7 @@ import { parse, stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from './parse.ts';
 import { tomlLines } from './toml-lines.ts';
+import { runs } from '../../test/support/wide.ts';
 
 function linesOf(text: string): Record<string, number> {
   // Lines of a document that smol-toml refuses would prove nothing.
@@ -112,7 +113,7 @@ describe('reads what smol-toml reads', () => {
     }));
     fc.assert(
       fc.property(document, (value) => expectEveryLine(stringify(value))),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

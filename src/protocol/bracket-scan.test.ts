@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 // @ts-expect-error plain JavaScript, for the build
 import { bracketScanCode } from '../../scripts/wasm.mjs';
 import { findClosingBracket } from './bracket-scan.ts';
+import { runs } from '../../test/support/wide.ts';
 
 /** The same, slowly. */
 function slowEnd(bytes: Buffer): number {
@@ -39,7 +40,7 @@ it('finds the same end as a loop over every byte, whatever the bytes and the par
       const bytes = Buffer.from(`{${parts.join('')}`);
       expect(findClosingBracket(cutUp(bytes, cuts))).toBe(slowEnd(bytes));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

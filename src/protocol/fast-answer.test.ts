@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readFastAnswer } from './fast-answer.ts';
 import { idText } from './message.ts';
 import { readMessage } from './read.ts';
+import { runs } from '../../test/support/wide.ts';
 
 function read(text: string): { id: number; result: string } | null {
   const answer = readFastAnswer(Buffer.from(text));
@@ -43,7 +44,7 @@ describe('a usual answer', () => {
         expect([Number(idText(message)), message.method]).toEqual([found.id, '']);
         expect(message.bytes.toString('utf8', message.resultStart, message.resultEnd)).toBe(found.result);
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 

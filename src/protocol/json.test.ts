@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeString, JsonError, oneLine, readElements, readMembers, skipValue } from './json.ts';
+import { runs } from '../../test/support/wide.ts';
 
 function accepts(bytes: Buffer): boolean {
   try {
@@ -26,7 +27,7 @@ describe('skipValue', () => {
       fc.property(fc.jsonValue({ maxDepth: 8, stringUnit: 'binary' }), fc.constantFrom(0, 1, 2), (value, indent) => {
         expect(accepts(Buffer.from(JSON.stringify(value, null, indent)))).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -63,7 +64,7 @@ describe('skipValue', () => {
         const text = (whole.slice(0, place) + put + whole.slice(place + cut)).trim();
         expect([text, accepts(Buffer.from(text))]).toEqual([text, parses(text)]);
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createRedactor } from './redact.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from './secret-values.ts';
+import { runs } from '../../test/support/wide.ts';
 
 const S = 'canary-71f"3/ä+x';
 
@@ -52,7 +53,7 @@ it('leaves no value behind, wherever it stands', () => {
         for (const secret of values) expect(clean.replaceAll('[redacted]', '\0')).not.toContain(secret.trim());
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -99,12 +99,16 @@ class KeptServerSource implements ServerSource, KeptServer {
     this.tried = this.#firstAttempt();
   }
 
+  /**
+   * Recalls the last known offer at once, before anything is awaited: the catalog that is built next already has the
+   * names of this server.
+   */
   async #firstAttempt(): Promise<void> {
     const { offers, eras } = this.#context;
     const { launchHash, start } = this.config;
-    // Both are files, and the start waits for both.
-    const [known] = await Promise.all([offers.read(launchHash), eras.isLegacy(launchHash)]);
-    if (known !== null && this.offer === EMPTY_OFFER) this.#lists.offer = known;
+    const known = offers.read(launchHash);
+    if (known !== null) this.#lists.offer = known;
+    await eras.isLegacy(launchHash);
     if (this.#states.isClosed) return;
     if (start === 'lazy' && known !== null) {
       this.#states.enter('asleep', 'not started yet; the next call starts it');

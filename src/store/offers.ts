@@ -2,13 +2,15 @@
  * The last known offer of each server, on disk by the hash of its launch: a sleeping server stays listed, and the names of a
  * server that is down stay taken. A file that is missing or damaged means that nothing is known.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '../base/files.ts';
 import { KINDS, kindWords, type Offer, readItems } from '../catalog/item.ts';
 
 export interface OfferStore {
-  read(launchHash: string): Promise<Offer | null>;
+  /** Synchronous, so that a new server has its names in the catalog that is built for it. Files are small. */
+  read(launchHash: string): Offer | null;
   /** Fails silently: with a read-only folder the offer is forgotten when the process ends. */
   write(launchHash: string, offer: Offer): Promise<void>;
 }
@@ -18,10 +20,9 @@ export function openOfferStore(dataDir: string): OfferStore {
   /** From launch hash to the fingerprint of what was written last. */
   const written = new Map<string, string>();
   return {
-    async read(launchHash) {
-      const bytes = await readFile(fileOf(launchHash)).catch(() => null);
-      if (bytes === null) return null;
+    read(launchHash) {
       try {
+        const bytes = readFileSync(fileOf(launchHash));
         const { instructions } = JSON.parse(bytes.toString()) as { instructions?: unknown };
         const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
         // A server must not sleep on an empty offer: nothing would ever wake it to list again.

@@ -21,8 +21,9 @@ import {
   useRoutes,
 } from '../pass-through/paths.ts';
 import { manner, objectOf } from './arbitrary.ts';
+import { runs } from '../support/wide.ts';
 
-const RUNS = 500;
+const RUNS = runs(500);
 const routes = useRoutes();
 
 async function receive(path: Path, method: Method, error: string, how = ''): Promise<[string, string]> {

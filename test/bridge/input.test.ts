@@ -19,8 +19,9 @@ import {
   titled,
   useRoutes,
 } from '../pass-through/paths.ts';
+import { runs } from '../support/wide.ts';
 
-const RUNS = 300;
+const RUNS = runs(300);
 const routes = useRoutes();
 const PREFIX = 'io.modelcontextprotocol/';
 

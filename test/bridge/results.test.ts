@@ -19,8 +19,9 @@ import {
   useRoutes,
 } from '../pass-through/paths.ts';
 import { core, manner, modernFields, objectOf, withFields } from './arbitrary.ts';
+import { runs } from '../support/wide.ts';
 
-const RUNS = 2000;
+const RUNS = runs(2000);
 const routes = useRoutes();
 
 async function receive(path: Path, method: Method, result: string, how = ''): Promise<string> {

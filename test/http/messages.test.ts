@@ -7,6 +7,7 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { initialize, PING, type RawSession, readMessages, startSession } from './raw.ts';
+import { runs } from '../support/wide.ts';
 
 let gateway: HttpGateway;
 let session: RawSession;
@@ -221,7 +222,7 @@ describe('keys that resemble protocol keys', () => {
         const reply = await session.post(call(`{${first ? `${decoy},${right}` : `${right},${decoy}`}}`));
         expect(reply.status).toBe(400);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
     expect(upstreamCalls()).toHaveLength(before);
   });

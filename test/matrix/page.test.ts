@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { root } from '../docs/page.ts';
-import { features, impossible } from './features.ts';
+import { features, impossible, verdictOn } from './features.ts';
 import { notYet } from './not-yet.ts';
-import { sides, titleOf } from './sides.ts';
+import { clientsFor, sides, titleOf } from './sides.ts';
 import { renderFeatures, renderSides } from './table.ts';
 
 const file = join(root, 'docs/protocol.md');
@@ -30,6 +30,18 @@ describe('the tables', () => {
 
   it('contain each feature once', () => {
     expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('are checked in the usual run for every pair of eras, and each feature at least twice', () => {
+    const cells = sides.flatMap((upstream) => clientsFor(upstream).map((client) => ({ client, upstream })));
+    expect(new Set(cells.map(({ client, upstream }) => `${client.era} ${upstream.era}`)).size).toBe(4);
+    for (const side of sides) {
+      expect(cells.filter(({ client }) => client === side).length, titleOf(side)).toBeGreaterThanOrEqual(2);
+    }
+    for (const feature of features) {
+      const checked = cells.filter((cell) => verdictOn(feature, cell).kind === 'yes');
+      expect(checked.length, feature.name).toBeGreaterThanOrEqual(2);
+    }
   });
 
   it('refer only to features and sides that exist', () => {

@@ -1,10 +1,10 @@
-/** Checks every feature for one kind of server and every kind of client. Each kind of server has a file, so that they run in parallel. */
+/** Checks every feature for one kind of server and each kind of client. Each kind of server has a file, so that they run in parallel. */
 import { beforeAll, describe, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { type MatrixClient, openMatrixClient } from './clients.ts';
 import { features, verdictOn } from './features.ts';
 import { configFor } from './servers.ts';
-import { type Side, sides, titleOf } from './sides.ts';
+import { clientsFor, type Side, titleOf } from './sides.ts';
 
 export function describeUpstream(upstream: Side): void {
   describe(`a server: ${titleOf(upstream)}`, () => {
@@ -15,7 +15,7 @@ export function describeUpstream(upstream: Side): void {
       http = await startHttp({ config });
     });
 
-    describe.each(sides.map((client) => [titleOf(client), client] as const))('a client: %s', (_, client) => {
+    describe.each(clientsFor(upstream).map((client) => [titleOf(client), client] as const))('a client: %s', (_, client) => {
       const cell = { client, upstream };
       const verdicts = features.map((feature) => ({ feature, verdict: verdictOn(feature, cell) }));
       const possible = verdicts.filter(({ verdict }) => verdict.kind === 'yes');

@@ -1,5 +1,6 @@
 /** The two sides of the gateway: the kinds of clients with their doors, and the kinds of servers with their transports. */
 import { type Era, MODERN_REVISION, REVISIONS } from '../../src/protocol/revisions.ts';
+import { some } from '../support/wide.ts';
 
 export type Transport = 'stdio' | 'http' | 'sse';
 
@@ -42,4 +43,16 @@ export const sides: readonly Side[] = ERAS.flatMap((era) => TRANSPORTS.map((tran
 
 export function titleOf({ era, transport }: Side): string {
   return `${era}, ${transportNames[transport]}`;
+}
+
+/**
+ * The clients that are checked with a server. A wide run checks all of them. Otherwise every side occurs with two
+ * others, in both roles, and every pair of eras occurs.
+ */
+export function clientsFor(upstream: Side): readonly Side[] {
+  const at = sides.findIndex((side) => titleOf(side) === titleOf(upstream));
+  return some(
+    sides,
+    sides.filter((_, i) => (i + 2 * at) % sides.length < 2),
+  );
 }

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { json, jsonObject, megabyte, nested } from './json.ts';
 import { type Member, membersOf } from './members.ts';
 import { findRoute, type Method, methods, paths, type Route, titled, useRoutes } from './paths.ts';
+import { runs } from '../support/wide.ts';
 
 const routes = useRoutes();
 
@@ -65,7 +66,7 @@ describe.each(titled(paths))('%s', (_, path) => {
           await sends(method, members.toSpliced(order, 0, meta), between);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

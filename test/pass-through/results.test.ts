@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { heard, spoken } from './eras.ts';
 import { megabyte, nested, outcome } from './json.ts';
 import { findRoute, type Method, methods, outcomeOf, paths, titled, useRoutes } from './paths.ts';
+import { runs } from '../support/wide.ts';
 
 const routes = useRoutes();
 
@@ -24,7 +25,7 @@ describe.each(titled(paths))('%s', (_, path) => {
         const { request, dictate } = findRoute(routes, path);
         expect(outcomeOf(await request(method, dictate(method, said)))).toBe(heard(said, path, method));
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

@@ -11,8 +11,9 @@ import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from './asking.ts';
+import { runs } from '../support/wide.ts';
 
-const RUNS = 12;
+const RUNS = runs(12);
 
 const cwd = tempFolder();
 const mcpServers = Object.fromEntries(

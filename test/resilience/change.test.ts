@@ -71,10 +71,14 @@ const names = ({ catalog }: Gateway) => [...catalog.entries.tool.keys()];
 const pids = (gateway: Gateway) => gateway.statuses().map(({ key, pid }) => `${key} ${pid}`);
 
 describe('an edit of the configuration', () => {
-  it('that adds a server builds one catalog, and a second one when the server is up', async () => {
+  it.each([
+    ['a new server', entry('b')],
+    // Its last offer is on disk, under the same command: its names are known before it is up.
+    ['a server that was known before', { ...entry('a'), namespace: 'b' }],
+  ])('that adds %s builds one catalog, and a second one when the server is up', async (_, added) => {
     const { gateway, edit, catalogs } = await open(only('a'));
     const { version } = gateway.catalog;
-    edit(only('a', 'b'));
+    edit(toml([entry('a'), added], { controls: [] }));
     await waitFor(() => names(gateway).includes('b_whoami'));
     await gateway.tried();
     await sleep(50);

@@ -10,6 +10,7 @@ import { exchange, type RawReply } from '../http/raw.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { tempFolder } from '../support/temp.ts';
 import { basic } from './use.ts';
+import { runs } from '../support/wide.ts';
 
 let origin: string;
 let failures = 0;
@@ -288,6 +289,6 @@ it('answers every random request with a documented status', { timeout: 60_000 },
       expect([200, 304, ...documented], `${method} ${path}${query}`).toContain(status);
       expect(status).not.toBe(500);
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });

@@ -1,5 +1,5 @@
 /**
- * Ten thousand valid and invalid requests through one gateway: each ends as the specification says, and none reaches
+ * Thousands of valid and invalid requests through one gateway: each ends as the specification says, and none reaches
  * the wrong server.
  */
 import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ import { bodyText, type Draft } from './draft.ts';
 import { MARKED, NAMES, TOOL_DEFINITIONS, URIS } from './offer.ts';
 import { NO_ID, NO_ID_OR_NULL, type Outcome, predict, type Routed } from './oracle.ts';
 import { openWire, type Wire, type WireReply } from './wire.ts';
+import { isWide, runs } from '../support/wide.ts';
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 10_000);
-const SEED = Number(process.env.FUZZ_SEED ?? 20_260_728);
+const RUNS = Number(process.env.FUZZ_RUNS ?? runs(10_000));
 
 let gateway: HttpGateway;
 let wire: Wire;
@@ -142,13 +142,14 @@ it(`${RUNS} requests end as prescribed, and only those with matching headers and
   const before = performance.now();
   await fc.assert(
     fc.asyncProperty(drafts, (draft) => tryOne(draft, counts)),
-    { seed: SEED, numRuns: RUNS },
+    { numRuns: RUNS },
   );
   const seconds = (performance.now() - before) / 1000;
   console.info(`${Math.round(RUNS / seconds)} requests a second:`, Object.fromEntries(counts));
-  // Every outcome must occur often. A run of only refusals, or of none, would prove little.
+  // Every outcome must occur often. A run of only refusals, or of none, would prove little. A short run may miss some.
+  const least = isWide ? RUNS / 500 : 0;
   for (const end of ['routed', 'answered', 'noted', 'legacy', -32700, -32600, -32601, -32602, -32020, -32022])
-    expect(counts.get(end) ?? 0, String(end)).toBeGreaterThanOrEqual(RUNS / 500);
+    expect(counts.get(end) ?? 0, String(end)).toBeGreaterThanOrEqual(least);
   expect((await fetch(`${gateway.origin}/health`)).status).toBe(200);
   expect(gateway.process.exitCode).toBeNull();
   expect(gateway.stderr()).not.toContain('failed unexpectedly');

@@ -1,9 +1,15 @@
 /**
- * How many combinations of doors and kinds of servers the tests cover. `npm run test:wide` covers all of them. A normal run
- * covers those that differ most, because they share most of their code.
+ * How much the tests cover. `npm run test:wide` runs every combination and every property in full. A normal run covers
+ * the combinations that differ most, because they share most of their code, and a tenth of the random cases: another
+ * tenth with every commit, because the seed of a run comes from it (`scripts/vitest-setup.mjs`).
  */
 export const isWide = process.env.WIDE === '1';
 
 export function some<T>(all: readonly T[], few: readonly T[]): readonly T[] {
   return isWide ? all : few;
+}
+
+/** The number of random cases of a property, of which `full` are run in a wide run. */
+export function runs(full: number): number {
+  return isWide ? full : Math.max(3, Math.ceil(full / 10));
 }

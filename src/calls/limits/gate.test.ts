@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../../base/errors.ts';
 import { Gate, type Waiting } from './gate.ts';
+import { runs } from '../../../test/support/wide.ts';
 
 /** A call at a gate. It records what happened to it. */
 class Visitor implements Waiting {
@@ -102,7 +103,7 @@ describe('a gate', () => {
           expect([gate.waiting, gate.first, gate.last]).toEqual([0, null, null]);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
