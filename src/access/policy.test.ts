@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { askedFor, catalogOf } from '../../test/support/catalog.ts';
 import { AGENTS, NAMES, naivelyAllowed, randomPolicy, SERVERS } from '../../test/support/policies.ts';
+import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
 import { KINDS, type Kind } from '../catalog/item.ts';
 import { configFromValue } from '../config/load.ts';
@@ -12,7 +13,6 @@ import { narrowToPermission, permissionAt } from './permission.ts';
 import { agentLimits, explain, isAllowed, rulesFor } from './policy.ts';
 import { startSelection } from './selection.ts';
 import { buildView, type View } from './view.ts';
-import { runs } from '../../test/support/wide.ts';
 
 const catalog = catalogOf(...SERVERS.map((namespace) => ({ namespace, ...NAMES })));
 const entriesOf = (kind: Kind) => [...catalog.entries[kind].values()];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPattern, matchesPattern } from './pattern.ts';
 import { runs } from '../../test/support/wide.ts';
+import { isPattern, matchesPattern } from './pattern.ts';
 
 describe('matchesPattern', () => {
   it.each([

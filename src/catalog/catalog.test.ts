@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { askedFor, catalogOf, contributionsOf, namedCatalog, type Offering } from '../../test/support/catalog.ts';
+import { runs } from '../../test/support/wide.ts';
 import { buildCatalog, type Catalog, EMPTY_CATALOG } from './catalog.ts';
 import { KINDS } from './item.ts';
 import type { Naming } from './names.ts';
-import { runs } from '../../test/support/wide.ts';
 
 const toolNames = (catalog: Catalog) => [...catalog.entries.tool.keys()];
 const messages = (catalog: Catalog) => catalog.problems.map(({ source, message }) => `${source}: ${message}`);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { literalLength, matchesTemplate } from './template.ts';
 import { runs } from '../../test/support/wide.ts';
+import { literalLength, matchesTemplate } from './template.ts';
 
 describe('matchesTemplate', () => {
   it.each([

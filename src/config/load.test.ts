@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
 import { configFromValue, findConfig, loadConfig } from './load.ts';
-import { runs } from '../../test/support/wide.ts';
 
 let cwd: string;
 beforeEach(async () => {

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { parse, stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../test/support/wide.ts';
 import { parseConfig } from './parse.ts';
 import { tomlLines } from './toml-lines.ts';
-import { runs } from '../../test/support/wide.ts';
 
 function linesOf(text: string): Record<string, number> {
   // Lines of a document that smol-toml refuses would prove nothing.

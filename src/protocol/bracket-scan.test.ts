@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 // @ts-expect-error plain JavaScript, for the build
 import { bracketScanCode } from '../../scripts/wasm.mjs';
-import { findClosingBracket } from './bracket-scan.ts';
 import { runs } from '../../test/support/wide.ts';
+import { findClosingBracket } from './bracket-scan.ts';
 
 /** The same, slowly. */
 function slowEnd(bytes: Buffer): number {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../test/support/wide.ts';
 import { readFastAnswer } from './fast-answer.ts';
 import { idText } from './message.ts';
 import { readMessage } from './read.ts';
-import { runs } from '../../test/support/wide.ts';
 
 function read(text: string): { id: number; result: string } | null {
   const answer = readFastAnswer(Buffer.from(text));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeString, JsonError, oneLine, readElements, readMembers, skipValue } from './json.ts';
 import { runs } from '../../test/support/wide.ts';
+import { decodeString, JsonError, oneLine, readElements, readMembers, skipValue } from './json.ts';
 
 function accepts(bytes: Buffer): boolean {
   try {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../test/support/wide.ts';
 import { createRedactor } from './redact.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from './secret-values.ts';
-import { runs } from '../../test/support/wide.ts';
 
 const S = 'canary-71f"3/ä+x';
 

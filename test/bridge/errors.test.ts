@@ -20,8 +20,8 @@ import {
   titled,
   useRoutes,
 } from '../pass-through/paths.ts';
-import { manner, objectOf } from './arbitrary.ts';
 import { runs } from '../support/wide.ts';
+import { manner, objectOf } from './arbitrary.ts';
 
 const RUNS = runs(500);
 const routes = useRoutes();

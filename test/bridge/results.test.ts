@@ -18,8 +18,8 @@ import {
   titled,
   useRoutes,
 } from '../pass-through/paths.ts';
-import { core, manner, modernFields, objectOf, withFields } from './arbitrary.ts';
 import { runs } from '../support/wide.ts';
+import { core, manner, modernFields, objectOf, withFields } from './arbitrary.ts';
 
 const RUNS = runs(2000);
 const routes = useRoutes();

@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { initialize, PING, type RawSession, readMessages, startSession } from './raw.ts';
 import { runs } from '../support/wide.ts';
+import { initialize, PING, type RawSession, readMessages, startSession } from './raw.ts';
 
 let gateway: HttpGateway;
 let session: RawSession;

@@ -15,18 +15,21 @@ export function describeUpstream(upstream: Side): void {
       http = await startHttp({ config });
     });
 
-    describe.each(clientsFor(upstream).map((client) => [titleOf(client), client] as const))('a client: %s', (_, client) => {
-      const cell = { client, upstream };
-      const verdicts = features.map((feature) => ({ feature, verdict: verdictOn(feature, cell) }));
-      const possible = verdicts.filter(({ verdict }) => verdict.kind === 'yes');
-      let subject: MatrixClient;
-      beforeAll(async () => {
-        if (possible.length > 0) subject = await openMatrixClient(client, http, config);
-      });
+    describe.each(clientsFor(upstream).map((client) => [titleOf(client), client] as const))(
+      'a client: %s',
+      (_, client) => {
+        const cell = { client, upstream };
+        const verdicts = features.map((feature) => ({ feature, verdict: verdictOn(feature, cell) }));
+        const possible = verdicts.filter(({ verdict }) => verdict.kind === 'yes');
+        let subject: MatrixClient;
+        beforeAll(async () => {
+          if (possible.length > 0) subject = await openMatrixClient(client, http, config);
+        });
 
-      for (const { feature } of possible) it(feature.name, () => feature.check(subject, cell));
-      for (const { feature, verdict } of verdicts)
-        if (verdict.kind === 'not yet') it.todo(`${feature.name}: ${verdict.reason}`);
-    });
+        for (const { feature } of possible) it(feature.name, () => feature.check(subject, cell));
+        for (const { feature, verdict } of verdicts)
+          if (verdict.kind === 'not yet') it.todo(`${feature.name}: ${verdict.reason}`);
+      },
+    );
   });
 }

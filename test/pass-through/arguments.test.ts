@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../support/wide.ts';
 import { json, jsonObject, megabyte, nested } from './json.ts';
 import { type Member, membersOf } from './members.ts';
 import { findRoute, type Method, methods, paths, type Route, titled, useRoutes } from './paths.ts';
-import { runs } from '../support/wide.ts';
 
 const routes = useRoutes();
 

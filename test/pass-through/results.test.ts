@@ -3,10 +3,10 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../support/wide.ts';
 import { heard, spoken } from './eras.ts';
 import { megabyte, nested, outcome } from './json.ts';
 import { findRoute, type Method, methods, outcomeOf, paths, titled, useRoutes } from './paths.ts';
-import { runs } from '../support/wide.ts';
 
 const routes = useRoutes();
 

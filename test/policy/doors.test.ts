@@ -10,8 +10,8 @@ import { atEnd } from '../support/cleanup.ts';
 import { AGENTS, NAMES, naivelyAllowed, type RandomPolicy, randomPolicy, SERVERS } from '../support/policies.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from './asking.ts';
 import { runs } from '../support/wide.ts';
+import { type Ask, DOORS, type Door, openAsk, TOOLS_ONLY } from './asking.ts';
 
 const RUNS = runs(12);
 

@@ -9,8 +9,8 @@ import { root } from '../docs/page.ts';
 import { exchange, type RawReply } from '../http/raw.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { tempFolder } from '../support/temp.ts';
-import { basic } from './use.ts';
 import { runs } from '../support/wide.ts';
+import { basic } from './use.ts';
 
 let origin: string;
 let failures = 0;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '../../../test/support/wide.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { Gate, type Waiting } from './gate.ts';
-import { runs } from '../../../test/support/wide.ts';
 
 /** A call at a gate. It records what happened to it. */
 class Visitor implements Waiting {
