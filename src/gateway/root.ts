@@ -33,6 +33,7 @@ import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
 import { Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
 import type { Source, SourceContext } from '../sources/source.ts';
+import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
 import { openOfferStore } from '../store/offers.ts';
@@ -62,6 +63,11 @@ export interface GatewayOptions {
    * @internal
    */
   readonly folders?: ToolFolders;
+  /**
+   * How processes of servers are started.
+   * @internal
+   */
+  readonly spawn?: Spawn;
   /**
    * Whether calls are audited if the configuration does not say. False turns the audit off even if the configuration
    * asks for it.
@@ -141,7 +147,7 @@ export class Root {
       vault: () => this.config.vault,
       learn: (values) => this.redactor.learn([...this.config.secrets(), ...values]),
     });
-    const context = this.#sourceContext(dataDir);
+    const context = this.#sourceContext(dataDir, options.spawn ?? spawnServer);
     this.fleet = new Fleet(context);
     this.sets =
       this.host === null
@@ -190,8 +196,9 @@ export class Root {
   }
 
   /** The parts of the gateway that sources use. */
-  #sourceContext(dataDir: string): SourceContext {
+  #sourceContext(dataDir: string, spawn: Spawn): SourceContext {
     return {
+      spawn,
       vault: this.vault,
       events: this.events,
       redact: this.redactor.redact,

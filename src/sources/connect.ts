@@ -77,7 +77,10 @@ export function hasEndedEarly(error: unknown): boolean {
 /** What happened to a connection whose server no longer knows the session. */
 export const FORGOTTEN = 'has forgotten the session';
 
-type ConnectContext = Pick<ServerContext, 'limits' | 'eras' | 'redact' | 'vault' | 'guard' | 'dependenciesInstalled'>;
+type ConnectContext = Pick<
+  ServerContext,
+  'limits' | 'eras' | 'redact' | 'vault' | 'spawn' | 'guard' | 'dependenciesInstalled'
+>;
 
 export async function openServer(
   config: ServerConfig,
@@ -183,19 +186,19 @@ async function connect(
   { key, startTimeout }: ServerConfig,
   { launch, clean }: FilledLaunch,
   { sse }: Approach,
-  { limits, redact, guard, dependenciesInstalled }: ConnectContext,
+  { limits, redact, spawn, guard, dependenciesInstalled }: ConnectContext,
   owner: ConnectionOwner,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { client } = owner;
   const options = { source: key, maxMessage: limits().message, client, redact, clean };
   const stderr = (chunk: Buffer) => owner.stderr(chunk);
-  if (launch.kind === 'stdio') return openStdio(launch, { ...options, stderr }, events);
+  if (launch.kind === 'stdio') return openStdio(spawn(launch), { ...options, stderr }, events);
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');
     const isClosed = () => owner.isClosed;
     const installed = () => dependenciesInstalled(key);
-    return openFolder(launch, { ...options, startTimeout, guard, stderr, isClosed, installed }, events);
+    return openFolder(launch, { ...options, startTimeout, guard, spawn, stderr, isClosed, installed }, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions are not connected to.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.

@@ -11,6 +11,7 @@ import type { OfferStore } from '../store/offers.ts';
 import type { TaskAbilities } from './handshake.ts';
 import type { Checks } from './health.ts';
 import type { RegressionGuard } from './regression-guard.ts';
+import type { Spawn } from './spawn.ts';
 import type { StateReport } from './state.ts';
 import type { Vault } from './vault.ts';
 
@@ -81,6 +82,7 @@ export interface SourceContext {
   /** Those in force: a new configuration replaces them. */
   limits(): LimitsConfig;
   readonly vault: Vault;
+  readonly spawn: Spawn;
   /** The offer or the presence changed. */
   changed(): void;
   /** The server with this key came up. */

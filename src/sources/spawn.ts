@@ -9,11 +9,37 @@ import { delimiter, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
-import { hasGroups, watchdogPipe } from './watchdog.ts';
+import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
 /** `isBare`: with only the declared environment, and nothing of ours. */
 export type StdioLaunch = Extract<Launch, { kind: 'stdio' }> & { readonly isBare?: boolean };
-export type ServerProcess = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** The process of a server, and everything that it started in its group. */
+export interface ServerProcess {
+  /** Null if it could not be started. */
+  readonly pid: number | null;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly isRunning: boolean;
+  /** Reports how it ends. Called once, in the turn in which the process was started. */
+  watch(events: ServerProcessEvents): void;
+  /** Signals the whole group. Does nothing once the process has exited. */
+  readonly kill: (signal: NodeJS.Signals) => void;
+}
+
+export interface ServerProcessEvents {
+  /** It could not be started. Nothing else is reported. */
+  failed(problem: string): void;
+  /** It exited, and what it left behind was killed. Its output may not be read to the end yet. */
+  exited(code: number | null, signal: NodeJS.Signals | null): void;
+  /** After `exited`: its output was read to the end. This may be late if another process holds its pipes. */
+  closed(): void;
+}
+
+/** How processes of servers are started. */
+export type Spawn = (launch: StdioLaunch) => ServerProcess;
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** Writes the number of its group, which is its own pid, to the watchdog, and becomes the program without that pipe. */
 const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
@@ -27,30 +53,70 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
   const watchdog = watchdogPipe();
   try {
     if (watchdog === null) {
-      return spawn(launch.file, [...launch.args], {
+      const child = spawn(launch.file, [...launch.args], {
         cwd,
         env,
         stdio: ['pipe', 'pipe', 'pipe'],
         detached: hasGroups,
         windowsHide: true,
       });
+      return serverProcess(launch, child);
     }
     // Checked here: the shell would report it in its own words, and only on its standard error.
     const problem = startProblem(launch, findProgram(launch, env.PATH));
     if (problem !== null) throw new Error(problem);
-    return spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
+    const child = spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {
       cwd,
       env,
       stdio: ['pipe', 'pipe', 'pipe', watchdog],
       detached: true,
-    }) as unknown as ServerProcess;
+    });
+    return serverProcess(launch, child as unknown as Child);
   } catch (error) {
     throw new GatewayError('source_unavailable', `could not be started: ${messageOf(error)}`);
   }
 }
 
+function serverProcess(launch: StdioLaunch, child: Child): ServerProcess {
+  child.on('error', () => {});
+  const { stdin, stdout, stderr } = child;
+  // If no pipe can be opened, Node returns a child without streams.
+  if (!stdin || !stdout || !stderr) throw new Error('too many files are open; raise the limit of open files');
+  const pid = child.pid ?? null;
+  if (pid !== null) watchGroup(pid);
+  let isRunning = pid !== null;
+  child.on('exit', () => {
+    isRunning = false;
+    if (pid === null) return;
+    // What the server left behind ends with it. That also closes pipes that a grandchild holds open.
+    killGroup(pid, 'SIGKILL');
+    unwatchGroup(pid);
+  });
+  return {
+    pid,
+    stdin,
+    stdout,
+    stderr,
+    get isRunning() {
+      return isRunning;
+    },
+    watch({ failed, exited, closed }) {
+      child.on('error', (error: NodeJS.ErrnoException) => {
+        if (pid === null) failed(startProblem(launch, error.code) ?? error.message);
+      });
+      child.on('exit', exited);
+      child.on('close', () => {
+        if (pid !== null) closed();
+      });
+    },
+    kill(signal) {
+      if (pid !== null && isRunning) killGroup(pid, signal);
+    },
+  };
+}
+
 /** What is wrong, by the error code of a failed start; null if the code is not known. */
-export function startProblem({ file, cwd }: StdioLaunch, code: string | undefined): string | null {
+function startProblem({ file, cwd }: StdioLaunch, code: string | undefined): string | null {
   if (!existsSync(cwd)) return `its folder ${cwd} does not exist`;
   if (code === 'ENOENT') return `"${file}" was not found; install it or give its full path`;
   if (code === 'EACCES') return `"${file}" may not be executed`;

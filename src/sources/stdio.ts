@@ -6,13 +6,12 @@ import { createLineReader } from '../protocol/lines.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { Wire } from '../protocol/rewrite.ts';
-import type { ConnectionEvents, ListenRequest } from './connection.ts';
+import type { Connection, ConnectionEvents, ListenRequest } from './connection.ts';
 import { ListenRequests } from './listening.ts';
 import { closedError, type PendingRequest } from './pending.ts';
 import { type ConnectionOptions, cancelMessage, type ListenChannel, RpcConnection } from './rpc-connection.ts';
-import { type ServerProcess, type StdioLaunch, spawnServer, startProblem } from './spawn.ts';
+import type { ServerProcess } from './spawn.ts';
 import { failRequest } from './tickets.ts';
-import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
 
 /** How long a server has after its input is closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
@@ -30,9 +29,8 @@ export interface StdioOptions extends ConnectionOptions {
   stderr(chunk: Buffer): void;
 }
 
-/** Throws a GatewayError that says why if the process cannot be started. */
-export function openStdio(launch: StdioLaunch, options: StdioOptions, events: ConnectionEvents): StdioConnection {
-  return new StdioConnection(launch, spawnServer(launch), options, events);
+export function openStdio(child: ServerProcess, options: StdioOptions, events: ConnectionEvents): Connection {
+  return new StdioConnection(child, options, events);
 }
 
 class StdioConnection extends RpcConnection {
@@ -42,27 +40,26 @@ class StdioConnection extends RpcConnection {
   protected override readonly channel: StdioChannel;
   readonly #exited: Promise<void>;
   #onExited: () => void = () => {};
+  #reason = '';
+  #lastOutput: NodeJS.Timeout | undefined;
   #unpiped: NodeJS.Timeout | undefined;
   #notes = 0;
 
-  constructor(launch: StdioLaunch, child: ServerProcess, options: StdioOptions, events: ConnectionEvents) {
+  constructor(child: ServerProcess, options: StdioOptions, events: ConnectionEvents) {
     super(options, events);
     this.#child = child;
-    this.pid = child.pid ?? null;
-    if (this.pid !== null) watchGroup(this.pid);
+    this.pid = child.pid;
     this.#writer = new LineWriter(child.stdin);
     this.channel = new StdioChannel((message) => this.#writer.write(message), events.missed);
     this.#exited = new Promise((resolve) => {
       this.#onExited = resolve;
     });
     this.#read(options.stderr);
-    child.on('error', (error: NodeJS.ErrnoException) => {
-      if (child.pid === undefined)
-        this.#exit(`could not be started: ${startProblem(launch, error.code) ?? error.message}`);
+    child.watch({
+      failed: (problem) => this.#exit(`could not be started: ${problem}`),
+      exited: (code, signal) => this.#exiting(signal === null ? `exited with code ${code}` : `was ended by ${signal}`),
+      closed: () => this.#exit(this.#reason),
     });
-    child.on('exit', (code, signal) =>
-      this.#exiting(signal === null ? `exited with code ${code}` : `was ended by ${signal}`),
-    );
   }
 
   #read(stderr: (chunk: Buffer) => void): void {
@@ -85,26 +82,18 @@ class StdioConnection extends RpcConnection {
 
   /** Without its pipes a server is of no use, though its process may live on. It has to end before it can be restarted. */
   #pipeClosed(): void {
-    const isRunning = this.#child.exitCode === null && this.#child.signalCode === null;
-    if (this.pid === null || !isRunning || this.isClosing) return;
-    this.#unpiped ??= setTimeout(killGroup, WITHOUT_PIPES, this.pid, 'SIGKILL');
+    if (!this.#child.isRunning || this.isClosing) return;
+    this.#unpiped ??= setTimeout(this.#child.kill, WITHOUT_PIPES, 'SIGKILL');
   }
 
   #exiting(reason: string): void {
     clearTimeout(this.#unpiped);
-    // What the server left behind ends with it. That also closes pipes that a grandchild holds open.
-    if (this.pid !== null) {
-      killGroup(this.pid, 'SIGKILL');
-      unwatchGroup(this.pid);
-    }
-    const late = setTimeout(() => this.#exit(reason), LAST_OUTPUT);
-    this.#child.once('close', () => {
-      clearTimeout(late);
-      this.#exit(reason);
-    });
+    this.#reason = reason;
+    this.#lastOutput = setTimeout(() => this.#exit(reason), LAST_OUTPUT);
   }
 
   #exit(reason: string): void {
+    clearTimeout(this.#lastOutput);
     this.#onExited();
     this.end(reason);
   }
@@ -149,14 +138,15 @@ class StdioConnection extends RpcConnection {
   async close(reason?: string): Promise<void> {
     this.isClosing = true;
     this.channel.stop();
-    if (this.ended || this.pid === null) return;
+    if (this.ended) return;
     if (reason !== undefined) this.pending.failAll(closedError(this.source, reason));
-    setImmediate(() => this.#child.stdin.end());
-    const term = setTimeout(killGroup, GRACE.input, this.pid, 'SIGTERM');
-    const kill = setTimeout(killGroup, GRACE.input + GRACE.term, this.pid, 'SIGKILL');
+    const { stdin, kill } = this.#child;
+    setImmediate(() => stdin.end());
+    const toTerm = setTimeout(kill, GRACE.input, 'SIGTERM');
+    const toKill = setTimeout(kill, GRACE.input + GRACE.term, 'SIGKILL');
     await this.#exited;
-    clearTimeout(term);
-    clearTimeout(kill);
+    clearTimeout(toTerm);
+    clearTimeout(toKill);
   }
 
   /** A broken answer ends its call now, not at the timeout. The ids are ours, so a fragment is enough to find the call. */

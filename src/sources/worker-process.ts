@@ -4,8 +4,7 @@ import { createConnection, type Socket } from 'node:net';
 import { constants } from 'node:os';
 import { GatewayError } from '../base/errors.ts';
 import { watchMemory } from '../workers/memory.ts';
-import { type ServerProcess, spawnServer } from './spawn.ts';
-import { killGroup, unwatchGroup, watchGroup } from './watchdog.ts';
+import type { ServerProcess, Spawn } from './spawn.ts';
 
 export interface WorkerProcessLaunch {
   readonly command: readonly string[];
@@ -40,13 +39,16 @@ const BY_SIGNAL = 'was ended by';
 /** V8 has a limit of its own, and prints one of these before it ends. */
 const HEAP = /heap out of memory|Reached heap limit/;
 
-export function startWorkerProcess(launch: WorkerProcessLaunch, events: WorkerProcessEvents): WorkerProcess {
+export function startWorkerProcess(
+  launch: WorkerProcessLaunch,
+  spawn: Spawn,
+  events: WorkerProcessEvents,
+): WorkerProcess {
   const { command, env, cwd, memory } = launch;
   const [file, ...args] = command as [string, ...string[]];
-  const child = spawnServer({ kind: 'stdio', file, args, env, cwd, isBare: true });
-  const group = child.pid ?? null;
-  if (group !== null) watchGroup(group);
-  const watch = memory === null || group === null ? null : watchMemory(group, memory, events.isBusy, events.exceeded);
+  const child = spawn({ kind: 'stdio', file, args, env, cwd, isBare: true });
+  const { pid } = child;
+  const watch = memory === null || pid === null ? null : watchMemory(pid, memory, events.isBusy, events.exceeded);
   let lastOutput = '';
   readSlowly(child, (chunk) => {
     lastOutput = (lastOutput + chunk.toString('latin1')).slice(-4_096);
@@ -60,35 +62,32 @@ export function startWorkerProcess(launch: WorkerProcessLaunch, events: WorkerPr
     isOver = true;
     events.ended(how);
   };
-  child.on('error', (error) => end(`could not be started: ${error.message}`));
-  child.on('exit', (code, signal) => {
-    watch?.stop();
-    // What it left behind ends with it. That also closes pipes that a child of it holds open.
-    if (group !== null) {
-      killGroup(group, 'SIGKILL');
-      unwatchGroup(group);
-    }
-    const how = howEnded(code, signal);
-    const report = () => end(how.startsWith(BY_SIGNAL) && HEAP.test(lastOutput) ? memoryExceeded(memory) : how);
-    const late = setTimeout(() => {
-      // A program that a tool detached may hold the pipes for ever.
-      for (const output of [child.stdout, child.stderr]) output.destroy();
-      report();
-    }, LAST_OUTPUT);
-    child.once('close', () => {
+  let how = '';
+  let late: NodeJS.Timeout | undefined;
+  const report = () => end(how.startsWith(BY_SIGNAL) && HEAP.test(lastOutput) ? memoryExceeded(memory) : how);
+  child.watch({
+    failed: (problem) => end(`could not be started: ${problem}`),
+    exited(code, signal) {
+      watch?.stop();
+      how = howEnded(code, signal);
+      late = setTimeout(() => {
+        // A program that a tool detached may hold the pipes for ever.
+        for (const output of [child.stdout, child.stderr]) output.destroy();
+        report();
+      }, LAST_OUTPUT);
+      for (const output of [child.stdout, child.stderr]) output.resume();
+    },
+    closed() {
       clearTimeout(late);
       // What it wrote to its socket is read in the turns that follow.
       setImmediate(() => setImmediate(report));
-    });
-    for (const output of [child.stdout, child.stderr]) output.resume();
+    },
   });
 
   return {
-    pid: group,
+    pid,
     release: () => void child.stdin.end(),
-    kill() {
-      if (group !== null) killGroup(group, 'SIGKILL');
-    },
+    kill: () => child.kill('SIGKILL'),
   };
 }
 

@@ -21,6 +21,7 @@ import type { Connection, ConnectionEvents } from './connection.ts';
 import { closedError, type PendingRequest, PendingRequests, TIMED_OUT } from './pending.ts';
 import { type FailedFile, failureText, type RegressionGuard } from './regression-guard.ts';
 import type { ConnectionOptions } from './rpc-connection.ts';
+import type { Spawn } from './spawn.ts';
 import { failRequest } from './tickets.ts';
 import {
   connectTo,
@@ -47,6 +48,7 @@ export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
   readonly startTimeout: number;
   /** Compares the worker with the one that serves the same now. */
   readonly guard: RegressionGuard;
+  readonly spawn: Spawn;
   /** Whether the worker is no longer wanted. */
   isClosed(): boolean;
   /** Receives what the worker and its tools write to their standard output and error. */
@@ -141,7 +143,7 @@ class WorkerConnection implements Connection {
     this.#pending = new PendingRequests(options.source, {
       abandoned: (pending, reason) => this.#abandoned(pending, reason),
     });
-    this.#process = startWorkerProcess(launch, {
+    this.#process = startWorkerProcess(launch, options.spawn, {
       printed: options.stderr,
       isBusy: () => this.#pending.size > 0 || this.#overdue.size > 0,
       exceeded: () => this.#kill(memoryExceeded(launch.memory)),
