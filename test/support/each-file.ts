@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, vi } from 'vitest';
 import { endFile } from './cleanup.ts';
+import { endUseOfProcesses } from './switch.ts';
 
 // A property that fails prints its seed; `SEED=…` runs the same cases again.
 fc.configureGlobal({ seed: Number(process.env.SEED) });
@@ -9,4 +10,5 @@ fc.configureGlobal({ seed: Number(process.env.SEED) });
 afterAll(async () => {
   vi.useRealTimers();
   await endFile();
+  endUseOfProcesses();
 });
