@@ -9,6 +9,12 @@ const WIDE = [
   'test/activation/inspector.test.ts',
   'test/activation/real-servers.test.ts',
   'test/telemetry/starting.test.ts',
+  'test/dock/python-environment.test.ts',
+  'test/dock/node-environment.test.ts',
+  'test/dock/faults.test.ts',
+  'test/dock/faults-folder.test.ts',
+  'test/dock/orphans.test.ts',
+  'test/rest/schemathesis.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [

@@ -9,6 +9,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
 import { server, serverEntry, startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
+import { some } from '../support/wide.ts';
 import { startSdk, startWeb } from '../upstreams/sse-server.ts';
 import {
   call,
@@ -218,17 +219,18 @@ describe('health checks of a server over HTTP', () => {
 });
 
 describe('a working server is not restarted by health checks', () => {
-  it.each([
+  const working: [string, object, string, string][] = [
     ['reports progress', { ms: 4000, steps: 20 }, '1s', 'h_slow'],
     ['takes long over a call', { ms: 3000 }, '10s', 'h_slow'],
     // Longer than two health checks would wait.
     ['does nothing else meanwhile', { ms: 23_000 }, '40s', 'h_block'],
-  ])('when it %s', { timeout: 60_000 }, async (_, args, timeout, name) => {
+  ];
+  it.each(some(working, working.slice(0, 2)))('when it %s', { timeout: 60_000 }, async (_, args, timeout, name) => {
     const gateway = await startStdio({ config: toml([{ ...hang(), timeout }], often) });
     const { client } = gateway;
     const pid = await callText(client, 'h_ok');
     const onprogress = () => {};
-    const result = await client.callTool({ name, arguments: args }, undefined, { onprogress });
+    const result = await client.callTool({ name, arguments: { ...args } }, undefined, { onprogress });
     expect(result.isError ?? false).toBe(false);
     expect(await callText(client, 'h_ok')).toBe(pid);
     expect(downs(gateway)).toEqual([]);
