@@ -10,7 +10,7 @@ import { some } from '../support/wide.ts';
 import { type Collector, installed, newTrace, serversThatShow, show, startCollector, upstreams } from './use.ts';
 
 const allDoors = ['stdio legacy', 'stdio modern', 'http legacy', 'http modern', 'sse legacy'] as const;
-const doors = some(allDoors, ['stdio modern', 'http legacy']);
+const doors = some<(typeof allDoors)[number]>(allDoors, ['stdio modern', 'http legacy']);
 
 describe.each(doors)('a call of a client on %s', (door) => {
   let collector: Collector;
