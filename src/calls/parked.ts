@@ -3,8 +3,10 @@
  * client's request ends with the question, and the client sends the answer in a new request, which continues the call.
  */
 
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { canonicalJson } from '../base/canonical-json.ts';
 import { GatewayError } from '../base/errors.ts';
+import { sha256 } from '../base/sha256.ts';
 import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';
@@ -246,24 +248,14 @@ function digestOf({
 }: Message): string {
   const name = bytes.toString('utf8', Math.max(nameStart, uriStart), Math.max(nameEnd, uriEnd));
   const args = argumentsStart < 0 ? 'null' : bytes.toString('utf8', argumentsStart, argumentsEnd);
-  return createHash('sha256')
-    .update(JSON.stringify([method, canonical(name), canonical(args)]))
-    .digest('base64url');
+  return sha256(JSON.stringify([method, canonical(name), canonical(args)]), 'base64url');
 }
 
-function canonical(text: string): unknown {
+function canonical(text: string): string {
   try {
-    return sorted(JSON.parse(text));
+    return canonicalJson(JSON.parse(text));
   } catch {
-    // Our scanner accepts some very long strings that JSON.parse rejects.
+    // Our scanner accepts very long strings and deep nesting that the parser or the printer rejects.
     return text;
   }
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.entries(value)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, inner]) => [key, sorted(inner)]);
 }

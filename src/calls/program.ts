@@ -154,8 +154,3 @@ export function createProgramCalls(gateway: LocalGateway): ProgramCalls {
     },
   };
 }
-
-/** Adds the program calls to a gateway that is otherwise complete. */
-export function withProgramCalls<G extends ProgramCalls>(rest: Omit<G, keyof ProgramCalls> & LocalGateway): G {
-  return Object.assign(rest, createProgramCalls(rest)) as unknown as G;
-}

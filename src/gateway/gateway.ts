@@ -9,7 +9,7 @@ import type { WatchedServer } from '../calls/limits/limiters.ts';
 import type { Middleware } from '../calls/middleware.ts';
 import type { ParkedCalls } from '../calls/parked.ts';
 import type { Pipeline } from '../calls/pipeline.ts';
-import { type ProgramCalls, withProgramCalls } from '../calls/program.ts';
+import { createProgramCalls, type ProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
@@ -163,7 +163,7 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
   const { events, metrics, sets, vault, defaults, fleet, views } = root;
   const { redact } = root.redactor;
   const toolsets = defaults.libraryOf('');
-  return withProgramCalls<Gateway>({
+  const gateway: Omit<Gateway, keyof ProgramCalls> = {
     events,
     metrics,
     figures: metrics,
@@ -230,5 +230,6 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
     tried: () => root.tried(),
     isReady: () => root.callers.areListsComplete && isComplete(root.config, fleet.statuses()),
     close: () => root.close(),
-  });
+  };
+  return Object.assign(gateway, createProgramCalls(gateway));
 }

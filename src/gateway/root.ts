@@ -28,7 +28,7 @@ import type { ProgramControl } from '../controls/control.ts';
 import { type Controls, createControls } from '../controls/controls.ts';
 import { createDefaultSelection, type DefaultSelection } from '../controls/default-selection.ts';
 import { type ControlCalls, createControlCalls } from '../controls/run-control.ts';
-import { type Audit, createAudit } from '../observe/audit.ts';
+import { Audit } from '../observe/audit.ts';
 import { createMetrics, type MetricsRegistry } from '../observe/metrics.ts';
 import { createRedactor, type Redactor } from '../secrets/redact.ts';
 import { Fleet, type FleetChange, type ServerStatus } from '../sources/fleet.ts';
@@ -129,7 +129,7 @@ export class Root {
     const events = createEvents(redact);
     this.events = events;
     this.metrics = createMetrics(events, redact);
-    this.audit = createAudit(config.audit, { events, redact, isOn: options.audit });
+    this.audit = new Audit(config.audit, { events, redact, isOn: options.audit });
     this.controls = createControls(config.controls, this.host?.control);
     this.views = createViews({
       catalog: () => this.catalog,

@@ -1,5 +1,6 @@
 /** The HTTP endpoints of a program next to MCP. Requests and responses are checked by their schemas. */
 import { randomUUID } from 'node:crypto';
+import { memo } from '../base/memo.ts';
 import type { StandardIssue, StandardSchema } from '../tools/define-tool.ts';
 import { type Check, jsonSchemaCheck } from '../tools/json-schema-check.ts';
 import { isZod3, validateZod3 } from '../tools/zod3.ts';
@@ -160,7 +161,7 @@ export async function runEndpoint(
   try {
     const values: Record<string, unknown> = { body: undefined, query: {}, params: {} };
     for (const part of ['body', 'query', 'params'] as const) {
-      const schema: unknown = endpoint[`${part}Schema`];
+      const schema: object | undefined = endpoint[`${part}Schema`];
       if (schema === undefined) continue;
       const checked = await (await checkOf(schema))(received[part]);
       if (checked.issues !== undefined) return invalid(part, checked.issues);
@@ -196,18 +197,9 @@ function failure(code: EndpointErrorResponse['error']['code'], message: string):
   return { status: 500, body: { error: { code, message } } satisfies EndpointErrorResponse };
 }
 
-// Each schema is compiled once.
-const checks = new WeakMap<object, Check>();
-
-async function checkOf(schema: unknown): Promise<Check> {
-  const given = schema as object;
-  const known = checks.get(given) ?? (await makeCheck(given));
-  checks.set(given, known);
-  return known;
-}
-
-async function makeCheck(schema: object): Promise<Check> {
+/** Each schema is compiled once. Throws if it is not an object, and rejects if it is not a valid JSON Schema. */
+const checkOf = memo((schema: object): MaybePromise<Check> => {
   if (isZod3(schema)) return (value) => validateZod3(schema, value);
   if ('~standard' in schema) return (schema as StandardSchema)['~standard'].validate;
   return jsonSchemaCheck(schema as Record<string, unknown>);
-}
+});

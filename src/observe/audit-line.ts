@@ -2,7 +2,7 @@
  * Prints the lines of the audit. A line is one flat object whose members are always in the same order. The parts that
  * stay the same for an item or a caller are printed once and reused.
  */
-
+import { randomBytes } from 'node:crypto';
 import { argumentsSpan } from '../calls/arguments.ts';
 import type { RecordedCall, RecordedCaller } from '../calls/observers.ts';
 import { BUILT_IN, type Entry } from '../catalog/entry.ts';
@@ -17,7 +17,20 @@ const ID = 64;
 /** Characters read beyond the limit, so that a secret at the end of the piece is complete and can be recognized. */
 const MARGIN = 2_048;
 
-type Redact = (text: string) => string;
+/** Returns the text without secrets. */
+export type Redact = (text: string) => string;
+
+/** The ids of records. They are numbered across all logs of one run of the gateway. */
+export class RecordIds {
+  /** Identifies this run of the gateway. */
+  readonly boot = randomBytes(6).toString('hex');
+  #last = 0;
+
+  /** The number of the next record. */
+  next(): number {
+    return ++this.#last;
+  }
+}
 
 /** A text as JSON, shortened and without secrets. */
 export function printText(text: string, redact: Redact, most = NAME): string {

@@ -5,7 +5,7 @@
  */
 import { OUTCOMES } from '../calls/outcome.ts';
 import type { AuditLog } from '../store/audit-log.ts';
-import { printMs } from './audit-line.ts';
+import { printMs, type RecordIds } from './audit-line.ts';
 
 /** The maximum number of pending calls. When it is reached, they are printed at once. */
 const MOST = 256;
@@ -45,8 +45,8 @@ export class PendingCalls {
     this.size++;
   }
 
-  /** Prints all pending calls; `next` returns the number of each line. */
-  print(log: AuditLog, boot: string, next: () => number): void {
+  /** Prints all pending calls. */
+  print(log: AuditLog, ids: RecordIds): void {
     const { numbers, callers, items, size } = this;
     this.size = 0;
     // Many calls share a millisecond, and most share a few callers and items. So these parts are built once and reused.
@@ -59,7 +59,7 @@ export class PendingCalls {
       const at = i * FIELDS;
       if (numbers[at]! !== moment) {
         moment = numbers[at]!;
-        opening = `{"time":"${log.timeAt(moment)}","id":"${boot}-`;
+        opening = `{"time":"${log.timeAt(moment)}","id":"${ids.boot}-`;
       }
       if (callers[i]! !== caller || items[i]! !== item) {
         caller = callers[i]!;
@@ -67,7 +67,7 @@ export class PendingCalls {
         subject = caller + item;
       }
       log.add(
-        `${opening}${next()}","request":${numbers[at + 1]!}${subject}` +
+        `${opening}${ids.next()}","request":${numbers[at + 1]!}${subject}` +
           `${STATUSES[numbers[at + 2]!]!}${printMs(numbers[at + 3]!)},"bytes_in":${printSize(numbers[at + 4]!)},"bytes_out":${printSize(numbers[at + 5]!)}}`,
       );
     }

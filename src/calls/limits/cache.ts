@@ -2,6 +2,7 @@
  * Caches the results of tools that the operator declares cacheable, for later calls with equal arguments. The total
  * size is bounded, and the oldest results are dropped first.
  */
+import { memo } from '../../base/memo.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import { readElements, readMembers } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
@@ -32,14 +33,8 @@ export function createResultCache(most = MOST_BYTES): ResultCache {
   let bytes = 0;
   // A changed definition, or one from another server, is a different entry object. So its calls do not find the results
   // of the old one.
-  const numbers = new WeakMap<Entry, number>();
   let lastNumber = 0;
-
-  function numberOf(entry: Entry): number {
-    const number = numbers.get(entry) ?? ++lastNumber;
-    numbers.set(entry, number);
-    return number;
-  }
+  const numberOf = memo<Entry, number>(() => ++lastNumber);
 
   function drop(key: string): void {
     const known = results.get(key);

@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from '../../base/errors.ts';
+import { isObject } from '../../base/objects.ts';
 import type { Entry } from '../../catalog/entry.ts';
 import { findMember, toBytes } from '../../protocol/json.ts';
 import { join, type Parts } from '../../protocol/parts.ts';
@@ -54,7 +55,7 @@ export function cutResult(method: string, entry: Entry, parts: Parts, limit: num
 function parse(bytes: Buffer): Result | null {
   try {
     const value: unknown = JSON.parse(bytes.toString());
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Result) : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

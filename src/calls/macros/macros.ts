@@ -1,6 +1,7 @@
 /** Presents macros as if a server offered them: they are listed in the catalog, limited and audited like any tool. */
 
 import { GatewayError } from '../../base/errors.ts';
+import { getOrMake, memo } from '../../base/memo.ts';
 import { didYouMean } from '../../base/similar.ts';
 import type { Contribution } from '../../catalog/catalog.ts';
 import { categoryOf, type Effect } from '../../catalog/category.ts';
@@ -68,27 +69,25 @@ export function createMacroPlace(macros: () => readonly MacroConfig[], ground: M
 export function withMacros(macros: readonly MacroConfig[], servers: readonly Contribution[]): Contribution[] {
   if (macros.length === 0) return [...servers];
   const problems: string[] = [];
-  const [there, away]: [Item[], Item[]] = [[], []];
+  const present: Item[] = [];
+  const absent: Item[] = [];
   for (const macro of macros) {
-    const tools = macro.uses.filter((name) => !name.startsWith(`${MACROS}.`)).map((name) => findTool(name, servers));
+    const names = macro.uses.filter((name) => !name.startsWith(`${MACROS}.`));
+    const tools = names.map((name) => findTool(name, servers));
     for (const [i, tool] of tools.entries())
       if (typeof tool === 'string')
-        problems.push(`macro "${macro.name}" is left out: it calls "${leaves(macro)[i]}", and ${tool}`);
+        problems.push(`macro "${macro.name}" is left out: it calls "${names[i]}", and ${tool}`);
     const found = tools.filter((tool) => typeof tool === 'object' && tool !== null);
     const item = itemOf(macro, worst(found));
-    if (found.length === tools.length) there.push(item);
-    else away.push(item);
+    if (found.length === tools.length) present.push(item);
+    else absent.push(item);
   }
   const owner = { id: MACROS_ID, key: MACROS, namespace: '' };
   return [
     ...servers,
-    { ...owner, present: true, offer: { ...EMPTY_OFFER, items: there, problems } },
-    { ...owner, present: false, offer: { ...EMPTY_OFFER, items: away } },
+    { ...owner, present: true, offer: { ...EMPTY_OFFER, items: present, problems } },
+    { ...owner, present: false, offer: { ...EMPTY_OFFER, items: absent } },
   ];
-}
-
-function leaves({ uses }: MacroConfig): string[] {
-  return uses.filter((name) => !name.startsWith(`${MACROS}.`));
 }
 
 interface Found {
@@ -120,13 +119,13 @@ function worst(tools: readonly Found[]): Effect {
 }
 
 // Returns the same item objects while nothing changes, so that the catalog does not rebuild its entries.
-const made = new WeakMap<MacroConfig, Map<Effect, Item>>();
+const itemsOf = memo((_: MacroConfig) => new Map<Effect, Item>());
 
 function itemOf(macro: MacroConfig, effect: Effect): Item {
-  const known = made.get(macro) ?? new Map<Effect, Item>();
-  made.set(macro, known);
-  const before = known.get(effect);
-  if (before !== undefined) return before;
+  return getOrMake(itemsOf(macro), effect, () => createItem(macro, effect));
+}
+
+function createItem(macro: MacroConfig, effect: Effect): Item {
   const definition = {
     name: macro.name,
     description: macro.description,
@@ -137,7 +136,5 @@ function itemOf(macro: MacroConfig, effect: Effect): Item {
     },
   };
   const [item] = readItems('tool', toBytes({ tools: [definition] })).items;
-  const whole: Item = Object.freeze({ ...item!, uses: macro.uses });
-  known.set(effect, whole);
-  return whole;
+  return Object.freeze({ ...item!, uses: macro.uses });
 }

@@ -3,6 +3,7 @@
  */
 
 import { GatewayError, messageOf, toGatewayError } from '../../base/errors.ts';
+import { memo } from '../../base/memo.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../../catalog/entry.ts';
 import type { MacroConfig, MacroStep } from '../../config/macros.ts';
@@ -171,15 +172,13 @@ function inputOf(macro: MacroConfig, args: unknown): unknown {
   );
 }
 
-// Indexed once per catalog: searching ten thousand tools for every step would be slow.
-const indexes = new WeakMap<Catalog, ReadonlyMap<string, Entry>>();
+/** The tools by canonical name. Indexed once per catalog: searching ten thousand tools for every step would be slow. */
+const toolsOf = memo(
+  ({ entries }: Catalog) => new Map([...entries.tool.values()].map((entry) => [canonicalName(entry), entry])),
+);
 
 function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
-  const known = indexes.get(catalog);
-  if (known !== undefined) return known.get(tool);
-  const index = new Map([...catalog.entries.tool.values()].map((entry) => [canonicalName(entry), entry] as const));
-  indexes.set(catalog, index);
-  return index.get(tool);
+  return toolsOf(catalog).get(tool);
 }
 
 /** Checked before the first step, so that a macro does not stop halfway because a tool is missing. */

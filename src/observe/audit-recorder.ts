@@ -1,0 +1,189 @@
+/**
+ * Writes the records of calls, denials and administrative acts to one log. A line is built from parts that are mostly
+ * printed already.
+ */
+import type { GatewayError } from '../base/errors.ts';
+import { memo } from '../base/memo.ts';
+import type { RecordedCall, RecordedCaller, Recorder } from '../calls/observers.ts';
+import { ERROR, OUTCOMES } from '../calls/outcome.ts';
+import type { Entry } from '../catalog/entry.ts';
+import type { AuditConfig } from '../config/audit.ts';
+import type { Message } from '../protocol/message.ts';
+import { type Parts, sizeOf } from '../protocol/parts.ts';
+import { AuditLog } from '../store/audit-log.ts';
+import {
+  isEntryItself,
+  printArguments,
+  printAsked,
+  printCaller,
+  printEntry,
+  printErrorCode,
+  printFilled,
+  printId,
+  printMs,
+  printResult,
+  printText,
+  type RecordIds,
+  type Redact,
+  smallNumber,
+} from './audit-line.ts';
+import { PendingCalls } from './audit-pending.ts';
+
+export interface AuditRecorderOptions {
+  readonly ids: RecordIds;
+  readonly redact: Redact;
+  /** Called when writing starts to fail, with the problem, and with null when it works again. */
+  report(problem: string | null): void;
+}
+
+/** Writes to one log. The log prints the pending calls through it. */
+export class AuditRecorder implements Recorder {
+  readonly log: AuditLog;
+  readonly #ids: RecordIds;
+  readonly #redact: Redact;
+  readonly #pending = new PendingCalls();
+  #config: AuditConfig;
+  #parts: LineParts;
+
+  constructor(config: AuditConfig, { ids, redact, report }: AuditRecorderOptions) {
+    this.#config = config;
+    this.#ids = ids;
+    this.#redact = redact;
+    this.#parts = createLineParts(redact);
+    this.log = new AuditLog({
+      folder: config.dir,
+      boot: ids.boot,
+      retention: () => this.#config.retention,
+      report,
+      collect: () => this.#printPending(),
+      lostLine: (count) => this.#actLine('audit_lost', '', `${count} lines could not be written`),
+    });
+  }
+
+  /** Applies another configuration with the same folder. */
+  apply(config: AuditConfig): void {
+    this.#config = config;
+    // There may be new secrets to redact, so the printed parts are no longer valid.
+    this.#parts = createLineParts(this.#redact);
+  }
+
+  ended(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): void {
+    // A call that failed before it was sent was denied.
+    if (error !== null && !call.isCounted) this.log.write(this.#denialLine(call, error));
+    else if (error !== null || !this.#postpone(call, outcome, ms, answer))
+      this.log.write(this.#callLine(call, outcome, ms, error, answer));
+  }
+
+  /** Records an administrative act. Agent and detail may be empty. */
+  act(act: string, agent: string, detail: string): void {
+    this.log.write(this.#actLine(act, agent, detail));
+  }
+
+  /** Records a request that had no valid credential. */
+  unauthorized(reason: string, remote: string): void {
+    const about = `"remote":${printText(remote, this.#redact)},"detail":${printText(reason, this.#redact)}`;
+    this.log.write(
+      `${this.#head()},"kind":"denial","door":"http","status":"unauthorized","error":"unauthorized",${about}}`,
+    );
+  }
+
+  /** Adds an ordinary call to the pending ones. Returns false if the call has to be printed at once. */
+  #postpone(call: RecordedCall, outcome: number, ms: number, answer: Parts | null): boolean {
+    const { message, by } = call;
+    const { arguments: withArguments, results: withResults } = this.#config;
+    if (outcome === ERROR || !call.isFound || withArguments || withResults || this.log.isFailing) return false;
+    const request = message.idStart < 0 ? -1 : smallNumber(message.bytes, message.idStart, message.idEnd);
+    if (request < 0) return false;
+    const pending = this.#pending;
+    if (pending.size === 0) this.log.hurry();
+    const opening =
+      message.method === 'tools/call' ? this.#parts.toolCall(by) : printOpening(this.#parts.caller(by), message.method);
+    const bytesOut = answer === null ? 0 : sizeOf(answer);
+    pending.add(this.log.now(), opening, this.#item(call), request, outcome, ms, message.bytes.length, bytesOut);
+    if (pending.isFull) this.#printPending();
+    return true;
+  }
+
+  #printPending(): void {
+    if (this.#pending.size > 0) this.#pending.print(this.log, this.#ids);
+  }
+
+  /** Starts a line. Pending calls are printed first, because lines have to be in the order of events. */
+  #head(): string {
+    this.#printPending();
+    return `{"time":"${this.log.time()}","id":"${this.#ids.boot}-${this.#ids.next()}"`;
+  }
+
+  #callLine(
+    call: RecordedCall,
+    outcome: number,
+    ms: number,
+    error: GatewayError | null,
+    answer: Parts | null,
+  ): string {
+    const { message, by } = call;
+    const item = call.isFound
+      ? this.#item(call)
+      : `,"server":"toolgate","namespace":""${printAsked(message, this.#redact)}`;
+    const code = error !== null ? `,"error":"${error.code}"` : outcome === ERROR ? codeOf(answer) : '';
+    return (
+      `${this.#head()},"request":${printId(message, this.#redact)}` +
+      `${printOpening(this.#parts.caller(by), message.method)}${item}` +
+      `,"status":"${OUTCOMES[outcome]}","ms":${printMs(ms)}${code}` +
+      `,"bytes_in":${message.bytes.length},"bytes_out":${answer === null ? 0 : sizeOf(answer)}` +
+      `${this.#arguments(message)}${this.#result(answer)}}`
+    );
+  }
+
+  #denialLine({ by, message }: RecordedCall, { code }: GatewayError): string {
+    const namespace = by.namespace === null ? '' : `,"namespace":${printText(by.namespace, this.#redact)}`;
+    return (
+      `${this.#head()},"request":${printId(message, this.#redact)},"kind":"denial"${this.#parts.caller(by)}` +
+      `,"method":"${message.method}"${namespace}${printAsked(message, this.#redact)}` +
+      `,"status":"${code}","error":"${code}","bytes_in":${message.bytes.length}${this.#arguments(message)}}`
+    );
+  }
+
+  #actLine(act: string, agent: string, detail: string): string {
+    const who = agent === '' ? '' : `,"agent":${printText(agent, this.#redact)}`;
+    const what = detail === '' ? '' : `,"detail":${printText(detail, this.#redact, 1_024)}`;
+    return `${this.#head()},"kind":"admin"${who},"act":${printText(act, this.#redact)},"status":"ok"${what}}`;
+  }
+
+  #item(call: RecordedCall): string {
+    return isEntryItself(call) ? this.#parts.entry(call.entry) : printFilled(call, this.#redact);
+  }
+
+  #arguments(message: Message): string {
+    return this.#config.arguments ? printArguments(message, this.#config.maxValue, this.#redact) : '';
+  }
+
+  #result(answer: Parts | null): string {
+    return this.#config.results && answer !== null ? printResult(answer, this.#config.maxValue, this.#redact) : '';
+  }
+}
+
+/** Parts of lines that are printed once per caller or entry. */
+interface LineParts {
+  caller(caller: RecordedCaller): string;
+  /** The beginning of a caller's tool calls. */
+  toolCall(caller: RecordedCaller): string;
+  entry(entry: Entry): string;
+}
+
+function createLineParts(redact: Redact): LineParts {
+  const caller = memo((one: RecordedCaller) => printCaller(one, redact));
+  return {
+    caller,
+    toolCall: memo((one: RecordedCaller) => printOpening(caller(one), 'tools/call')),
+    entry: memo((entry: Entry) => printEntry(entry, redact)),
+  };
+}
+
+function printOpening(caller: string, method: string): string {
+  return `,"kind":"call"${caller},"method":"${method}"`;
+}
+
+function codeOf(answer: Parts | null): string {
+  return Buffer.isBuffer(answer) ? printErrorCode(answer) : '';
+}
