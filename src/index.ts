@@ -1,6 +1,6 @@
 /**
- * Toolgate as a library. What is exported here is public, and changes only as semantic versioning allows; its headings
- * are those of docs/api.md.
+ * Toolgate as a library. Everything exported here is public and follows semantic versioning. The section comments are
+ * the headings of docs/api.md.
  */
 
 // A gateway
@@ -122,7 +122,7 @@ export type {
   ToolSource,
 } from './library/types.ts';
 
-// What there is
+// Servers and catalog
 
 export type { BreakerState } from './calls/limits/breaker.ts';
 export type { WatchedServer } from './calls/limits/limiters.ts';
@@ -164,7 +164,7 @@ export { createRedactor, type Redactor } from './secrets/redact.ts';
 export type { Vault } from './sources/vault.ts';
 export { openSecretStore, type SecretChange, type SecretStore } from './store/secrets.ts';
 
-// What has happened
+// Metrics, tracing and audit
 
 export type { CallKind, Outcome } from './calls/outcome.ts';
 export type { AuditMetrics } from './observe/audit.ts';

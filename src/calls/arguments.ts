@@ -13,7 +13,7 @@ export function readArguments(message: Message): unknown {
 export function replaceArguments(call: Call, args: object): void {
   const { message, nameStart, nameEnd } = call;
   if (message.method === 'resources/read')
-    throw new GatewayError('params_invalid', 'A resource is read without arguments; there are none to change.');
+    throw new GatewayError('params_invalid', 'A resource is read without arguments, so there are none to change.');
   const found = argumentsSpan(message);
   const at = message.paramsStart + 1;
   const span = found ?? { start: at, end: at };

@@ -1,6 +1,6 @@
 /**
- * Who lists and calls: a client, or the program around the gateway, as the gateway knows it. A caller has an identity, a
- * scope, a selection and a view; `Callers` are all that have joined.
+ * A caller lists and calls: it is a client, or the program around the gateway, as the gateway knows it. It has an
+ * identity, a scope, a selection and a view. `Callers` holds all that have joined.
  */
 import { isHidden } from '../access/find.ts';
 import type { Permission } from '../access/permission.ts';
@@ -36,15 +36,18 @@ export type DoorKind = 'stdio' | 'http' | 'sse' | 'rest' | 'local';
 export interface Scope {
   /** The only tools that the caller sees, whatever it switches; null for no such limit. */
   readonly toolset: Toolset | null;
-  /** The only namespace that the caller sees, under the names that its servers give, and all of it; null for all of them. */
+  /**
+   * The only namespace that the caller sees: all its items, under the names that the servers use. Null for all
+   * namespaces.
+   */
   readonly namespace: string | null;
   /** The task that the caller works on. The caller sees exactly what the task needs. Null if it names none. */
   readonly task: Task | null;
   /** Whether it sees Toolgate's own tools. */
   readonly controls: boolean;
   /**
-   * Whether the caller switches its own selection or the gateway's default one, which all callers without their own share.
-   * `all` is for callers that switch nothing and see everything switched on.
+   * Whether the caller switches its own selection or the gateway's default one, which all callers without their own
+   * share. `all` is for callers that switch nothing and see everything switched on.
    */
   readonly selection: 'own' | 'default' | 'all';
 }
@@ -58,7 +61,7 @@ export const FULL_SCOPE: Scope = Object.freeze({
   selection: 'own',
 });
 
-/** Who a client is, what it asks to see, and which door it uses. */
+/** The identity of a client, the scope it asks for, and the door it uses. */
 export interface ClientOptions {
   readonly identity: Identity;
   readonly scope: Scope;
@@ -156,7 +159,7 @@ export class Callers {
     fleet.leave(caller.client);
   }
 
-  /** Something that callers see may have changed: for all of them, or for those of one agent. */
+  /** What callers see may have changed: for all of them, or for those of one agent. */
   look(agent: string | null = null): void {
     this.#lookIf((caller) => agent === null || caller.agent === agent);
   }
@@ -172,8 +175,8 @@ export class Callers {
       try {
         caller.look();
       } catch (error) {
-        // One failing caller must not keep the others from being told.
-        this.options.events.emit('failure', { where: 'telling a caller about its lists', error });
+        // One failing caller must not keep the others from being notified.
+        this.options.events.emit('failure', { where: 'notifying a caller of changed lists', error });
       }
     }
   }
@@ -184,11 +187,11 @@ export class Callers {
     for (const caller of this.all) caller.rebase(base);
   }
 
-  /** A resource of a server has changed: for everyone who subscribed to it, or for one client. */
+  /** A resource of a server has changed. Notifies all subscribers, or only those of one client. */
   updated(sourceId: number, uri: string, client: ClientChannel | null): void {
-    for (const [caller, words] of this.options.subscriptions.hearers(sourceId, uri))
-      if ((client === null || caller.client === client) && !isHidden(caller.view(), words))
-        caller.options.updated?.(words);
+    for (const [caller, usedUri] of this.options.subscriptions.subscribers(sourceId, uri))
+      if ((client === null || caller.client === client) && !isHidden(caller.view(), usedUri))
+        caller.options.updated?.(usedUri);
   }
 }
 
@@ -209,8 +212,8 @@ export class Caller implements RecordedCaller {
   current: View | null = null;
   /** When the time of day may next change what it is allowed to use. */
   freshUntil = Number.POSITIVE_INFINITY;
-  /** The fingerprint of each list when the caller was last told about it; null before it first looked. */
-  told: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
+  /** The fingerprint of each list that the caller last saw or was notified of; null before the first time. */
+  known: Record<ListKind, string | null> = { tools: null, resources: null, prompts: null };
 
   constructor(callers: Callers, options: CallerOptions) {
     const { task, counters, config } = callers.options;
@@ -273,7 +276,7 @@ export class Caller implements RecordedCaller {
     return this.current;
   }
 
-  /** The result of a list method, for clients of an era. From now on the caller counts as told about that list. */
+  /** The result of a list method, for clients of an era. From now on the caller counts as knowing that list. */
   list(kind: Kind, era: Era): Buffer {
     this.#note(kind);
     return this.view().list(kind, era);
@@ -291,7 +294,7 @@ export class Caller implements RecordedCaller {
     if (this.sources === null) fleet.freshen(kind);
     else sets!.freshen(this.sources, kind);
     const list = listOf(kind);
-    this.told[list] = fingerprint(this.view(), list);
+    this.known[list] = fingerprint(this.view(), list);
   }
 
   /** The instructions of the servers for models. */
@@ -306,7 +309,7 @@ export class Caller implements RecordedCaller {
   }
 
   /**
-   * From now on the caller is told about changes of a resource. Rejects if there is no such resource, or if its server
+   * From now on the caller is notified of changes of a resource. Rejects if there is no such resource, or if its server
    * does not announce changes.
    */
   subscribe(uri: string): Promise<void> {
@@ -329,7 +332,7 @@ export class Caller implements RecordedCaller {
     this.#take(null);
   }
 
-  /** From now on the caller sees only these sources, and is told which lists changed. */
+  /** From now on the caller sees only these sources, and is notified of the lists that changed. */
   give(sources: SourceSet): void {
     if (sources === this.sources) return;
     this.#take(sources);
@@ -367,12 +370,12 @@ export class Caller implements RecordedCaller {
   look(): void {
     this.current = null;
     // Until all servers have been tried, lists are incomplete and keep growing. Only a caller that has already listed
-    // needs to be told.
-    if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.told[kind] === null)) return;
+    // needs to be notified.
+    if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.known[kind] === null)) return;
     for (const kind of LIST_KINDS) {
       const now = fingerprint(this.view(), kind);
-      const before = this.told[kind];
-      this.told[kind] = now;
+      const before = this.known[kind];
+      this.known[kind] = now;
       if (before !== null && before !== now) this.options.changed?.(kind);
     }
   }

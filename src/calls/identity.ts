@@ -1,4 +1,7 @@
-/** Who sends a request: agent, principal and the credential that let the client in. Doors find it out once and pass it on unchanged. */
+/**
+ * Who sends a request: the agent, the principal and the credential that let the client in. A door determines it once
+ * and passes it on unchanged.
+ */
 import { GatewayError } from '../base/errors.ts';
 import { AGENT_NAME, WRONG_NAME } from '../config/agents.ts';
 
@@ -48,11 +51,11 @@ export interface IdentityOptions {
 export function createIdentity(agent: string, options: IdentityOptions = {}): Identity {
   const { principal = agent, isAdmin = false, expires = null } = options;
   if (!AGENT_NAME.test(agent))
-    throw new GatewayError('usage', `${JSON.stringify(agent)} names no agent: ${WRONG_NAME}`);
+    throw new GatewayError('usage', `${JSON.stringify(agent)} is not a valid agent name: ${WRONG_NAME}`);
   return { ...programIdentity(agent, principal, expires), isAdmin };
 }
 
-/** For doors inside a program: the program vouches for its client, and the name of the agent is its own business. */
+/** For doors inside a program. The program vouches for its client, so any name of an agent is accepted. */
 export function programIdentity(agent: string, principal = agent, expires: number | null = null): Identity {
   const credential = { expires, revocation: { isRevoked: false } };
   return { agent, principal, isAdmin: false, isOperator: false, via: 'program', credential };

@@ -99,7 +99,7 @@ export function openLocalDoor(
               reject(
                 new GatewayError(
                   'capability_missing',
-                  `The tool "${name}" asks something back, and nobody can answer.`,
+                  `The tool "${name}" asked a question, and a program cannot answer it.`,
                 ),
               );
             else resolve(plain);
@@ -125,5 +125,5 @@ export function openLocalDoor(
 /** Only a macro can run dry. Any other tool would really be called. */
 function requireMacro(caller: Caller, name: string): void {
   if (findTool(caller.view(), name).item.uses === undefined)
-    throw new GatewayError('params_invalid', `"${name}" is no macro, and only macros have a dry run.`);
+    throw new GatewayError('params_invalid', `"${name}" is not a macro, and only macros have a dry run.`);
 }

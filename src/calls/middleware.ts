@@ -144,7 +144,7 @@ class MiddlewareRun {
     }
   }
 
-  /** The caller has cancelled the call and gets no answer. Middleware is told, so that it can clean up. */
+  /** The caller has cancelled the call and gets no answer. Middleware is notified, so that it can clean up. */
   cancel(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -188,7 +188,7 @@ class MiddlewareRun {
     if (this.isOver) return false;
     this.isOver = true;
     if (this.isSent && !this.call.isOver) {
-      this.call.abandon('the call was answered without it');
+      this.call.abandon('middleware answered the call');
       this.#reject(cancelled(this.call));
     }
     return true;
@@ -217,7 +217,7 @@ class MiddlewareRun {
   }
 }
 
-const TWICE = 'A middleware called next() twice. A call is made once: keep what next() gave the first time.';
+const TWICE = 'A middleware called next() twice, but a call is made only once. Keep the result of the first next().';
 
 /** A call as one middleware sees it. The next one may see other arguments. */
 class SeenCall implements MiddlewareCall {
@@ -291,7 +291,7 @@ class ResultSink extends ForwardingSink {
 function asResult(given: unknown): CallResult {
   if (given instanceof CallResult) return given;
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new TypeError('A middleware gave no result: it returns what next() gave, or an object in its place.');
+    throw new TypeError('A middleware returned no result: it must return what next() returned, or an object to use instead.');
   return new CallResult(toBytes(given), 'resultType' in given ? 'modern' : 'legacy');
 }
 

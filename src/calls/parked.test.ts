@@ -14,8 +14,8 @@ afterEach(() => {
 });
 
 function callMessage(params: object = {}): Message {
-  const whole = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'n', ...params } };
-  return readMessage(Buffer.from(JSON.stringify(whole)));
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'n', ...params } };
+  return readMessage(Buffer.from(JSON.stringify(message)));
 }
 
 /** A holder that records the states it was parked with. */
@@ -126,7 +126,7 @@ describe('a parked call', () => {
     const { holder, states, fail } = createHolder();
     parked.resume('a', back(state), holder);
     expect([answer.mock.calls.length, states.length]).toEqual([0, 0]);
-    call.deliver((whoever) => whoever.fail(new Error('the end') as never));
+    call.deliver((current) => current.fail(new Error('the end') as never));
     expect(fail).toHaveBeenCalledOnce();
   });
 

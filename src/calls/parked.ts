@@ -35,7 +35,8 @@ export interface ParkedCalls {
   /** Creates a call of this agent that can be parked when its server asks. */
   begin(agent: string, message: Message, holder: Holder, cancel: (reason: string) => void): ParkedCall;
   /**
-   * Continues a parked call. Returns null if the request carries no state of ours, or one that only lets it start over.
+   * Continues a parked call. Returns null if the request carries no state of ours, or a state with which it starts
+   * over.
    */
   resume(agent: string, message: Message, holder: Holder): ((reason: string) => void) | null;
   /**
@@ -47,11 +48,12 @@ export interface ParkedCalls {
   close(): void;
 }
 
-const HELD = 2 * 60_000;
+/** Milliseconds for which a call waits for its client. */
+const PATIENCE = 2 * 60_000;
 const MOST_PER_AGENT = 8;
 const MARK = 'toolgate.';
 /** The prefix of the ids in states for requests that start over. Ids of parked calls have a different length. */
-const ANEW = 'anew-';
+const RESTART = 'restart-';
 
 export function createParkedCalls(): ParkedCalls {
   const seal = createSeal();
@@ -83,8 +85,8 @@ export function createParkedCalls(): ParkedCalls {
         this.waiting.push(question);
         return;
       }
-      if (this.id === '' && full(this.agent)) {
-        question.refuse(unanswerable(question.method, `the client has ${MOST_PER_AGENT} questions open already`));
+      if (this.id === '' && isFull(this.agent)) {
+        question.refuse(unanswerable(question.method, `the client already has ${MOST_PER_AGENT} open questions`));
         return;
       }
       this.asked = new Map([[`question-${++this.count}`, question]]);
@@ -102,7 +104,7 @@ export function createParkedCalls(): ParkedCalls {
       this.id = randomBytes(18).toString('base64url');
       calls.set(this.id, this);
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.expire(), HELD);
+      this.timer = setTimeout(() => this.expire(), PATIENCE);
       this.timer.unref();
       const { holder } = this;
       this.holder = null;
@@ -151,7 +153,7 @@ export function createParkedCalls(): ParkedCalls {
     }
   }
 
-  function full(agent: string): boolean {
+  function isFull(agent: string): boolean {
     let count = 0;
     for (const call of calls.values()) if (call.agent === agent) count++;
     return count >= MOST_PER_AGENT;
@@ -163,7 +165,7 @@ export function createParkedCalls(): ParkedCalls {
       const state = readState(message);
       if (state === null || !state.startsWith(MARK)) return null;
       const id = seal.open(state.slice(MARK.length), agent, digestOf(message));
-      if (id?.startsWith(ANEW)) {
+      if (id?.startsWith(RESTART)) {
         if (isAccepted(readAnswers(message))) return null;
         holder.fail(DECLINED);
         return () => {};
@@ -172,13 +174,13 @@ export function createParkedCalls(): ParkedCalls {
       if (call === undefined) {
         throw new GatewayError(
           'params_invalid',
-          'The "requestState" is unknown, over, or for another request. Make the request again without it.',
+          'The "requestState" is unknown, has expired, or belongs to another request. Send the request again without it.',
         );
       }
       // The request that returned first is waiting for the end of the call. A second holder would replace it, and it
       // would never be answered.
       if (call.holder !== null)
-        throw new GatewayError('params_invalid', 'The "requestState" has been used, and its request is under way.');
+        throw new GatewayError('params_invalid', 'The "requestState" was already used, and the request that used it is still running.');
       call.resume(readAnswers(message), holder);
       return (reason) => {
         call.end();
@@ -186,7 +188,7 @@ export function createParkedCalls(): ParkedCalls {
       };
     },
     stateFor: (agent, message) =>
-      MARK + seal.close(`${ANEW}${randomBytes(9).toString('base64url')}`, agent, digestOf(message)),
+      MARK + seal.close(`${RESTART}${randomBytes(9).toString('base64url')}`, agent, digestOf(message)),
     get size() {
       return calls.size;
     },
@@ -210,7 +212,7 @@ function isAccepted(answers: ReadonlyMap<string, Buffer>): boolean {
 
 const DECLINED = new GatewayError(
   'question_unanswered',
-  'The server needs the user to open an address first, which was declined.',
+  'The server needs the user to open a URL first, and the user declined.',
 );
 
 /** If the request starts over, returns it without its state and answers; otherwise returns it unchanged. */
@@ -235,7 +237,7 @@ function readAnswers({ bytes, paramsStart, paramsEnd }: Message): Map<string, Bu
   );
 }
 
-/** The same for a request and its repetition, regardless of the order of its arguments. */
+/** Equal for a request and its repetition, in whatever order the arguments are. */
 function digestOf({
   bytes,
   method,

@@ -59,7 +59,7 @@ export interface Pipeline {
 const MAY_CHANGE: ReadonlySet<ErrorCode> = new Set(['item_unknown', 'resource_unknown', 'item_inactive']);
 
 const UNRECORDED =
-  'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Make room, or make its folder writable.';
+  'Calls are refused because the audit cannot be written: the configuration says audit.on_failure = "stop". Free some disk space, or make its folder writable.';
 
 /** The answer for an item whose server does not support completion. */
 const NO_COMPLETION = toBytes({ completion: { values: [] } });
@@ -253,7 +253,7 @@ function checkRequest({ message, entry, httpHeaders }: Call): boolean {
   if (message.taskStart >= 0 && message.method === 'tools/call' && !traits.runsAsTask)
     throw new GatewayError(
       'method_unknown',
-      `The tool "${name}" cannot be run as a task: its server does not, or not in this revision of the protocol. Call it without "task".`,
+      `The tool "${name}" cannot be run as a task: its server does not support that, or not in this revision of the protocol. Call it without "task".`,
     );
   if (httpHeaders !== null && mirrored !== null && typeof mirrored !== 'string')
     checkParamHeaders(httpHeaders, message, mirrored);

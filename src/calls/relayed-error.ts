@@ -24,6 +24,6 @@ export function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(bytes.toString()) as Record<string, unknown>;
   } catch {
-    return { message: 'The server sent what is not valid JSON.' };
+    return { message: 'The server sent invalid JSON.' };
   }
 }

@@ -1,4 +1,6 @@
-/** Tracks which callers subscribed to which resource, and maps a server's own URI to the URI that each caller used. */
+/**
+ * Tracks which caller has subscribed to which resource, and maps a server's own URI to the URI that each caller used.
+ */
 
 import { findResource } from '../access/find.ts';
 import type { View } from '../access/view.ts';
@@ -12,7 +14,7 @@ export interface CallerSubscriptions<T> {
   unsubscribe(caller: T, uri: string): void;
   leave(caller: T): void;
   /** The callers that subscribed to a resource, each with the URI it used. */
-  hearers(sourceId: number, upstreamUri: string): [T, string][];
+  subscribers(sourceId: number, upstreamUri: string): [T, string][];
 }
 
 interface Wanted {
@@ -44,7 +46,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
       if (source?.subscribes !== true)
         throw new GatewayError(
           'method_unknown',
-          `Server "${entry.sourceKey}" does not tell of changes in its resources.`,
+          `Server "${entry.sourceKey}" does not announce changes of its resources.`,
         );
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
       callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
@@ -68,7 +70,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
       callers.delete(caller);
       for (const wanted of own?.values() ?? []) forget(caller, wanted);
     },
-    hearers: (sourceId, upstreamUri) =>
+    subscribers: (sourceId, upstreamUri) =>
       [...callers].flatMap(([caller, own]) =>
         [...own]
           .filter(([, wanted]) => wanted.sourceId === sourceId && wanted.upstreamUri === upstreamUri)

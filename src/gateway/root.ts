@@ -12,7 +12,7 @@ import { createGrants, type Grants } from '../calls/approvals/grants.ts';
 import type { Callee } from '../calls/call.ts';
 import { type Caller, type CallerHost, Callers } from '../calls/caller.ts';
 import { createLimiters, type Limiters, type WatchedServer } from '../calls/limits/limiters.ts';
-import { createMacroPlace, MACROS_ID, type MacroPlace, withMacros } from '../calls/macros/macros.ts';
+import { createMacroSource, MACROS_ID, type MacroSource, withMacros } from '../calls/macros/macros.ts';
 import { createMiddlewareStack, type MiddlewareStack } from '../calls/middleware.ts';
 import { createParkedCalls, type ParkedCalls } from '../calls/parked.ts';
 import { createPipeline, type Pipeline } from '../calls/pipeline.ts';
@@ -95,7 +95,7 @@ export class Root {
   readonly limiters: Limiters;
   readonly grants: Grants;
   readonly approvals: Approvals;
-  readonly macros: MacroPlace;
+  readonly macros: MacroSource;
   readonly tasks: McpTasks;
   readonly parked: ParkedCalls = createParkedCalls();
   readonly middleware: MiddlewareStack = createMiddlewareStack();
@@ -153,7 +153,7 @@ export class Root {
       this.host === null
         ? null
         : new SourceSets(context, { naming: this.host.naming, builtIn: () => this.controls.names });
-    this.macros = createMacroPlace(() => this.config.macros, {
+    this.macros = createMacroSource(() => this.config.macros, {
       allowed: (by) => this.views.allowed(by.view().permission),
       call: (by, entry, args, id, sink) => this.pipeline.callTool(by, entry, args, id, sink),
     });
@@ -216,7 +216,7 @@ export class Root {
         const id = this.#idOf(source);
         if (id !== undefined) this.callers.updated(id, uri, client);
       },
-      taskChanged: (source, message) => this.tasks.told(this.#idOf(source), message),
+      taskChanged: (source, message) => this.tasks.notified(this.#idOf(source), message),
     };
   }
 

@@ -1,4 +1,4 @@
-/** Admits requests: finds out which client sends a request, in which context, and with which toolsets. */
+/** Admits requests: determines which client sends a request, in which context, and with which toolsets. */
 import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -23,7 +23,7 @@ export interface AdmittedClient {
 export interface AdmissionOptions {
   /** Null if all clients have the same toolsets. */
   readonly clients: ToolsetClients | null;
-  /** Null if clients switch for themselves. */
+  /** Null if clients switch their own toolsets. */
   readonly permissions: Permissions | null;
   readonly authenticate: Authenticate | null;
   readonly sessionContext: SessionContextConfig | null;
@@ -32,11 +32,11 @@ export interface AdmissionOptions {
 }
 
 export interface Admissions {
-  /** Throws or rejects if the client is not admitted. A promise only if there is something to wait for. */
+  /** Throws or rejects if the client is not admitted. Returns a promise only if there is something to wait for. */
   admit(request: ClientRequest): AdmittedClient | Promise<AdmittedClient>;
   /** Admits a client that the program itself knows. */
   enter(known: AuthenticatedClient, request?: ClientRequest): Promise<AdmittedClient>;
-  /** Who sends the request; null if it does not say. Rejects if what it says is not true. */
+  /** The client that sends the request; null if the request names none. Rejects if it is not authenticated. */
   identify(request: ClientRequest): Promise<AuthenticatedClient | null>;
 }
 
@@ -46,7 +46,7 @@ const RETRY_MS = 5_000;
 /** For clients that do not come over HTTP. */
 const NO_REQUEST: ClientRequest = { method: 'POST', url: '/mcp', headers: {} };
 
-/** What a client says about itself in the query. Part of its principal, by `key`. */
+/** The context that a client sends in the query. Its `key` is part of the principal. */
 interface QueryContext {
   readonly value: Record<string, unknown> | null;
   readonly key: string;
@@ -82,7 +82,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
       return (await authenticate(request)) ?? null;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      // A failure admits nobody.
+      // If the check fails, the client is not admitted.
       events.emit('failure', { where: 'authenticate', error });
       return null;
     }
@@ -93,7 +93,8 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     if (clients === null) return { clientId, principal: clientId, client: null, expires };
     const context = queryContext(request.url);
     const allowed = allowedBy(known, request);
-    // What a request may use is part of the principal: a session with more permissions must not be reachable with fewer.
+    // The permissions of a request are part of the principal, so that a request with fewer permissions cannot use a
+    // session that has more.
     const principal = `${clientId}${context.key}${allowed === null ? '' : ` =${allowed.join(',')}`}`;
     const client = clients.find(principal);
     if (client === undefined) return enterNew(principal, known, request, context.value, allowed);
@@ -158,7 +159,7 @@ export function createAdmissions(options: AdmissionOptions): Admissions {
     const state = stateOf(client);
     if (state.loading !== null) return state.loading;
     const { refreshMs } = permissions!;
-    // The principal of a request that brings its own permissions has always the same ones.
+    // If requests bring their own permissions, those are part of the principal and never change.
     const lasts = allowed !== null ? Number.POSITIVE_INFINITY : refreshMs;
     const fresh = client.failed.length > 0 ? Math.min(RETRY_MS, refreshMs) : lasts;
     if (state.checked > 0 && Date.now() - state.checked <= fresh) return null;

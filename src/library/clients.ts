@@ -1,6 +1,6 @@
 /**
- * The clients of a server with toolsets, and which toolsets each has switched on. All sessions of one client see the same. A
- * client that is not connected for a long time is forgotten.
+ * The clients of a server with toolsets, and the toolsets that each has switched on. All sessions of one client see the
+ * same toolsets. A client that has not been connected for a long time is forgotten.
  */
 import type { Caller, SourceSet } from '../calls/caller.ts';
 import type { SourceSets } from '../gateway/source-sets.ts';
@@ -33,7 +33,7 @@ export class ToolsetClient {
   readonly context: LoaderContext;
   /** The callers that are connected as this client. */
   readonly callers = new Set<Caller>();
-  /** The toolsets that are on, in the order of the catalog. */
+  /** The toolsets that are switched on, in the order of the catalog. */
   loaded: readonly LoadedToolset[] = [];
   /** Toolsets that the client should have, but that could not be loaded. */
   failed: readonly string[] = [];
@@ -83,7 +83,7 @@ export class ToolsetClient {
     });
   }
 
-  /** Switches a toolset off. Rejects if there is no toolset of that name. */
+  /** Switches a toolset off. Rejects if no toolset has that name. */
   disable(name: unknown): Promise<string> {
     return this.change(async () => {
       const { key } = this.options.toolsets.find(name);
@@ -157,7 +157,7 @@ export class ToolsetClient {
 
 export class ToolsetClients {
   private readonly options: ClientsOptions;
-  /** Those that are not connected stand in the order of their last use. */
+  /** Clients that are not connected are in the order of their last use. */
   private readonly clients = new Map<string, ToolsetClient>();
   private readonly sweeping: NodeJS.Timeout;
 
@@ -182,7 +182,7 @@ export class ToolsetClients {
     return client && this.used(client);
   }
 
-  /** A client that stands for all and is never forgotten. */
+  /** A client that represents all clients and is never forgotten. */
   common(context: LoaderContext): ToolsetClient {
     return new ToolsetClient('', context, this.options);
   }
@@ -204,7 +204,7 @@ export class ToolsetClients {
     for (const client of [...this.clients.values()]) this.forget(client);
   }
 
-  /** A client that is not connected moves to the end: it is forgotten last. */
+  /** Moves a client that is not connected to the end, so that it is forgotten last. */
   private used(client: ToolsetClient): ToolsetClient {
     client.lastUse = Date.now();
     if (client.callers.size > 0) return client;
@@ -232,7 +232,7 @@ export class ToolsetClients {
     }
   }
 
-  /** Admitted, but not connected yet. Ignored if there are far too many clients. */
+  /** Whether the client was admitted and is about to connect. Always false if there are far too many clients. */
   private isJoining({ hasJoined, lastUse }: ToolsetClient): boolean {
     return !hasJoined && Date.now() - lastUse < JOIN_MS && this.clients.size < 2 * this.options.most;
   }

@@ -1,4 +1,4 @@
-/** Creates servers with toolsets: clients switch them, all have the same, or each gets what it is permitted. */
+/** Creates servers with toolsets. Clients switch them, or all have the same, or each gets those it is permitted. */
 import { checkEndpoints } from './endpoints.ts';
 import { wrongOptions } from './errors.ts';
 import { checkPolicy } from './exposure.ts';
@@ -21,8 +21,8 @@ import { openToolsetGateway, type ToolsetGatewayOptions } from './toolset-gatewa
 type ServerOf<Options> = Options extends { readonly createServer: () => infer Server } ? Server : null;
 
 /**
- * An MCP server over a catalog of toolsets. Each client switches toolsets on and off with meta-tools (`DYNAMIC`), or all
- * clients have the same from the start (`STATIC`).
+ * Creates an MCP server for a catalog of toolsets. Each client switches toolsets on and off with meta-tools
+ * (`DYNAMIC`), or all clients have the same from the start (`STATIC`).
  *
  * @example
  * const { start, close } = await createMcpServer({
@@ -47,8 +47,8 @@ export async function createMcpServer<const Options extends CreateMcpServerOptio
 }
 
 /**
- * An MCP server that gives each client the toolsets that it may use: those that a header of a trusted proxy names, or those
- * that the program says. Clients cannot switch anything.
+ * Creates an MCP server that gives each client the toolsets that it may use. A header from a trusted proxy names them,
+ * or the program decides. Clients cannot switch anything.
  *
  * @example
  * const { start } = await createPermissionBasedMcpServer({
@@ -79,7 +79,7 @@ export async function createPermissionBasedMcpServer<const Options extends Creat
 }
 
 /**
- * Adds toolsets to the tools of an official SDK server, v1 or v2. The same as `createMcpServer` followed by `mount` of the
+ * Adds toolsets to the tools of an official SDK server, v1 or v2. The same as `createMcpServer` and then `mount` of its
  * handle.
  *
  * @example
@@ -129,7 +129,7 @@ async function open(
     moduleLoaders: options.moduleLoaders ?? {},
     policy: exposurePolicy,
     context: options.context,
-    // Toolsets that all have are loaded before any client connects.
+    // Toolsets that all clients have are loaded before any client connects, so they cannot have a context of a client.
     sessionContext: mode.fixed === null ? (sessionContext ?? null) : null,
     authenticate: authenticate ?? null,
     introduction: introductionOf(options.serverInfo, server),
@@ -148,7 +148,8 @@ async function open(
     port: http.port ?? 3_000,
     basePath: http.basePath ?? '/',
     app: http.app ?? null,
-    // A web page that reaches the server by DNS rebinding has no credential, so with one the host name does not matter.
+    // With `authenticate` any host name is accepted: a web page that reaches the server by DNS rebinding has no
+    // credential.
     allowedHosts: http.allowedHosts ?? (authenticate === undefined ? [] : 'any'),
     configSchema: options.configSchema ?? null,
     endpoints: http.customEndpoints ?? [],

@@ -1,4 +1,4 @@
-/** The HTTP endpoints of a program next to MCP. Requests and responses are checked by their schemas. */
+/** HTTP endpoints that a program serves next to MCP. Requests and responses are checked against their schemas. */
 import { randomUUID } from 'node:crypto';
 import { memo } from '../base/memo.ts';
 import type { StandardIssue, StandardSchema } from '../tools/define-tool.ts';
@@ -13,7 +13,7 @@ export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 /** A schema of zod 3 or 4, or of any library that follows https://standardschema.dev. */
 export type EndpointSchema = StandardSchema | { readonly _output: unknown };
 
-/** What a schema makes of a value. */
+/** The type of the values that a schema returns. */
 export type SchemaOutput<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly output: infer Output }
     ? Output
@@ -28,7 +28,7 @@ export interface CustomEndpointRequest<Body = unknown, Query = unknown, Params =
   readonly query: Query;
   readonly params: Params;
   readonly headers: Record<string, string | string[] | undefined>;
-  /** From `authenticate`, or from the header `mcp-client-id`. A client without that gets a random one. */
+  /** From `authenticate`, or from the header `mcp-client-id`. Random if there is neither. */
   readonly clientId: string;
 }
 
@@ -46,7 +46,7 @@ type Any = any;
 
 interface Described<Body, Query, Params, Response> {
   readonly method: HttpMethod;
-  /** Below the base path. `:name` stands for one part of the path. */
+  /** Relative to the base path. `:name` matches one segment of the path. */
   readonly path: string;
   readonly bodySchema?: Body;
   readonly querySchema?: Query;
@@ -54,7 +54,7 @@ interface Described<Body, Query, Params, Response> {
   /** A response that does not match is not sent. */
   readonly responseSchema?: Response;
   readonly description?: string;
-  /** Whether clients may use it that `authenticate` does not know. */
+  /** Whether clients that `authenticate` does not recognize may use it. */
   readonly isPublic?: boolean;
 }
 
@@ -63,12 +63,12 @@ export type CustomEndpointHandler<Body = Any, Query = Any, Params = Any, Respons
   request: CustomEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
-/** Answers a validated request, and knows which toolsets the client has. */
+/** Answers a validated request. The request contains the toolsets of the client. */
 export type PermissionAwareEndpointHandler<Body = Any, Query = Any, Params = Any, Response = Any> = (
   request: PermissionAwareEndpointRequest<SchemaOutput<Body>, SchemaOutput<Query>, SchemaOutput<Params>>,
 ) => MaybePromise<SchemaOutput<Response>>;
 
-/** An HTTP endpoint of the program next to MCP. */
+/** An HTTP endpoint that the program serves next to MCP. */
 export interface CustomEndpointDefinition<Body = Any, Query = Any, Params = Any, Response = Any>
   extends Described<Body, Query, Params, Response> {
   handler(request: Any): MaybePromise<Any>;
@@ -84,7 +84,7 @@ export interface EndpointErrorResponse {
 }
 
 /**
- * Returns the endpoint with types: the types of the handler's request are inferred from the schemas.
+ * Returns the endpoint unchanged. The types of the handler's request are inferred from the schemas.
  *
  * @example
  * const users = defineEndpoint({
@@ -103,7 +103,7 @@ export function defineEndpoint<Body = unknown, Query = unknown, Params = unknown
 }
 
 /**
- * The same for `createPermissionBasedMcpServer`, whose handlers know which toolsets the client has.
+ * Like `defineEndpoint`, for `createPermissionBasedMcpServer`. The request contains the toolsets of the client.
  *
  * @example
  * const me = definePermissionAwareEndpoint({
@@ -128,7 +128,7 @@ export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): 
   for (const { method, path, handler } of endpoints) {
     const where = `The endpoint ${method} ${path}`;
     if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
-    if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: a path begins with "/".`);
+    if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: the path must begin with "/".`);
     if (RESERVED_PATHS.some((one) => path === one || path.startsWith(`${one}/`)))
       throw wrongOptions(`${where}: the path is reserved. Choose another.`);
     if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);

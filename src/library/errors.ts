@@ -2,9 +2,9 @@
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 
 /**
- * `E_VALIDATION`: the toolset does not exist, or may not be switched on. `E_POLICY_MAX_ACTIVE`: too many are switched on.
- * `E_TOOL_NAME_CONFLICT`: two tools would have the same name. `E_INTERNAL`: a loader failed. `E_NOTIFY_FAILED`: never raised;
- * a client that cannot be notified of a change learns of it when it reconnects.
+ * `E_VALIDATION`: the toolset does not exist, or may not be switched on. `E_POLICY_MAX_ACTIVE`: too many are switched
+ * on. `E_TOOL_NAME_CONFLICT`: two tools would have the same name. `E_INTERNAL`: a loader failed. `E_NOTIFY_FAILED`:
+ * never raised. A client that cannot be notified of a change sees it when it reconnects.
  */
 export type ToolingErrorCode =
   | 'E_VALIDATION'
@@ -21,7 +21,7 @@ const KINDS: Readonly<Record<ToolingErrorCode, ErrorCode>> = {
   E_INTERNAL: 'source_unavailable',
 };
 
-/** Something is wrong with a toolset. `reason` is the code; the message says what happened and what to do about it. */
+/** An error about a toolset. `reason` is the code; the message says what happened and what to do. */
 export class ToolingError extends GatewayError {
   readonly reason: ToolingErrorCode;
 

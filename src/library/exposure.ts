@@ -4,7 +4,7 @@ import { exposedName, type Naming } from '../catalog/names.ts';
 import { ToolingError, wrongOptions } from './errors.ts';
 import type { ExposurePolicy } from './types.ts';
 
-/** Names begin with the key of the toolset: `set.tool`. */
+/** The names of tools begin with the key of their toolset: `set.tool`. */
 export const NAMING: Naming = { names: 'join', nameLimit: null, separator: '.' };
 
 export function checkPolicy({ maxActiveToolsets, allowlist, denylist, onLimitExceeded }: ExposurePolicy): void {
@@ -22,7 +22,7 @@ export function isExposed({ allowlist, denylist }: ExposurePolicy, toolset: stri
   return allowlist?.includes(toolset) !== false && denylist?.includes(toolset) !== true;
 }
 
-/** Throws if the toolset may not be switched on, or would be one too many. */
+/** Throws if the toolset may not be switched on, or if too many are on already. */
 export function requireExposed(policy: ExposurePolicy, toolset: string, active: readonly string[]): void {
   if (!isExposed(policy, toolset))
     throw new ToolingError('E_VALIDATION', `The toolset "${toolset}" is not allowed here.`);
@@ -34,7 +34,7 @@ export function requireExposed(policy: ExposurePolicy, toolset: string, active: 
   throw new ToolingError('E_POLICY_MAX_ACTIVE', text);
 }
 
-/** Throws if two tools would have the same name. `taken` has the names that are not free, each with its owner. */
+/** Throws if two tools would have the same name. `taken` maps names that are in use to their owners. */
 export function requireFreeNames(contributions: readonly Contribution[], taken: ReadonlyMap<string, string>): void {
   const owners = new Map(taken);
   for (const { key, namespace, offer } of contributions) {

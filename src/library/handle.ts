@@ -10,7 +10,7 @@ import type { ToolsetStatus } from './status.ts';
 import type { ToolsetGateway } from './toolset-gateway.ts';
 import type { AuthenticatedClient } from './types.ts';
 
-/** A server that was created: to start, to inspect, to close. */
+/** Starts, inspects, changes and closes a server that was created. */
 export interface McpServerHandle<Server = unknown> {
   /** What `createServer` returned. */
   readonly server: Server;
@@ -27,24 +27,24 @@ export interface McpServerHandle<Server = unknown> {
   /** Admits a client that the program knows. Pass the result on, for example to `connectInMemory`. */
   admit(client: AuthenticatedClient): Promise<{ readonly agent: string; readonly principal: string }>;
   /**
-   * Adds the toolsets to the tools of an official SDK server, before that is connected. Any number of servers may have them:
-   * one for each connection, for example.
+   * Adds the toolsets to the tools of an official SDK server. The server must not be connected yet. Toolsets can be
+   * mounted in any number of servers, for example one for each connection.
    *
    * @example
    * toolsets.mount(server, { clientId: 'alice' });
    * await server.connect(transport);
    */
   mount(server: MountableServer, options?: MountOptions): void;
-  /** One function for all paths, for a server of `node:http`, Express or others that have not read the body yet. */
+  /** A request listener for all paths, for `node:http`, Express or another server that has not read the body yet. */
   handler(): Promise<RequestListener>;
-  /** What a client has, or without an id, what all clients have. */
+  /** The toolsets of a client; without an id, the toolsets that all clients have. */
   status(clientId?: string): Promise<ToolsetStatus>;
   /** Switches a toolset on or off for a client, as clients do with the meta-tools. Rejects with a `ToolingError`. */
   enableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
   disableToolset(clientId: string, toolset: string): Promise<ToolsetStatus>;
 }
 
-/** Functions and not methods, because programs destructure the handle. */
+/** The members do not use `this`, because programs destructure the handle. */
 export function createHandle(
   toolsets: ToolsetGateway,
   server: unknown,
@@ -70,11 +70,11 @@ export function createHandle(
   async function switchingClient(clientId: string): Promise<ToolsetClient> {
     const { client } = await admissions.enter({ clientId });
     if (client !== null && toolsets.switches) return client;
-    throw wrongOptions('Toolsets cannot be switched here: the options decide which ones clients have.');
+    throw wrongOptions('Toolsets cannot be switched here: the options decide which toolsets clients have.');
   }
 
   function requireOpen(): void {
-    if (closing !== null) throw wrongOptions('The server is closed. Create another.');
+    if (closing !== null) throw wrongOptions('The server is closed. Create a new one.');
   }
 
   async function shutDown(drainMs: number): Promise<void> {
@@ -97,7 +97,7 @@ export function createHandle(
     async start(options = {}) {
       requireOpen();
       if (served !== null && options.transport !== transport)
-        throw wrongOptions('The server has already started on another transport. Create another.');
+        throw wrongOptions('The server has already started on another transport. Create a new one.');
       transport = options.transport;
       // Loaded here, because programs that only mount toolsets or call a gateway need no HTTP door.
       served ??= import('./serve.ts').then(({ serve }) => serve(toolsets, serving, options));

@@ -1,4 +1,4 @@
-/** A server with toolsets over HTTP: the gateway's HTTP door with a route table of its own, and the program's endpoints in it. */
+/** A server with toolsets over HTTP: the gateway's HTTP door with other routes, among them the program's endpoints. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { type Identity, programIdentity } from '../calls/identity.ts';
@@ -22,12 +22,12 @@ import type { ClientRequest } from './types.ts';
 
 export interface HttpListenerOptions {
   readonly basePath: string;
-  /** What the server listens on; null for the server of another program. */
+  /** The address that the server listens on; null if it is part of another server. */
   readonly host: string | null;
   readonly allowedHosts: readonly string[] | 'any';
   readonly configSchema: object | null;
   readonly endpoints: readonly CustomEndpointDefinition[];
-  /** Whether there is `authenticate`: then endpoints need a client that it knows, unless they are public. */
+  /** Whether `authenticate` is set. Then endpoints that are not public need a client that it recognizes. */
   readonly isGuarded: boolean;
   /** How many clients without a session are remembered, and for how many milliseconds. */
   readonly clients: { readonly most: number; readonly ttl: number };
@@ -36,7 +36,7 @@ export interface HttpListenerOptions {
 }
 
 export interface HttpListener extends Pick<HttpDoor, 'handle' | 'basePath' | 'drain' | 'close'> {
-  /** All paths that it answers at, with `:names` in them. */
+  /** All paths that it answers, with parameters such as `:id`. */
   readonly paths: readonly string[];
 }
 
@@ -83,7 +83,7 @@ export async function openHttpListener(toolsets: ToolsetGateway, options: HttpLi
     ({ mcp }) => ({ ...table, routes: [{ path: MCP_PATH, ...mcpRoute(mcp) }, ...routes] }),
   );
 
-  /** The request as it came: the door has taken the base path off its address. */
+  /** The request as the client sent it: the door has removed the base path from its URL. */
   function requestOf({ method = 'GET', url = '/', headers }: IncomingMessage): ClientRequest {
     return { method, url: base + url, headers };
   }
@@ -154,7 +154,7 @@ function identityOf({ clientId, principal, expires }: AdmittedClient): Identity 
   return programIdentity(clientId, principal, expires);
 }
 
-/** A parameter that comes several times is a list. */
+/** A parameter that occurs several times becomes a list. */
 function queryOf(url: string): Record<string, unknown> {
   const at = url.indexOf('?');
   if (at < 0) return {};

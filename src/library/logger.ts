@@ -2,14 +2,14 @@
 import { messageOf } from '../base/errors.ts';
 import type { EventMap, EventName, Events } from '../base/events.ts';
 
-/** What pino, winston, Fastify and the console have in common. */
+/** A logger. Those of pino, winston and Fastify fit, and so does the console. */
 export interface Logger {
   info(fields: object, message?: string): void;
   warn(fields: object, message?: string): void;
   error(fields: object, message?: string): void;
 }
 
-/** Writes lines of JSON. Not to standard output, which belongs to the protocol. */
+/** Writes lines of JSON to standard error, because standard output belongs to the protocol. */
 const TO_STDERR: Logger = { info: line('info'), warn: line('warn'), error: line('error') };
 
 function line(level: string) {
@@ -19,7 +19,7 @@ function line(level: string) {
   };
 }
 
-/** Returns a function that stops it. */
+/** Logs every event. Returns a function that stops it. */
 export function logEvents(events: Events, logger: boolean | Logger): () => void {
   if (logger === false) return () => {};
   const log = logger === true ? TO_STDERR : logger;
@@ -31,10 +31,10 @@ export function logEvents(events: Events, logger: boolean | Logger): () => void 
 
 type LogRecord = readonly ['info' | 'warn' | 'error', string, object];
 
-/** Events that are logged with more than their name, or at another level than info. */
+/** Events that are not logged just by their name at the level info. */
 const RECORDS: { readonly [K in EventName]?: (event: EventMap[K]) => LogRecord } = {
   failure: ({ where, error }) => ['error', `${where}: ${messageOf(error)}`, { where }],
   note: ({ source, message }) => ['warn', `${source}: ${message}`, { source }],
   unauthorized: (event) => ['warn', 'unauthorized', event],
-  sent_away: (event) => ['warn', 'sent away', event],
+  sent_away: (event) => ['warn', 'request refused', event],
 };

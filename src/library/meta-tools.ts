@@ -32,7 +32,7 @@ const SWITCHING = [
   {
     name: 'list_toolsets',
     title: 'List toolsets',
-    description: 'Lists all toolsets: what each is for, whether it is enabled, and the tools of those that are.',
+    description: 'Lists all toolsets: what each is for, whether it is enabled, and the tools of the enabled ones.',
     inputSchema: NOTHING,
     annotations: READS,
   },
@@ -148,7 +148,7 @@ export function createMetaTools(target: MetaToolTarget, switches: boolean): Prog
   };
 }
 
-/** For models and programs alike. */
+/** The message is for models, the code for programs. */
 function failure(name: string, error: GatewayError): object {
   const code = error instanceof ToolingError ? error.reason : 'E_VALIDATION';
   const { message } = error;

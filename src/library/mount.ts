@@ -5,7 +5,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { wrongOptions } from './errors.ts';
 import { MountedConnection, type SdkEnds } from './mounted-connection.ts';
 
-/** What is used of a transport: the same in SDK v1 and v2. */
+/** The parts of a transport that are used. They are the same in SDK v1 and v2. */
 interface SdkTransport {
   start(): Promise<void>;
   send(message: unknown, options?: object): Promise<void>;
@@ -13,7 +13,7 @@ interface SdkTransport {
   onclose?(): void;
 }
 
-/** What is used of the SDK's low-level server. */
+/** The parts of the SDK's low-level server that are used. */
 export interface SdkServer {
   connect(transport: unknown): Promise<void>;
   registerCapabilities(capabilities: {
@@ -27,20 +27,20 @@ export interface SdkServer {
 /** A `Server` or `McpServer` from `@modelcontextprotocol/sdk` or `@modelcontextprotocol/server`. */
 export type MountableServer = SdkServer | { readonly server: SdkServer };
 
-/** Who the client of a mounted server is, and what it gets. */
+/** The client of a mounted server, and what it gets. */
 export interface MountOptions {
   /**
-   * The id of the client, if the program knows it. What the client has switched on is still on when it connects again. If it
-   * is absent, what a connection switches on ends with the connection.
+   * The id of the client, if the program knows it. Toolsets that the client has switched on are still on when it
+   * connects again. Without an id, they are on only until the connection ends.
    */
   readonly clientId?: string;
-  /** The toolsets that the client gets, instead of those that `permissions` says. */
+  /** The toolsets that the client gets, instead of those from `permissions`. */
   readonly toolsets?: readonly string[];
   /** Called when the tools have changed, to notify clients in another way: `() => handler.notify.toolsChanged()`. */
   toolsChanged?(): void;
 }
 
-/** What toolsets are mounted from. */
+/** What mounting needs from the toolsets. */
 export interface Mounting {
   readonly gateway: Gateway;
   admit(client: {
@@ -58,13 +58,13 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
   if (typeof server?.connect !== 'function' || typeof server.registerCapabilities !== 'function')
     throw wrongOptions('Toolsets can be mounted only in a Server or McpServer of the official SDK.');
   if (server.transport !== undefined) throw wrongOptions('Mount toolsets before the server is connected.');
-  if (mounted.has(server)) throw wrongOptions('This server has toolsets already.');
+  if (mounted.has(server)) throw wrongOptions('Toolsets are already mounted in this server.');
   mounted.add(server);
   server.registerCapabilities({ tools: { listChanged: true }, logging: {} });
   const connect = server.connect.bind(server);
   server.connect = async (transport: unknown) => {
     const { toolsets } = options;
-    // A random id for a client that will not come back.
+    // Without an id, each connection is a client of its own.
     const clientId = options.clientId ?? `mounted-${randomUUID()}`;
     const { principal } = await mounting.admit({ clientId, ...(toolsets !== undefined && { toolsets }) });
     const client = {
@@ -78,7 +78,10 @@ export function mount(given: MountableServer, mounting: Mounting, options: Mount
   };
 }
 
-/** Puts a mounted connection between a transport and its server. When the transport starts, the server has set its callbacks. */
+/**
+ * Puts a mounted connection between a transport and its server. It does so when the transport starts, because the
+ * server has set its callbacks by then.
+ */
 function intercept(transport: SdkTransport, server: SdkServer, open: (ends: SdkEnds) => MountedConnection): void {
   const start = transport.start.bind(transport);
   const send = transport.send.bind(transport);

@@ -1,7 +1,8 @@
 /**
- * Adds toolsets to one connection of an official SDK server. It sits between the transport and the server: it merges the lists
- * of tools, routes each call to the owner of the tool, and passes everything else to the server. Both generations of the SDK
- * exchange the same messages there, in either era, so nothing about the server itself needs to be known.
+ * Adds toolsets to one connection of an official SDK server. It sits between the transport and the server. It merges
+ * the lists of tools, routes each call to the owner of the tool, and passes everything else to the server. Both
+ * generations of the SDK exchange the same messages there, in either era, so it does not depend on how the server is
+ * built.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -20,7 +21,7 @@ import type { Era } from '../protocol/revisions.ts';
 
 /** The SDK server, and the client behind its transport. */
 export interface SdkEnds {
-  /** Passes a message to the server, with what its transport said about it. */
+  /** Passes a message to the server, with the extra information from its transport. */
   serve(message: JsonObject, extra?: unknown): void;
   /** Sends a message to the client. `relatedRequestId` is the request that it belongs to. */
   send(message: JsonObject, options?: { readonly relatedRequestId?: unknown }): Promise<void>;
@@ -40,13 +41,13 @@ export interface MountedClient {
 
 const LIST_CHANGED = 'notifications/tools/list_changed';
 const METHOD_NOT_FOUND = -32601;
-/** Begins the ids of our own requests, to the server and to the gateway. */
+/** The prefix of the ids of our own requests, to the server and to the gateway. */
 const OURS = 'toolgate:';
-/** Begins the ids of the requests that toolsets send to the client. */
+/** The prefix of the ids of requests that toolsets send to the client. */
 const QUESTION = 'toolgate-';
-/** A server that lists more pages than this never stops. */
+/** A server that lists more pages than this is assumed never to stop. */
 const MOST_PAGES = 1_000;
-/** The merged list belongs to this client and may change with its next call, whatever the server says about its own. */
+/** The merged list is for this client only and may change with its next call, so it overrides what the server says. */
 const NOT_CACHEABLE = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 const UNKNOWN_CLIENT = { name: 'unknown', version: '0' };
 
@@ -56,7 +57,7 @@ export class MountedConnection {
   private readonly clientOptions: ClientOptions;
   private readonly ends: SdkEnds;
   private readonly caller: Caller;
-  /** To the toolsets; opened for the first call. */
+  /** Leads to the toolsets. Opened for the first call. */
   private channel: Channel | null = null;
   /** The client's `initialize`, with the revision that the server agreed to. Empty in the modern era. */
   private handshake: JsonObject = {};
@@ -164,7 +165,7 @@ export class MountedConnection {
     if (entry === undefined) this.ends.serve(message, extra);
     else if (this.serverTools?.has(entry.name)) this.refuse(message.id, conflict([entry.name]));
     else if (entry.sourceId === BUILT_IN && this.serverTools === null) {
-      // It may switch on a toolset, whose tools must not have the names of the server's.
+      // A meta-tool may switch on a toolset. Its tools must not have names of the server's own tools.
       const call = () => this.callToolset(message, params);
       this.learnServerTools(params, extra).then(call, call);
     } else this.callToolset(message, params);
@@ -172,7 +173,7 @@ export class MountedConnection {
 
   private callToolset(message: JsonObject, params: JsonObject): void {
     if (!this.isOpen) return;
-    // As an MCP task the call would be polled for at the server, which does not know it.
+    // The client would poll the server for an MCP task that the server does not know. So the call does not run as one.
     const { task: _, ...rest } = params;
     this.openChannel(eraOf(params));
     this.sendToToolsets({ ...message, params: rest });

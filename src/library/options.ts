@@ -1,4 +1,4 @@
-/** The options of both kinds of servers, and what is derived from them. */
+/** The options of both kinds of servers, and values derived from them. */
 import { isObject, toObject } from '../base/objects.ts';
 import { IDENTITY } from '../base/version.ts';
 import type { ServerIdentity } from '../gateway/root.ts';
@@ -18,52 +18,61 @@ import type {
 
 /** How a server is reached over HTTP. */
 export interface HttpOptions {
-  /** Default: `127.0.0.1`. To be reached from other machines, set another address, and `authenticate` to decide who may. */
+  /**
+   * Default: `127.0.0.1`. To make the server reachable from other machines, set another address, and set `authenticate`
+   * to decide who may use it.
+   */
   readonly host?: string;
   /** Default: 3000. 0 for any free port. */
   readonly port?: number;
-  /** The beginning of all paths. Default: `/`. */
+  /** The prefix of all paths. Default: `/`. */
   readonly basePath?: string;
-  /** Which web pages of other origins may use the server: all, or those of the listed origins. Default: none. */
+  /** Which web pages of other origins may use the server: true for all, or a list of origins. Default: none. */
   readonly cors?: boolean | readonly string[];
-  /** Logs what happens: to standard error as lines of JSON, or to the program's own logger. Default: no. */
+  /** Logs events: `true` to standard error as lines of JSON, or a logger of the program. Default: `false`. */
   readonly logger?: boolean | Logger;
   /** A Fastify instance to add the routes to. Then the server does not listen itself. */
   readonly app?: FastifyLike;
   readonly customEndpoints?: readonly CustomEndpointDefinition[];
-  /** The host names by which the server may be called, in addition to loopback; "any" if something else checks that. */
+  /**
+   * The host names under which the server may be called, in addition to loopback; `'any'` if something else checks
+   * them.
+   */
   readonly allowedHosts?: readonly string[] | 'any';
 }
 
-/** Who a server says it is. */
+/** How a server introduces itself. */
 export interface ServerInfo extends ServerIdentity {
-  /** What models are told about the use of its tools. */
+  /** Instructions for models on how to use its tools. */
   readonly instructions?: string;
 }
 
 interface CommonOptions {
   /** The toolsets. */
   readonly catalog: ToolSetCatalog;
-  /** The loaders of tools, by the names that `modules` of a toolset lists. */
+  /** The loaders of tools, by the names that toolsets list in `modules`. */
   readonly moduleLoaders?: Readonly<Record<string, ModuleLoader>>;
   readonly exposurePolicy?: ExposurePolicy;
-  /** What loaders receive. */
+  /** Passed to loaders. */
   readonly context?: unknown;
-  /** Whether there are meta-tools. Default: yes, unless permissions decide. */
+  /** Whether there are meta-tools. Default: yes for `createMcpServer`, no for `createPermissionBasedMcpServer`. */
   readonly registerMetaTools?: boolean;
   readonly http?: HttpOptions;
-  /** Who the server says it is. Default: what the server from `createServer` says. */
+  /** How the server introduces itself. Default: like the server from `createServer`. */
   readonly serverInfo?: ServerInfo;
   /** Returns a server of the official SDK. Only its name, version and instructions are used. Called once. */
   readonly createServer?: () => unknown;
   /** Served at `/.well-known/mcp-config`. */
   readonly configSchema?: object;
   readonly sessionContext?: SessionContextConfig;
-  /** Says who sends a request. Without it, the server believes what a client says about itself. */
+  /** Determines who sends a request. Without it, the server trusts the id that a client sends. */
   readonly authenticate?: Authenticate;
-  /** How many clients are remembered after they disconnect, and for how many milliseconds. Default: 1,000, for an hour. */
+  /**
+   * How many clients are remembered after they disconnect, and for how many milliseconds. Default: 1,000 clients for an
+   * hour.
+   */
   readonly clients?: { readonly most?: number; readonly ttlMs?: number };
-  /** Milliseconds that a call of a function may take without a sign of life. Default: five minutes. */
+  /** Milliseconds that a call of a function may take without reporting progress. Default: five minutes. */
   readonly callTimeoutMs?: number;
   /** Settings of the gateway, as in its configuration file: `limits`, `policy`, `security`, `audit` and others. */
   readonly settings?: Readonly<Record<string, unknown>>;
@@ -72,8 +81,8 @@ interface CommonOptions {
 /** See `createMcpServer`. */
 export interface CreateMcpServerOptions extends CommonOptions {
   /**
-   * `DYNAMIC`: each client switches toolsets on and off. `STATIC`: all clients have the listed toolsets. Default: `STATIC` if
-   * `toolsets` is set.
+   * `DYNAMIC`: each client switches toolsets on and off. `STATIC`: all clients have the listed toolsets. Default:
+   * `STATIC` if `toolsets` is set, otherwise `DYNAMIC`.
    */
   readonly startup?: { readonly mode?: Exclude<Mode, 'ALL'>; readonly toolsets?: readonly string[] | 'ALL' };
 }
@@ -81,17 +90,17 @@ export interface CreateMcpServerOptions extends CommonOptions {
 /** See `createPermissionBasedMcpServer`. */
 export interface CreatePermissionBasedMcpServerOptions extends CommonOptions {
   readonly permissions: PermissionConfig;
-  /** Not possible: `permissions` decides which toolsets a client has. */
+  /** Not allowed: `permissions` decides which toolsets a client has. */
   readonly startup?: never;
 }
 
-/** The toolsets that all clients have; null if clients switch for themselves. */
+/** The toolsets that all clients have; null if each client switches its own. */
 export function fixedToolsets({ startup = {}, catalog }: CreateMcpServerOptions): readonly string[] | null {
   const { mode, toolsets } = startup;
   if (mode !== undefined && mode !== 'DYNAMIC' && mode !== 'STATIC')
     throw wrongOptions('startup.mode must be "DYNAMIC" or "STATIC".');
   if (mode === 'DYNAMIC' && toolsets !== undefined)
-    warn('startup.toolsets is ignored: in the mode DYNAMIC clients choose their toolsets.');
+    warn('startup.toolsets is ignored: in DYNAMIC mode, clients choose their toolsets.');
   if (mode === 'DYNAMIC' || (mode === undefined && toolsets === undefined)) return null;
   const keys = Object.keys(catalog ?? {});
   if (toolsets === 'ALL') return keys;
@@ -101,7 +110,7 @@ export function fixedToolsets({ startup = {}, catalog }: CreateMcpServerOptions)
   if (unknown.length > 0) warn(`startup.toolsets names toolsets that do not exist: ${unknown.join(', ')}.`);
   const known = keys.filter((key) => toolsets.includes(key));
   if (toolsets.length > 0 && known.length === 0)
-    throw wrongOptions(`startup.toolsets names no existing toolset. There are ${keys.join(', ') || 'none'}.`);
+    throw wrongOptions(`startup.toolsets names no existing toolset. Existing ones: ${keys.join(', ') || 'none'}.`);
   return known;
 }
 
@@ -110,7 +119,10 @@ export function allowedOrigins(cors: HttpOptions['cors']): readonly string[] {
   return cors === true ? ['*'] : cors;
 }
 
-/** What a server tells clients about itself. `server` is what `createServer` returned; the SDK has private fields for it. */
+/**
+ * The introduction that clients get. `server` is what `createServer` returned. The SDK keeps its introduction in
+ * private fields, so those are read.
+ */
 export function introductionOf(
   info: ServerInfo | undefined,
   server: unknown,

@@ -1,4 +1,4 @@
-/** Decides which toolsets a client gets: by a header of its requests, or by what the program says about the client. */
+/** Decides which toolsets a client gets. A header of its requests names them, or the program decides. */
 import type { EventSink } from '../base/events.ts';
 import { wrongOptions } from './errors.ts';
 import type { ClientRequest, PermissionConfig } from './types.ts';
@@ -7,13 +7,13 @@ const HEADER = 'mcp-toolset-permissions';
 const REFRESH = 60_000;
 
 export interface Permissions {
-  /** Unknown names are ignored. */
+  /** The toolsets that the client may use. Unknown names are ignored. */
   resolve(clientId: string, headers: ClientRequest['headers']): readonly string[] | Promise<readonly string[]>;
-  /** Those of them that exist, in the order of the catalog. */
+  /** The given toolsets that exist, in the order of the catalog. */
   among(toolsets: readonly string[]): readonly string[];
-  /** Whether a header decides, so that every request brings its own permissions. */
+  /** Whether a header decides. Then every request brings its own permissions. */
   readonly byHeader: boolean;
-  /** For how many milliseconds an answer counts. */
+  /** For how many milliseconds an answer is used. */
   readonly refreshMs: number;
   readonly headerName: string;
 }
@@ -57,7 +57,7 @@ export function createPermissions(config: PermissionConfig, keys: readonly strin
   function read(clientId: string, given: unknown): readonly string[] {
     if (given === undefined || given === null) return known(configured(clientId));
     if (isList(given)) return known(given);
-    return failed(clientId, new TypeError('The resolver returned no list of toolsets.'));
+    return failed(clientId, new TypeError('The resolver did not return a list of toolsets.'));
   }
 
   return {

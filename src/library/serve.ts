@@ -7,7 +7,7 @@ import { wrongOptions } from './errors.ts';
 import { type HttpListenerOptions, openHttpListener } from './http.ts';
 import type { ToolsetGateway } from './toolset-gateway.ts';
 
-/** A Fastify instance, as far as it is used. */
+/** The parts of a Fastify instance that are used. */
 export interface FastifyLike {
   // biome-ignore lint/suspicious/noExplicitAny: Fastify has its own types for these
   register(plugin: any, options?: any): unknown;
@@ -33,9 +33,9 @@ export interface ServeOptions extends Omit<HttpListenerOptions, 'host'> {
 }
 
 export interface Served {
-  /** The address of MCP; null for a server without an address of its own. */
+  /** The URL of MCP; null if the server does not listen on a port itself. */
   readonly url: string | null;
-  /** Resolves when the client on standard input has left. Never resolves over HTTP. */
+  /** Resolves when the client on standard input has disconnected. Never resolves over HTTP. */
   readonly ended: Promise<void>;
   drain(ms: number): Promise<void>;
   close(): Promise<void>;
@@ -62,7 +62,7 @@ async function serveHttp(toolsets: ToolsetGateway, options: ServeOptions): Promi
   return { url: `${originOf(host, port)}${listener.basePath}/mcp`, ended: NEVER, drain, close };
 }
 
-/** The instance that Fastify gives to a plugin, as far as it is used. */
+/** The parts that are used of the instance that Fastify passes to a plugin. */
 interface FastifyScope {
   removeAllContentTypeParsers(): void;
   addContentTypeParser(
@@ -81,7 +81,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 async function serveFastify(toolsets: ToolsetGateway, options: ServeOptions, app: FastifyLike): Promise<Served> {
   const { handle, paths, drain, close } = await openHttpListener(toolsets, { ...options, host: null });
   await app.register(async (scope: FastifyScope) => {
-    // The parsers of Fastify would read the body before the door does.
+    // Otherwise Fastify's parsers would read the body before the door does.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_, payload, done) => done(null, payload));
     for (const url of paths)

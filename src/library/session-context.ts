@@ -1,4 +1,6 @@
-/** Reads what a client says about itself in the query of its URL, and merges it into the context that loaders receive. */
+/**
+ * Reads the context that a client sends in the query of its URL, and merges it into the context that loaders receive.
+ */
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isObject } from '../base/objects.ts';
@@ -23,7 +25,7 @@ export function checkSessionContext({ queryParam, merge, contextResolver }: Sess
     throw wrongOptions('sessionContext.contextResolver must be a function.');
 }
 
-/** Null if the query has no context, or contexts are disabled. Throws if it cannot be understood. */
+/** Null if the query has no context, or contexts are disabled. Throws if the context is not valid. */
 export function readSessionContext(config: SessionContextConfig | null, query: URLSearchParams): ContextValues | null {
   if (config === null || config.enabled === false) return null;
   const { name = 'config', encoding = 'base64', allowedKeys } = config.queryParam ?? {};
@@ -45,7 +47,7 @@ export function readSessionContext(config: SessionContextConfig | null, query: U
   return kept.length === 0 ? null : Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Accepts both alphabets of base64. In a query a plus may have become a space. */
+/** Accepts both alphabets of base64. In a query, a plus may have been decoded as a space. */
 function decode(text: string): string | null {
   const plain = text.replaceAll(' ', '+').replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
   if (!/^[A-Za-z0-9+/]+$/.test(plain) || plain.length % 4 === 1) return null;
@@ -90,7 +92,7 @@ function merge(base: unknown, values: ContextValues, isDeep: boolean): unknown {
   return merged;
 }
 
-/** Not an instance of a class, such as a database connection. */
+/** False for instances of classes, such as a database connection. */
 function isPlain(value: unknown): value is ContextValues {
   if (!isObject(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,5 +1,4 @@
-/** The answer of `GET /tools`: all toolsets, those that are active, and the tools in them. */
-
+/** The answer of `GET /tools`: all toolsets, the active ones, and their tools. */
 export interface ToolsetStatus {
   readonly availableToolsets: readonly string[];
   readonly activeToolsets: readonly string[];

@@ -7,7 +7,7 @@ import type { ServerConfig } from '../config/servers.ts';
 import { scanFolders } from '../gateway/folders.ts';
 import type { ToolSource } from './types.ts';
 
-/** A server as in a configuration of Toolgate: a program or a URL, with any further settings. */
+/** A server, written as in a configuration of Toolgate: a program or a URL, with any further settings. */
 export type ServerWords = (
   | { readonly command: string; readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> }
   | { readonly url: string; readonly headers?: Readonly<Record<string, string>> }

@@ -1,4 +1,4 @@
-/** A gateway whose callers have toolsets: each caller sees the toolsets that its client has switched on or was given. */
+/** A gateway with toolsets. Each caller sees the toolsets that its client has switched on or was given. */
 
 import { messageOf } from '../base/errors.ts';
 import type { Caller } from '../calls/caller.ts';
@@ -30,13 +30,13 @@ export interface ToolsetGatewayOptions {
   readonly context: unknown;
   /** The toolsets that all clients have; null if each client has its own. */
   readonly fixed: readonly string[] | null;
-  /** Null if clients switch for themselves, or all have the same. */
+  /** Null if clients switch their own toolsets, or all have the same. */
   readonly permissions: PermissionConfig | null;
   readonly sessionContext: SessionContextConfig | null;
   readonly authenticate: Authenticate | null;
-  /** Whether there are meta-tools. Those that switch exist only if clients may switch. */
+  /** Whether there are meta-tools. The ones for switching exist only if clients may switch. */
   readonly hasMetaTools: boolean;
-  /** What the server tells clients about itself. */
+  /** The introduction that clients get. */
   readonly introduction: Pick<Host, 'identity' | 'instructions'>;
   /** Settings of the gateway, as in its configuration file. */
   readonly settings: Readonly<Record<string, unknown>>;
@@ -46,15 +46,15 @@ export interface ToolsetGatewayOptions {
   readonly callTimeoutMs: number;
 }
 
-/** Without any door yet. */
+/** It has no door yet. */
 export interface ToolsetGateway {
   readonly gateway: Gateway;
   readonly admissions: Admissions;
-  /** Sets the names that tools of this client must not have, because the server they are mounted in has them. */
+  /** Sets the names that tools of this client must not have, because the server they are mounted in uses them. */
   reserve(principal: string, names: ReadonlySet<string>): void;
-  /** Whether clients switch for themselves. */
+  /** Whether clients switch their own toolsets. */
   readonly switches: boolean;
-  /** What a client has; null for a client that was not seen before. */
+  /** The toolsets of a client; null for a client that was not seen before. */
   status(client: ToolsetClient | null): ToolsetStatus;
   close(): Promise<void>;
 }
@@ -70,10 +70,10 @@ export async function openToolsetGateway(options: ToolsetGatewayOptions): Promis
   const switches = fixed === null && options.permissions === null;
   /** By principal. */
   const reserved = new Map<string, ReadonlySet<string>>();
-  // The gateway and these need each other. Nothing uses them before the gateway has callers.
+  // The gateway and these need each other. They are used only once the gateway has callers.
   let toolsets: Toolsets;
   let clients: ToolsetClients;
-  /** Stands for all clients if all have the same toolsets. */
+  /** Represents all clients if all have the same toolsets. */
   let common: ToolsetClient | null = null;
 
   const clientOf = (caller: Caller) => common ?? clients.find(caller.principal) ?? null;
@@ -184,7 +184,7 @@ function byToolset(
 function configOf({ settings, http }: ToolsetGatewayOptions): Config {
   for (const key of ['servers', 'mcpServers', 'controls', 'active_toolsets'])
     if (settings[key] !== undefined)
-      throw wrongOptions(`"settings.${key}" cannot be used here: "catalog" says what clients see.`);
+      throw wrongOptions(`"settings.${key}" cannot be used here: "catalog" decides what clients see.`);
   const config = configFromValue(settings, { cwd: process.cwd(), env: process.env });
   return { ...config, http: { ...config.http, ...http } };
 }

@@ -13,7 +13,7 @@ import { ToolingError, wrongOptions } from './errors.ts';
 import { isToolSource, serversOf } from './tool-sources.ts';
 import type { ModuleLoader, ToolSetCatalog, ToolSetDefinition } from './types.ts';
 
-/** What loaders receive. Equal contexts have equal keys; the key of the program's own context is empty. */
+/** The context that loaders receive. Equal contexts have equal keys; the key of the program's own context is empty. */
 export interface LoaderContext {
   readonly key: string;
   readonly value: unknown;
@@ -29,11 +29,17 @@ export interface Toolsets {
   readonly catalog: ToolSetCatalog;
   /** In the order of the catalog. */
   readonly keys: readonly string[];
-  /** Throws an `E_VALIDATION` if there is no toolset of that name. */
+  /** Throws an `E_VALIDATION` if no toolset has that name. */
   find(name: unknown): { readonly key: string; readonly definition: ToolSetDefinition };
-  /** Rejects with an `E_INTERNAL` that names the loader. Then nothing of it stays loaded, and the next `take` tries again. */
+  /**
+   * Loads the toolset if it is not loaded yet. Rejects with an `E_INTERNAL` that names the loader; then nothing stays
+   * loaded, and the next `take` tries again.
+   */
   take(key: string, context: LoaderContext): Promise<LoadedToolset>;
-  /** Ends what a `take` began. A toolset in a context of its own is unloaded with its last user. */
+  /**
+   * Must be called once for each `take`. A toolset is unloaded when its last user releases it, unless its context is
+   * the program's own.
+   */
   release(loaded: LoadedToolset): void;
 }
 
@@ -44,22 +50,22 @@ export interface ToolsetsOptions {
   readonly offered: readonly string[];
   /** Whether the names of tools begin with the key of their toolset. */
   readonly isPrefixed: boolean;
-  /** Milliseconds that a call of a function may take without a sign of life. */
+  /** Milliseconds that a call of a function may take without reporting progress. */
   readonly timeout: number;
   readonly config: Config;
   readonly sets: SourceSets;
   readonly events: EventSink;
-  /** Removes secrets from what loaders say. */
+  /** Removes secrets from the errors of loaders. */
   redact(text: string): string;
 }
 
 /** A toolset in one context. */
 interface SharedToolset {
   readonly key: string;
-  /** In the program's own context it stays loaded without users. */
+  /** Whether its context is the program's own. Then it stays loaded without users. */
   readonly isCommon: boolean;
   readonly loaded: Promise<LoadedToolset>;
-  /** Counted from when they ask for it, so that it is not unloaded before they get it. */
+  /** How many use it. A user counts as soon as it asks, so that the toolset is not unloaded before it gets it. */
   users: number;
 }
 
@@ -67,7 +73,7 @@ interface SharedToolset {
 const RESERVED = '_meta';
 const KEY = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
 
-/** Throws if something is wrong with the catalog that can be known before anything is loaded. */
+/** Throws if the catalog is wrong. Finds only what can be seen before anything is loaded. */
 export function checkCatalog(catalog: ToolSetCatalog): void {
   if (typeof catalog !== 'object' || catalog === null)
     throw wrongOptions('"catalog" must be a map of toolsets: { key: { name, description, tools } }.');
@@ -129,7 +135,7 @@ export function createToolsets(options: ToolsetsOptions): Toolsets {
     try {
       const given = await loader(context.value);
       if (isToolSource(given)) return [given];
-      if (!Array.isArray(given)) throw new Error('it returned no list of tools');
+      if (!Array.isArray(given)) throw new Error('it did not return a list of tools');
       return given;
     } catch (error) {
       events.emit('failure', { where: `loader "${module}" of the toolset "${key}"`, error });

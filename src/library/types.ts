@@ -1,4 +1,4 @@
-/** How a program describes its toolsets, and who they are for. */
+/** How a program describes its toolsets and their clients. */
 import type { McpToolDefinition, ToolDefinition } from '../tools/define-tool.ts';
 
 /** A tool of a toolset, with `execute` or with `handler`. */
@@ -7,15 +7,15 @@ export type AnyTool = McpToolDefinition | ToolDefinition<any, any>;
 
 /** A group of tools that is switched on and off together. */
 export interface ToolSetDefinition {
-  /** For people. */
+  /** The name that people see. */
   readonly name: string;
-  /** What it is for, for models. */
+  /** Tells models what the toolset is for. */
   readonly description: string;
   /** Tools that need no loading. */
   readonly tools?: readonly AnyTool[];
   /** The loaders that provide more tools when the toolset is switched on. */
   readonly modules?: readonly string[];
-  /** When a model should choose it. */
+  /** Tells models when to choose it. */
   readonly decisionCriteria?: string;
 }
 
@@ -54,15 +54,21 @@ export interface ExposurePolicy {
 
 /** Which toolsets a client gets. */
 export interface PermissionConfig {
-  /** Whether a header of each request names them, or the program decides. Use a header only behind a proxy that sets it. */
+  /**
+   * `headers`: a header of each request names them. Use that only behind a proxy that sets the header. `config`: the
+   * program decides.
+   */
   readonly source: 'headers' | 'config';
   /** Default: `mcp-toolset-permissions`. */
   readonly headerName?: string;
   /** By client id. */
   readonly staticMap?: Readonly<Record<string, readonly string[]>>;
-  /** Asked before `staticMap`, if the source is `config`. Return nothing for an unknown client. If it fails, the client gets no toolsets. */
+  /**
+   * Asked before `staticMap`, if the source is `config`. Return nothing for an unknown client. If it fails, the client
+   * gets no toolsets.
+   */
   resolver?(clientId: string): MaybePromise<readonly string[] | null | undefined>;
-  /** For clients that neither of them knows. Default: none. */
+  /** For clients that are unknown to `resolver` and `staticMap`. Default: none. */
   readonly defaultPermissions?: readonly string[];
   /** Milliseconds until `resolver` is asked again for a client. Default: a minute. */
   readonly refreshMs?: number;
@@ -70,7 +76,7 @@ export interface PermissionConfig {
 
 export type MaybePromise<T> = T | Promise<T>;
 
-/** What clients may say about themselves in the URL, as context for loaders. */
+/** The context for loaders that clients may send in the URL. */
 export interface SessionContextConfig {
   readonly enabled?: boolean;
   readonly queryParam?: {
@@ -101,18 +107,18 @@ export interface SessionRequestContext {
 /** A client that `authenticate` recognized. */
 export interface AuthenticatedClient {
   readonly clientId: string;
-  /** The toolsets that the client gets, instead of those that `permissions` says. Not for `createMcpServer`. */
+  /** The toolsets that the client gets, instead of those from `permissions`. Not for `createMcpServer`. */
   readonly toolsets?: readonly string[];
   /** When this expires, in milliseconds since 1970. */
   readonly expires?: number;
 }
 
-/** The parts of a request that say who sends it. */
+/** The parts of a request that identify its sender. */
 export interface ClientRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Says who sends a request. Returns null or nothing for an unknown sender. */
+/** Determines who sends a request. Returns null or nothing for an unknown sender. */
 export type Authenticate = (request: ClientRequest) => MaybePromise<AuthenticatedClient | null | undefined>;

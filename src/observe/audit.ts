@@ -8,7 +8,7 @@ import type { AuditConfig } from '../config/audit.ts';
 import { RecordIds, type Redact } from './audit-line.ts';
 import { AuditRecorder } from './audit-recorder.ts';
 
-/** How many records were written since the start, how many could not be, and whether writing is failing now. */
+/** How many records were written and lost since the start, and whether writing is failing now. */
 export interface AuditMetrics {
   readonly written: number;
   readonly lost: number;

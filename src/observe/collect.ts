@@ -27,7 +27,7 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
     ...agentFamilies(metrics.agents()),
     counter(
       'toolgate_calls_refused_total',
-      'Calls that Toolgate refused, by the code of the error: no server was asked.',
+      'Calls that Toolgate refused before they reached a server, by error code.',
       byKey('code', metrics.refusals),
     ),
     gauge('toolgate_calls_in_flight', 'Calls that servers are working on.', metrics.inFlight),
@@ -37,29 +37,29 @@ export function measure({ metrics, servers, catalog, callers, audit }: Measured)
       'What servers offer, by kind.',
       Object.entries(catalog.entries).map(([kind, entries]) => [{ kind }, entries.size]),
     ),
-    gauge('toolgate_catalog_version', 'Grows with every change of what is offered.', catalog.version),
-    gauge('toolgate_catalog_problems', 'Items that could not be listed as they are.', catalog.problems.length),
+    gauge('toolgate_catalog_version', 'Increases with every change of what is offered.', catalog.version),
+    gauge('toolgate_catalog_problems', 'Items that could not be listed unchanged.', catalog.problems.length),
     gauge(
       'toolgate_sessions',
-      'Clients that are connected; of those without a session, agents that have called.',
+      'Connected clients. In the modern era, which has no sessions, agents that have called.',
       sessions(callers),
     ),
     counter(
       'toolgate_http_refused_total',
-      'Requests that the HTTP door sent away, by the code of the error; unauthorized is a missing or wrong token.',
+      'Requests that the HTTP door refused, by error code; unauthorized means a missing or wrong token.',
       byKey('code', metrics.sentAway),
     ),
-    counter('toolgate_clients_cut_total', 'Clients that were left because they did not read.', metrics.cut),
+    counter('toolgate_clients_cut_total', 'Clients that were disconnected because they did not read.', metrics.cut),
     counter(
       'toolgate_config_reloads_total',
-      'Configurations that were read while running.',
+      'Configurations that were read while the gateway was running.',
       byKey('outcome', metrics.reloads),
     ),
     gauge('toolgate_audit_failing', '1 while the audit cannot be written.', Number(audit.isFailing)),
     counter('toolgate_audit_lines_total', 'Lines written to the audit.', audit.written),
     counter(
       'toolgate_audit_lost_total',
-      'Lines of the audit that could not be kept until they could be written.',
+      'Lines of the audit that were lost because they could not be written.',
       audit.lost,
     ),
     ...metrics.added(),
@@ -73,12 +73,12 @@ function callFamilies(metrics: CallMetrics): Family[] {
   return [
     counter(
       'toolgate_calls_total',
-      'Calls of tools, resources and prompts, by outcome. Beyond 1000 different ones they are counted under empty labels.',
+      'Calls of tools, resources and prompts, by outcome. After the first 1000 items, further ones are counted under empty labels.',
       byOutcome(entries, (_, i) => labels[i]!),
     ),
     {
       name: 'toolgate_call_duration_seconds',
-      help: 'How long servers took to answer, also those that took too long.',
+      help: 'Duration of calls that were answered or timed out.',
       type: 'histogram',
       samples: metrics.durations().map((value, i) => ({ labels: labels[i]!, value })),
     },
@@ -89,7 +89,7 @@ function callFamilies(metrics: CallMetrics): Family[] {
     ),
     counter(
       'toolgate_cache_misses_total',
-      'Calls of cacheable tools for which there was no result yet. Those with one have the outcome cached.',
+      'Calls of cacheable tools that found no cached result. Those that found one have the outcome cached.',
       entries.flatMap(({ cacheMisses }, i) => (cacheMisses === 0 ? [] : [[labels[i]!, cacheMisses] as const])),
     ),
   ];
@@ -99,7 +99,7 @@ function agentFamilies(agents: readonly AgentMetrics[]): Family[] {
   return [
     counter(
       'toolgate_agent_calls_total',
-      'The same calls by agent and outcome. Beyond 200 agents they are counted under an empty one.',
+      'The same calls by agent and outcome. After the first 200 agents, further ones are counted under an empty label.',
       byOutcome(agents, ({ agent }) => ({ agent })),
     ),
     counter(
@@ -114,7 +114,7 @@ function agentFamilies(agents: readonly AgentMetrics[]): Family[] {
     ),
     counter(
       'toolgate_agent_response_bytes_total',
-      'Bytes of the results that went to an agent.',
+      'Bytes of the results that were sent to an agent.',
       agents.map(({ agent, bytes }) => [{ agent }, bytes]),
     ),
   ];
@@ -143,7 +143,7 @@ function serverFamilies(servers: readonly WatchedServer[]): Family[] {
     ),
     gauge(
       'toolgate_server_breaker_open',
-      '1 while a server is not asked, because it failed time after time.',
+      '1 while a server is not called, because it failed several times in a row.',
       servers.map(({ key, breaker }) => [{ server: key }, Number(breaker.state !== 'closed')]),
     ),
     gauge(
@@ -153,12 +153,12 @@ function serverFamilies(servers: readonly WatchedServer[]): Family[] {
     ),
     gauge(
       'toolgate_server_calls_waiting',
-      'Calls that wait for such a place (`queue`).',
+      'Calls that wait for one of the places of a server (`queue`).',
       servers.map(({ key, places }) => [{ server: key }, places.waiting]),
     ),
     counter(
       'toolgate_server_health_checks_total',
-      'How often a silent server was asked whether it still answers, and how often it did not.',
+      'Health checks of servers that were silent: ok if the server answered, missed if not.',
       servers.flatMap(({ key, checks }) => [
         [{ server: key, outcome: 'ok' }, checks.asked - checks.missed] as const,
         [{ server: key, outcome: 'missed' }, checks.missed] as const,
@@ -176,7 +176,7 @@ function processFamilies(): Family[] {
       process.memoryUsage.rss(),
     ),
     counter('process_cpu_seconds_total', 'CPU time of the gateway, without its servers.', (user + system) / 1e6),
-    gauge('process_start_time_seconds', 'When the gateway was started, since 1970.', performance.timeOrigin / 1e3),
+    gauge('process_start_time_seconds', 'When the gateway was started, in seconds since 1970.', performance.timeOrigin / 1e3),
     // Measuring the lag of the event loop would need a separate timer. Node counts this value anyway, and its rate
     // shows how busy the loop is.
     counter(

@@ -126,7 +126,7 @@ describe('wrong options', () => {
     [{ exposurePolicy: { maxActiveToolsets: 1.5 } }, 'maxActiveToolsets must be a whole number'],
     [{ exposurePolicy: { allowlist: 'a' } }, 'allowlist must be a list'],
     [{ startup: { mode: 'ALL' } }, 'startup.mode must be'],
-    [{ startup: { toolsets: ['nope'] } }, 'names no existing toolset. There are a.'],
+    [{ startup: { toolsets: ['nope'] } }, 'names no existing toolset. Existing ones: a.'],
     [{ sessionContext: { merge: 'odd' } }, 'sessionContext.merge'],
     [{ createServer: 1 }, '"createServer" must be a function'],
     [{ settings: { servers: [] } }, '"settings.servers" cannot be used here'],

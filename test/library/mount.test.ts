@@ -311,7 +311,7 @@ describe('admission', () => {
   });
 
   it('requires a valid agent name', () => {
-    expect(() => createVisitor('no name')).toThrow('"no name" names no agent');
+    expect(() => createVisitor('no name')).toThrow('"no name" is not a valid agent name');
   });
 });
 

@@ -10,7 +10,7 @@ describe('the limits of an agent', () => {
       await textOf(begin(doorOf(gateway, agent), 's_count'));
       await textOf(begin(doorOf(gateway, agent), 't_count'));
       expect((await refusalOf(begin(doorOf(gateway, agent), 's_count'))).message).toMatch(
-        new RegExp(`^Agent "${agent}" has had all the calls that its "rate" of 2/h allows`),
+        new RegExp(`^Agent "${agent}" has reached its "rate" of 2/h\\.`),
       );
     }
     for (let i = 0; i < 5; i++) await textOf(begin(doorOf(gateway), 's_count'));

@@ -6,7 +6,7 @@ import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './use.ts';
 
-const OPEN = /^Server "s" failed \d+ times in a row and is not asked for now;/;
+const OPEN = /^Server "s" failed \d+ times in a row and is not called for now;/;
 
 async function openMoody(more: object = {}) {
   const server = await startMoody();
@@ -35,7 +35,7 @@ describe('the circuit breaker', () => {
       expect([error.code, error.details.retryAfter]).toEqual(['source_unavailable', 1]);
       expect(error.message).toMatch(OPEN);
       expect(error.message).toMatch(
-        /it is tried again in 1 s\. The last time: Server "s" answered with HTTP status 500/,
+        /it is tried again in 1 s\. The last error: Server "s" answered with HTTP status 500/,
       );
     }
     expect((performance.now() - start) / 20).toBeLessThan(10);
@@ -72,7 +72,7 @@ describe('the circuit breaker', () => {
     await waitFor(async () => (await begin(door, 's_do').done) instanceof Buffer, 10_000);
     expect(await server.calls()).toBe(before + 1);
     expect([breaker().state, await textOf(begin(door, 's_do'))]).toEqual(['closed', 'fine']);
-    expect(notes.at(-1)).toBe('answers again, and is asked as before');
+    expect(notes.at(-1)).toBe('answers again, and is called as before');
   });
 
   it('does not count failing tools or error replies as failures', async () => {

@@ -17,7 +17,7 @@ describe('a rate limit', () => {
     const { retryAfter } = error.details as { retryAfter: number };
     expect([error.code, error.httpStatus, error.rpcCode]).toEqual(['rate_limited', 429, -32_000]);
     expect(error.message).toBe(
-      `Server "s" has had all the calls that its "rate" of ${count}/m allows. Try again in ${retryAfter} s.`,
+      `Server "s" has reached its "rate" of ${count}/m. Try again in ${retryAfter} s.`,
     );
     expect(retryAfter).toBeLessThanOrEqual(60 / count);
     expect(retryAfter).toBeGreaterThan(60 / count - 3);
@@ -42,10 +42,10 @@ describe('a rate limit', () => {
     await textOf(begin(door, 's_echo'));
     const names = ['s_count', 's_whoami', 's_echo'];
     const errors = await Promise.all(names.map((name) => refusalOf(begin(door, name))));
-    expect(errors.map(({ message }) => message.split('allows')[0])).toEqual([
-      'The tool "s_count" has had all the calls that its "rate" of 1/m ',
-      'The tool "s_whoami" has had all the calls that its "rate" of 1/m ',
-      'The tool "s_echo" has had all the calls that its "rate" of 2/h ',
+    expect(errors.map(({ message }) => message.split('. ')[0])).toEqual([
+      'The tool "s_count" has reached its "rate" of 1/m',
+      'The tool "s_whoami" has reached its "rate" of 1/m',
+      'The tool "s_echo" has reached its "rate" of 2/h',
     ]);
   });
 
@@ -102,7 +102,7 @@ ${limits}
     const refused = await call(second);
     expect(refused).toMatchObject({ code: 'rate_limited' });
     expect((refused as { message: string }).message).toMatch(
-      /^Server "s" has had the 3 calls of this day that its "calls_per_day" allows\. The next day \(UTC\) begins in \d+ s\.$/,
+      /^Server "s" has reached its "calls_per_day" of 3\. The next day \(UTC\) begins in \d+ s\.$/,
     );
     const saved = JSON.parse(readFileSync(join(cwd, '.toolgate', 'usage.json'), 'utf8'));
     expect(Object.values(saved.calls)).toEqual([2]);

@@ -114,7 +114,7 @@ describe('the size limit of results', () => {
     expect(theirs.replace(uri!, 'X')).toBe(unknown.replace('toolgate://results/nothing', 'X'));
     expect(theirs).toContain('There is no resource');
     // The owner of the result is told that the offset is invalid.
-    expect(await read(mine, `${uri!.split('?')[0]}?from=99999`)).toContain('is no place in this result');
+    expect(await read(mine, `${uri!.split('?')[0]}?from=99999`)).toContain('is not a position in this result');
   });
 
   it('can be set for a tool, a server or all, and the most specific one applies', async () => {

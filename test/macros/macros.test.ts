@@ -303,7 +303,7 @@ describe('a dry run', () => {
 
   it('is refused for other tools, which would be called', () => {
     const door = openLocalDoor(gateway, 'all', 'worker');
-    expect(() => door.callTool('plain_echo', {}, { dryRun: true })).toThrow(/is no macro/);
+    expect(() => door.callTool('plain_echo', {}, { dryRun: true })).toThrow(/is not a macro/);
   });
 });
 

@@ -114,7 +114,7 @@ describe.each(pairs)('middleware between a client %s and a %s server', (_, serve
     }
     expect(failures.map(({ error }) => (error as Error).message)).toEqual([
       'secret detail',
-      expect.stringContaining('gave no result'),
+      expect.stringContaining('returned no result'),
     ]);
   });
 });

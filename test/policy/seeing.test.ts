@@ -202,7 +202,7 @@ describe('a policy that changes at run time', () => {
         (error: Error) => error.message,
       );
     expect(await words('vault_canary://1')).toBe((await words('vault_nowhere://1')).replace('nowhere', 'canary'));
-    expect(await words('open_note://1')).toContain('does not tell of changes');
+    expect(await words('open_note://1')).toContain('does not announce changes');
     apply({ agent_policies: { guest: { allowed_servers: [] } } });
     expect(await words('open_note://1')).toContain('There is no resource');
     await waitFor(() => heard.length === 0);

@@ -1,5 +1,5 @@
 /**
- * Calls that wait for a person's approval. They hold no place of any limit while they wait. The person at the client is
+ * Calls that wait for a person's approval. They hold no place in any limit while they wait. The person at the client is
  * asked if the client supports it, and the operator can decide at any time. The first decision counts.
  */
 
@@ -55,8 +55,8 @@ interface WaitingApproval {
 const MOST = 1_000;
 const MOST_PER_AGENT = 100;
 const MOST_SHOWN = 4_000;
-/** How often, in milliseconds, a client that asked for progress is told that the call still waits. */
-const SIGN_OF_LIFE = 10_000;
+/** Milliseconds between progress notifications to a client that asked for progress, while the call waits. */
+const PROGRESS_INTERVAL = 10_000;
 const nothing = () => {};
 
 export function createApprovals({ events, config, redact }: ApprovalsOptions): Approvals {
@@ -88,7 +88,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
   function add(need: ApprovalNeed, decided: WaitingApproval['decided']): ApprovalRequest {
     const ofAgent = [...open.values()].filter(({ request }) => request.agent === need.agent).length;
     if (open.size >= MOST || ofAgent >= MOST_PER_AGENT)
-      throw new GatewayError('source_busy', 'Too many calls wait for an approval already. Try again later.');
+      throw new GatewayError('source_busy', 'Too many calls are already waiting for an approval. Try again later.');
     const { timeout, onTimeout } = config().security;
     const id = randomBytes(6).toString('hex');
     const now = Date.now();
@@ -116,7 +116,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
   }
 
   /** Asks the person at the client. */
-  function pose(request: ApprovalRequest, sink: Sink): void {
+  function askClient(request: ApprovalRequest, sink: Sink): void {
     const waiting = open.get(request.id)!;
     const { agent } = request;
     const failed = (why: string) => {
@@ -131,7 +131,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
       answer(result) {
         waiting.question = null;
         const action = actionIn(result);
-        if (action === null) failed('the client answered what makes no sense');
+        if (action === null) failed("the client's answer was invalid");
         else
           decide(request.id, {
             approved: action === 'accept',
@@ -140,7 +140,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
             reason: action === 'accept' ? '' : 'it was declined',
           });
       },
-      refuse: () => failed('the client could not ask'),
+      refuse: () => failed('the client could not ask its user'),
       withdrawn: nothing,
     };
     waiting.question = question;
@@ -165,7 +165,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
       board ??= openBoard();
       board.publish(request);
     }
-    if (asksClient) pose(request, sink!);
+    if (asksClient) askClient(request, sink!);
     const withdraw = (reason: string) => {
       const waiting = open.get(request.id);
       if (waiting === undefined) return;
@@ -187,21 +187,21 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
       const { bytes, argumentsStart, argumentsEnd } = message;
       const given = argumentsStart < 0 ? '{}' : bytes.toString('utf8', argumentsStart, argumentsEnd);
       const need = { kind: 'call', agent: by.agent, tool: entry.name, arguments: given, reason: rule.place } as const;
-      let alive: NodeJS.Timeout | undefined;
+      let progress: NodeJS.Timeout | undefined;
       let isDecided = false;
       const asking = ask(need, call, (decision) => {
         isDecided = true;
-        clearInterval(alive);
+        clearInterval(progress);
         call.waiting = null;
         if (decision.approved) call.resume();
         else call.fail(denied(entry.name, decision));
       });
       if (isDecided) return false;
       // Started only if the call really waits. A call that was refused at once gets no progress.
-      if (token !== null) alive = setInterval(keepAlive(call, token), SIGN_OF_LIFE).unref();
+      if (token !== null) progress = setInterval(keepAlive(call, token), PROGRESS_INTERVAL).unref();
       call.waiting = {
         quit() {
-          clearInterval(alive);
+          clearInterval(progress);
           call.waiting = null;
           asking.withdraw('the call was cancelled');
         },

@@ -4,9 +4,9 @@ import { CANCELLED, ERROR, FAILED, OK, TIMEOUT, TOOL_ERROR } from '../outcome.ts
 import { Breaker } from './breaker.ts';
 
 function create() {
-  const told: string[] = [];
-  const breaker = new Breaker('s', { opened: ({ message }) => told.push(message), closed: () => told.push('closed') });
-  return { breaker, told };
+  const reports: string[] = [];
+  const breaker = new Breaker('s', { opened: ({ message }) => reports.push(message), closed: () => reports.push('closed') });
+  return { breaker, reports };
 }
 
 const broken = (details = {}) => new GatewayError('source_broken', 'It broke.', { details });
@@ -23,15 +23,15 @@ function failing(breaker: Breaker, times: number, make: () => GatewayError = bro
 
 describe('a circuit breaker', () => {
   it('opens after the fifth failure in a row, not earlier', () => {
-    const { breaker, told } = create();
+    const { breaker, reports } = create();
     failing(breaker, 4);
-    expect([breaker.refusal(), told]).toEqual([null, []]);
+    expect([breaker.refusal(), reports]).toEqual([null, []]);
     failing(breaker, 1, late);
     expect(breaker.refusal()?.message).toBe(
-      'Server "s" failed 5 times in a row and is not asked for now; it is tried again in 1 s. The last time: Too late.',
+      'Server "s" failed 5 times in a row and is not called for now; it is tried again in 1 s. The last error: Too late.',
     );
     expect(breaker.refusal()?.details).toEqual({ retryAfter: 1 });
-    expect(told).toHaveLength(1);
+    expect(reports).toHaveLength(1);
     expect(breaker.state()).toEqual({ state: 'open', failures: 5, until: expect.any(String) });
   });
 
@@ -69,7 +69,7 @@ describe('a circuit breaker', () => {
   it('lets one call try the server after a pause, and doubles the pause each time that fails', () => {
     vi.useFakeTimers({ toFake: ['performance', 'Date'] });
     try {
-      const { breaker, told } = create();
+      const { breaker, reports } = create();
       failing(breaker, 5);
       const pauses: number[] = [];
       for (let i = 0; i < 10; i++) {
@@ -88,12 +88,12 @@ describe('a circuit breaker', () => {
         expect(pause).toBeLessThanOrEqual(expected * 1.25 + 10);
       });
       // Reported once when it opens and once when it closes, not for each attempt.
-      expect(told).toHaveLength(1);
+      expect(reports).toHaveLength(1);
       vi.advanceTimersByTime(40_000);
       const probe = {};
       breaker.pass(probe);
       breaker.over(probe, OK, null, true);
-      expect([breaker.isClosed, breaker.refusal(), told.at(-1)]).toEqual([true, null, 'closed']);
+      expect([breaker.isClosed, breaker.refusal(), reports.at(-1)]).toEqual([true, null, 'closed']);
       failing(breaker, 4);
       expect(breaker.isClosed).toBe(true);
     } finally {

@@ -10,11 +10,11 @@ import { CANCELLED, FAILED, REFUSED, TIMEOUT } from '../outcome.ts';
 /** How many failures in a row open the breaker. */
 const MOST = 5;
 
-const TELLING: ReadonlySet<string> = new Set(['source_unavailable', 'source_timeout', 'source_broken']);
+const TROUBLE: ReadonlySet<string> = new Set(['source_unavailable', 'source_timeout', 'source_broken']);
 
 /** Whether the error shows that the server is in trouble. Other errors mean that it is busy or rejects the request. */
-function isTelling({ code, details: { status } }: GatewayError): boolean {
-  return TELLING.has(code) && !(typeof status === 'number' && status >= 400 && status < 500);
+function showsTrouble({ code, details: { status } }: GatewayError): boolean {
+  return TROUBLE.has(code) && !(typeof status === 'number' && status >= 400 && status < 500);
 }
 
 /** Whether calls are currently sent to a server that has failed. */
@@ -72,7 +72,7 @@ export class Breaker {
     // A cancelled or refused call says nothing about the server.
     if (outcome === CANCELLED || outcome === REFUSED) return;
     if (outcome !== FAILED && outcome !== TIMEOUT) this.close();
-    else if (error !== null && isTelling(error) && (outcome === FAILED || hasFullTime)) this.fail(error, wasProbe);
+    else if (error !== null && showsTrouble(error) && (outcome === FAILED || hasFullTime)) this.fail(error, wasProbe);
   }
 
   /** The server has restarted, so the next call may test it at once. */
@@ -105,10 +105,10 @@ export class Breaker {
   explain(wait: number): GatewayError {
     const seconds = Math.max(1, Math.ceil(wait / 1000));
     const when = this.probe === null ? `it is tried again in ${seconds} s` : 'it is being tried again right now';
-    const why = this.last === null ? '' : ` The last time: ${this.last.message}`;
+    const why = this.last === null ? '' : ` The last error: ${this.last.message}`;
     return new GatewayError(
       'source_unavailable',
-      `Server "${this.server}" failed ${this.failures} times in a row and is not asked for now; ${when}.${why}`,
+      `Server "${this.server}" failed ${this.failures} times in a row and is not called for now; ${when}.${why}`,
       { details: { retryAfter: seconds } },
     );
   }

@@ -12,18 +12,18 @@ export interface LimitScope {
 }
 
 export interface Counters {
-  /** Null if the scope has no such limit, or if no one has requested it with an owner yet. */
+  /** Null if the scope has no such limit, or if the gate does not exist and no owner is given to create it. */
   gate(scope: LimitScope, owner?: string): Gate | null;
   /** The gate of an owner; null if none has been requested yet. */
   placesOf(owner: string): Gate | null;
   rate(scope: LimitScope, owner: string): Rate | null;
   /** A scope's key that stays valid across restarts: it names the server by its key, because source ids change. */
   lastingKey(scope: LimitScope, server: string): string;
-  /** The limits have changed. */
+  /** Applies changed limits. */
   renew(): void;
 }
 
-/** Tools and agents come and go. Above this number, the counters that hold no information are dropped. */
+/** Above this number of counters, unused ones are dropped. Otherwise each former tool and agent would keep its own. */
 const MOST = 10_000;
 
 interface Known<T> {

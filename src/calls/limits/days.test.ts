@@ -72,11 +72,11 @@ describe('daily call counts', () => {
   });
 
   it.each([
-    ['half of a file', '{"day":"2026-07-28","ca'],
+    ['a truncated file', '{"day":"2026-07-28","ca'],
     ['a list', '[]'],
-    ['no numbers', '{"day":"2026-07-28","calls":{"a":"many"}}'],
-    ['numbers below nothing', '{"day":"2026-07-28","calls":{"a":-1}}'],
-  ])('stay in memory if the file is damaged, which is reported once and the file is kept: %s', async (_, text) => {
+    ['text instead of numbers', '{"day":"2026-07-28","calls":{"a":"many"}}'],
+    ['negative numbers', '{"day":"2026-07-28","calls":{"a":-1}}'],
+  ])('stay in memory if the file is damaged; that is reported once, and the file is left as it is: %s', async (_, text) => {
     const folder = tempFolder({ 'usage.json': text });
     const { days, problems } = open(folder);
     const count = days.of('a');

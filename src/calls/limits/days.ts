@@ -14,7 +14,7 @@ export class DayCount {
   }
 
   isUsedUp(limit: number): boolean {
-    this.days.look();
+    this.days.checkDay();
     return this.count >= limit;
   }
 
@@ -35,9 +35,9 @@ export class Days {
   readonly clock: () => number;
   readonly counts = new Map<string, DayCount>();
   today: number;
-  /** Set after a failure. Nothing is saved from then on: it would overwrite a file that the operator has to look at. */
+  /** Set after a failure. From then on nothing is saved, because the operator may still need the damaged file. */
   isLost = false;
-  /** The counts in the file for this day; null before it is read. */
+  /** Today's counts in the file; null before it is read. */
   known: CallCounts | null = null;
   saving: Promise<void> | null = null;
   timer: NodeJS.Timeout | undefined;
@@ -52,7 +52,7 @@ export class Days {
   of(key: string): DayCount {
     const known = this.counts.get(key);
     if (known !== undefined) return known;
-    this.look();
+    this.checkDay();
     this.known ??= this.read();
     const count = new DayCount(this);
     count.count = this.known.get(key) ?? 0;
@@ -70,7 +70,7 @@ export class Days {
   }
 
   /** Resets all counts if a new day has begun. */
-  look(): void {
+  checkDay(): void {
     const today = Math.floor(this.clock() / DAY);
     if (today === this.today) return;
     this.today = today;
@@ -81,9 +81,9 @@ export class Days {
     }
   }
 
-  /** Drops the counters that hold no information. */
+  /** Drops the counters that are zero. */
   sweep(): void {
-    this.look();
+    this.checkDay();
     for (const [key, { count }] of this.counts) if (count === 0) this.counts.delete(key);
   }
 
@@ -115,7 +115,7 @@ export class Days {
   }
 
   async write(): Promise<void> {
-    this.look();
+    this.checkDay();
     const unsaved = [...this.counts].filter(([, one]) => one.unsaved > 0);
     if (unsaved.length === 0 || this.isLost) return;
     const { today } = this;

@@ -5,24 +5,24 @@ import { GatewayError } from '../../base/errors.ts';
 import { Gate, type Waiting } from './gate.ts';
 
 /** A call at a gate. It records what happened to it. */
-class Visitor implements Waiting {
+class TestCall implements Waiting {
   gate: Gate | null = null;
   before: Waiting | null = null;
   after: Waiting | null = null;
-  state: 'waiting' | 'in' | 'gone' | 'refused' = 'gone';
+  state: 'waiting' | 'running' | 'ended' | 'refused' = 'ended';
   readonly number: number;
   readonly admissions: number[];
-  readonly goesAtOnce: boolean;
+  readonly endsAtOnce: boolean;
   readonly home: Gate;
 
-  constructor(home: Gate, number: number, admissions: number[], goesAtOnce = false) {
+  constructor(home: Gate, number: number, admissions: number[], endsAtOnce = false) {
     this.home = home;
     this.number = number;
     this.admissions = admissions;
-    this.goesAtOnce = goesAtOnce;
+    this.endsAtOnce = endsAtOnce;
   }
 
-  come(): void {
+  arrive(): void {
     if (this.home.enter()) this.admitted();
     else if (this.home.isFull) this.state = 'refused';
     else {
@@ -32,15 +32,15 @@ class Visitor implements Waiting {
   }
 
   admitted(): void {
-    this.state = 'in';
+    this.state = 'running';
     this.admissions.push(this.number);
-    if (this.goesAtOnce) this.go();
+    if (this.endsAtOnce) this.end();
   }
 
-  go(): void {
+  end(): void {
     const { state } = this;
-    this.state = 'gone';
-    if (state === 'in') this.home.leave();
+    this.state = 'ended';
+    if (state === 'running') this.home.leave();
     else this.home.quit(this);
   }
 
@@ -51,8 +51,8 @@ class Visitor implements Waiting {
 }
 
 const step = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('come' as const), goesAtOnce: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('go' as const), which: fc.nat() }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('arrive' as const), endsAtOnce: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), which: fc.nat() }) },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('resize' as const), limit: fc.integer({ min: 1, max: 5 }) }),
@@ -70,36 +70,36 @@ describe('a gate', () => {
         (limit, room, steps) => {
           const gate = new Gate('x', limit, room);
           const admissions: number[] = [];
-          const visitors: Visitor[] = [];
+          const calls: TestCall[] = [];
           let most = limit;
-          const count = (state: Visitor['state']) => visitors.filter((one) => one.state === state).length;
+          const count = (state: TestCall['state']) => calls.filter((one) => one.state === state).length;
           for (const one of steps) {
-            const before = count('in');
-            if (one.kind === 'come') {
-              const hadRoom = count('in') < gate.limit && count('waiting') === 0;
+            const before = count('running');
+            if (one.kind === 'arrive') {
+              const hadRoom = count('running') < gate.limit && count('waiting') === 0;
               const couldWait = count('waiting') < gate.room;
-              const visitor = new Visitor(gate, visitors.length, admissions, one.goesAtOnce);
-              visitors.push(visitor);
-              visitor.come();
-              expect(visitor.state === 'refused').toBe(!hadRoom && !couldWait);
-            } else if (one.kind === 'go') {
-              const open = visitors.filter(({ state }) => state === 'in' || state === 'waiting');
-              if (open.length > 0) open[one.which % open.length]!.go();
+              const call = new TestCall(gate, calls.length, admissions, one.endsAtOnce);
+              calls.push(call);
+              call.arrive();
+              expect(call.state === 'refused').toBe(!hadRoom && !couldWait);
+            } else if (one.kind === 'end') {
+              const open = calls.filter(({ state }) => state === 'running' || state === 'waiting');
+              if (open.length > 0) open[one.which % open.length]!.end();
             } else if (one.kind === 'resize') {
               gate.resize(one.limit, gate.room);
               most = Math.max(one.limit, before);
             } else gate.clear(new GatewayError('source_busy', 'x'));
             most = Math.max(gate.limit, Math.min(most, Math.max(before, gate.limit)));
-            expect(count('in')).toBe(gate.running);
+            expect(count('running')).toBe(gate.running);
             expect(count('waiting')).toBe(gate.waiting);
             expect(gate.running).toBeLessThanOrEqual(most);
             // Nothing may wait while a place is free.
             expect(gate.waiting > 0 && gate.running < gate.limit).toBe(false);
-            expect(row(gate)).toEqual(visitors.filter(({ state }) => state === 'waiting').map(({ number }) => number));
+            expect(queueOf(gate)).toEqual(calls.filter(({ state }) => state === 'waiting').map(({ number }) => number));
           }
           expect(admissions).toEqual([...admissions].sort((a, b) => a - b));
-          for (const visitor of visitors) visitor.go();
-          for (const visitor of visitors) visitor.go();
+          for (const call of calls) call.end();
+          for (const call of calls) call.end();
           expect([gate.waiting, gate.first, gate.last]).toEqual([0, null, null]);
         },
       ),
@@ -110,16 +110,16 @@ describe('a gate', () => {
   it('admits a long queue of calls that end at once without overflowing the stack', () => {
     const gate = new Gate('x', 1, 1_000_000);
     const admissions: number[] = [];
-    const first = new Visitor(gate, 0, admissions);
-    first.come();
-    for (let i = 1; i <= 100_000; i++) new Visitor(gate, i, admissions, true).come();
-    first.go();
+    const first = new TestCall(gate, 0, admissions);
+    first.arrive();
+    for (let i = 1; i <= 100_000; i++) new TestCall(gate, i, admissions, true).arrive();
+    first.end();
     expect([admissions.length, gate.running, gate.waiting]).toEqual([100_001, 0, 0]);
   });
 });
 
-function row(gate: Gate): number[] {
+function queueOf(gate: Gate): number[] {
   const numbers: number[] = [];
-  for (let one = gate.first; one !== null; one = one.after) numbers.push((one as Visitor).number);
+  for (let one = gate.first; one !== null; one = one.after) numbers.push((one as TestCall).number);
   return numbers;
 }

@@ -255,22 +255,22 @@ function isComplete(result: Parts, era: Era): boolean {
 
 // Errors for calls that reach a limit. Each names the limit, its owner and when to try again.
 
-/** Seconds. How long the running calls will take is unknown, but a place may be free shortly. */
-const A_MOMENT = 1;
+/** Seconds. It is unknown how long the running calls will take, but a place may become free at any time. */
+const BUSY_RETRY = 1;
 
 function busy({ owner, running, waiting }: Gate): GatewayError {
   return new GatewayError(
     'source_busy',
-    `${owner} is busy: ${calls(running)} under way and ${waiting} waiting, which is all that its "concurrency" and "queue" allow. Try again in ${A_MOMENT} s.`,
-    { details: { retryAfter: A_MOMENT } },
+    `${owner} is busy: ${calls(running)} under way and ${waiting} waiting, which is all that its "concurrency" and "queue" allow. Try again in ${BUSY_RETRY} s.`,
+    { details: { retryAfter: BUSY_RETRY } },
   );
 }
 
 function waitedTooLong({ owner, limit }: Gate, ms: number): GatewayError {
   return new GatewayError(
     'source_busy',
-    `${owner} is busy: the call has waited ${ms / 1000} s, because its "concurrency" allows ${calls(limit)} at one time. Try again in ${A_MOMENT} s.`,
-    { details: { retryAfter: A_MOMENT } },
+    `${owner} is busy: the call has waited ${ms / 1000} s, because its "concurrency" allows ${calls(limit)} at one time. Try again in ${BUSY_RETRY} s.`,
+    { details: { retryAfter: BUSY_RETRY } },
   );
 }
 
@@ -278,7 +278,7 @@ function tooFast({ owner, limit }: Rate, pause: number): GatewayError {
   const seconds = Math.ceil(pause / 1000);
   return new GatewayError(
     'rate_limited',
-    `${owner} has had all the calls that its "rate" of ${limit.text} allows. Try again in ${seconds} s.`,
+    `${owner} has reached its "rate" of ${limit.text}. Try again in ${seconds} s.`,
     { details: { retryAfter: seconds } },
   );
 }
@@ -287,7 +287,7 @@ function dayOver(owner: string, limit: number, left: number): GatewayError {
   const seconds = Math.ceil(left / 1000);
   return new GatewayError(
     'rate_limited',
-    `${owner} has had the ${calls(limit)} of this day that its "calls_per_day" allows. The next day (UTC) begins in ${seconds} s.`,
+    `${owner} has reached its "calls_per_day" of ${limit}. The next day (UTC) begins in ${seconds} s.`,
     { details: { retryAfter: seconds } },
   );
 }

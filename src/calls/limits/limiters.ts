@@ -84,7 +84,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
         events.emit('note', { source: key, message: error.message });
         counters.gate({ agent: null, sourceId: id, tool: null })?.clear(error);
       },
-      closed: () => events.emit('note', { source: key, message: 'answers again, and is asked as before' }),
+      closed: () => events.emit('note', { source: key, message: 'answers again, and is called as before' }),
     });
     breakers.set(id, breaker);
     return breaker;
@@ -163,7 +163,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
     spilled: context.spilled,
     watch(status) {
       const breaker = [...breakers.values()].find(({ server }) => server === status.key)?.state() ?? CLOSED;
-      const detail = breaker.state === 'closed' ? status.detail : `${status.detail}; ${wordsFor(breaker)}`;
+      const detail = breaker.state === 'closed' ? status.detail : `${status.detail}; ${describeBreaker(breaker)}`;
       const { running = 0, waiting = 0 } = counters.placesOf(ownerOf(status.key)) ?? {};
       return { ...status, detail, breaker, places: { running, waiting } };
     },
@@ -193,7 +193,7 @@ function ownerOf(server: string): string {
   return `Server "${server}"`;
 }
 
-function wordsFor({ state, failures, until }: BreakerState): string {
+function describeBreaker({ state, failures, until }: BreakerState): string {
   const when = state === 'open' ? `is tried again at ${until}` : 'is being tried again';
   return `failed ${failures} times in a row and ${when}`;
 }

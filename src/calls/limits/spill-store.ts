@@ -25,14 +25,15 @@ export interface SpillStore {
 
 const SCHEME = 'toolgate://results/';
 const MOST_BYTES = 64 * 1024 * 1024;
-const HELD = 10 * 60_000;
+/** Milliseconds. */
+const LIFETIME = 10 * 60_000;
 
 interface Record extends SpilledText {
   readonly principal: string;
   readonly until: number;
 }
 
-export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
+export function createSpillStore(most = MOST_BYTES, lifetime = LIFETIME): SpillStore {
   const records = new Map<string, Record>();
   let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -60,7 +61,7 @@ export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
     keep(principal, { text, mimeType, piece }) {
       if (text.length > most) return null;
       const id = randomBytes(18).toString('base64url');
-      records.set(id, { principal, text, mimeType, piece, until: performance.now() + held });
+      records.set(id, { principal, text, mimeType, piece, until: performance.now() + lifetime });
       bytes += text.length;
       sweep();
       return SCHEME + id;
@@ -83,22 +84,22 @@ export function createSpillStore(most = MOST_BYTES, held = HELD): SpillStore {
   };
 }
 
-function readPiece(uri: string, whole: string, { text, mimeType, piece }: SpilledText, query: string): Buffer {
+function readPiece(uri: string, firstUri: string, { text, mimeType, piece }: SpilledText, query: string): Buffer {
   const [, digits] = /^from=(\d{1,15})$/.exec(query) ?? [];
   const from = query === '' ? 0 : Number(digits ?? Number.NaN);
   if (!(from < text.length || from === 0))
     throw new GatewayError(
       'params_invalid',
-      `"${uri}" is no place in this result: "from" is a number of bytes below ${text.length}.`,
+      `"${uri}" is not a position in this result: "from" must be a number of bytes below ${text.length}.`,
     );
   const start = startAt(text, from);
   const part = pieceOf(text, start, piece);
   const end = start + part.length;
-  const next = `${whole}?from=${end}`;
+  const next = `${firstUri}?from=${end}`;
   const where = `[Toolgate: bytes ${start} to ${end} of ${text.length}.`;
   const note =
     end < text.length
       ? { uri: next, mimeType: 'text/plain', text: `${where} The next piece begins at ${next}]` }
-      : { uri: whole, mimeType: 'text/plain', text: `${where} This is the end.]` };
+      : { uri: firstUri, mimeType: 'text/plain', text: `${where} This is the end.]` };
   return toBytes({ contents: [{ uri, mimeType, text: part.toString() }, note] });
 }

@@ -73,7 +73,7 @@ describe('a tool result that is too long', () => {
     expect(Buffer.byteLength(JSON.stringify(content.slice(0, 2)))).toBeLessThanOrEqual(1_000);
   });
 
-  it('is stored whole as JSON if it holds more than text', () => {
+  it('is stored as JSON, with everything in it, if it holds more than text', () => {
     const { cut, readAll } = create();
     const result = {
       content: [
@@ -84,7 +84,7 @@ describe('a tool result that is too long', () => {
     };
     const { content } = cut('tools/call', entry('tool', 't'), result, 100)!;
     expect(content[0]!.text).toBe('hello');
-    expect(content[1]!.text).toContain('The whole of it, as JSON, begins at the resource');
+    expect(content[1]!.text).toContain('The complete result, as JSON, begins at the resource');
     expect(content[2]).toMatchObject({ type: 'resource_link', mimeType: 'application/json' });
     expect(JSON.parse(readAll(content[2]!.uri).join(''))).toEqual(result);
   });
@@ -172,7 +172,7 @@ describe('a stored result', () => {
     (query) => {
       const { cut, read } = create();
       const { uri } = cut('tools/call', entry('tool', 't'), textResult('x'.repeat(500)), 100)!.content.at(-1)!;
-      expect(() => read(uri.split('?')[0] + query)).toThrow('is no place in this result');
+      expect(() => read(uri.split('?')[0] + query)).toThrow('is not a position in this result');
     },
   );
 

@@ -29,7 +29,7 @@ interface Result {
 export type Keep = (kept: SpilledText) => string | null;
 
 /** Members that carry no content, so leaving them out loses nothing. */
-const ASIDE: ReadonlySet<string> = new Set(['isError', '_meta', 'resultType', 'ttlMs', 'cacheScope']);
+const WITHOUT_CONTENT: ReadonlySet<string> = new Set(['isError', '_meta', 'resultType', 'ttlMs', 'cacheScope']);
 
 /** The result cut to the limit, in the legacy format; null if it is not a final result. */
 export function cutResult(method: string, entry: Entry, parts: Parts, limit: number, keep: Keep): Buffer | null {
@@ -63,26 +63,27 @@ function parse(bytes: Buffer): Result | null {
 
 function cutToolResult(result: Result, bytes: Buffer, { item }: Entry, limit: number, keep: Keep): Buffer {
   const blocks = blocksOf(result.content);
-  const isText = blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || ASIDE.has(key));
+  const isText = blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || WITHOUT_CONTENT.has(key));
   // Clients validate the structured content of a tool that has an output schema, and a cut result cannot provide any.
-  const isMissed = result.isError !== true && findMember(item.bytes, 'outputSchema') !== null;
+  const lacksStructured = result.isError !== true && findMember(item.bytes, 'outputSchema') !== null;
   const shown = firstTexts(blocks.filter(isTextBlock).map(toPlain), limit);
   const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
   const content: object[] = shown.texts.map((text) => ({ type: 'text', text }));
-  if (kept !== null) content.push({ type: 'text', text: isMissed ? `${kept.note}\n${MISSED}` : kept.note });
+  if (kept !== null) content.push({ type: 'text', text: lacksStructured ? `${kept.note}\n${LACKS_STRUCTURED}` : kept.note });
   if (kept !== null && kept.uri !== null) {
     const { uri, mimeType, size } = kept;
     content.push({ type: 'resource_link', uri, name: 'The rest of this result', mimeType, size });
   }
-  const isError = result.isError === true || (isMissed && kept !== null);
+  const isError = result.isError === true || (lacksStructured && kept !== null);
   return toBytes({ content, ...(isError && { isError }) });
 }
 
-const MISSED = '[It is marked as an error only because the structured content that the tool promises is not there.]';
+const LACKS_STRUCTURED =
+  '[It is marked as an error only because the structured content that the tool promises is missing.]';
 
 function cutContents(result: Result, bytes: Buffer, limit: number, keep: Keep): Buffer {
   const blocks = blocksOf(result.contents);
-  const isText = blocks.every(hasText) && Object.keys(result).every((key) => key === 'contents' || ASIDE.has(key));
+  const isText = blocks.every(hasText) && Object.keys(result).every((key) => key === 'contents' || WITHOUT_CONTENT.has(key));
   const texts = blocks.filter(hasText);
   const shown = firstTexts(texts, limit);
   const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
@@ -164,15 +165,15 @@ function keepRest(
   if (texts !== null && shown.bytes === text.length) return null;
   const mimeType = texts === null ? 'application/json' : 'text/plain';
   // Copy the bytes: they may be a slice of a larger buffer, which would stay in memory with them.
-  const whole = keep({ text: texts === null ? Buffer.from(bytes) : text, mimeType, piece: limit });
+  const stored = keep({ text: texts === null ? Buffer.from(bytes) : text, mimeType, piece: limit });
   const from = texts === null ? 0 : shown.bytes;
-  const uri = whole === null ? null : from === 0 ? whole : `${whole}?from=${from}`;
+  const uri = stored === null ? null : from === 0 ? stored : `${stored}?from=${from}`;
   return { note: noteOf(text.length, shown.bytes, uri, texts === null), uri, mimeType, size: text.length - from };
 }
 
 function noteOf(total: number, shown: number, uri: string | null, isJson: boolean): string {
   const head = `[Toolgate cut this result, which is longer than "max_result" allows: ${shown} of ${total} bytes are shown.`;
-  if (uri === null) return `${head} It is too long to be kept. Ask for less.]`;
-  const what = isJson ? 'The whole of it, as JSON, begins' : 'The rest begins';
+  if (uri === null) return `${head} It is too long to be stored. Ask for less.]`;
+  const what = isJson ? 'The complete result, as JSON, begins' : 'The rest begins';
   return `${head} ${what} at the resource ${uri}, which you can read for ten minutes; or ask for less.]`;
 }

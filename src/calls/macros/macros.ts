@@ -11,7 +11,7 @@ import { MACROS, type MacroConfig } from '../../config/macros.ts';
 import type { ServerConfig } from '../../config/servers.ts';
 import { toBytes } from '../../protocol/json.ts';
 import type { Callee } from '../call.ts';
-import { type MacroGround, runMacro } from './run.ts';
+import { type MacroContext, runMacro } from './run.ts';
 
 /** The source id of macros. No server has it. */
 export const MACROS_ID = -1;
@@ -42,13 +42,13 @@ const SERVER: ServerConfig = Object.freeze({
   tools: [],
 } as const);
 
-export interface MacroPlace {
+export interface MacroSource {
   readonly source: Callee;
   readonly config: ServerConfig;
 }
 
 /** `macros` is called for each call, because the configuration can be replaced. */
-export function createMacroPlace(macros: () => readonly MacroConfig[], ground: MacroGround): MacroPlace {
+export function createMacroSource(macros: () => readonly MacroConfig[], context: MacroContext): MacroSource {
   return {
     config: SERVER,
     source: {
@@ -56,7 +56,7 @@ export function createMacroPlace(macros: () => readonly MacroConfig[], ground: M
         const macro = macros().find(({ name }) => name === call.entry.item.name);
         if (macro === undefined)
           throw new GatewayError('source_unavailable', `The macro "${call.entry.name}" has been removed.`);
-        return runMacro(macro, call, ground);
+        return runMacro(macro, call, context);
       },
     },
   };
@@ -118,9 +118,9 @@ function worst(tools: readonly Found[]): Effect {
   return effects.includes('destructive') ? 'destructive' : effects.includes('write') ? 'write' : 'read';
 }
 
-// Returns the same item objects while nothing changes, so that the catalog does not rebuild its entries.
 const itemsOf = memo((_: MacroConfig) => new Map<Effect, Item>());
 
+/** The same object while nothing changes, so that the catalog does not rebuild its entries. */
 function itemOf(macro: MacroConfig, effect: Effect): Item {
   return getOrMake(itemsOf(macro), effect, () => createItem(macro, effect));
 }

@@ -17,7 +17,7 @@ import type { Caller } from '../caller.ts';
 import { type StepAnswer, StepSink } from './step.ts';
 
 /** What a macro needs from its gateway. */
-export interface MacroGround {
+export interface MacroContext {
   /** Everything that the policy lets the caller use. */
   allowed(by: Caller): Catalog;
   /** Calls a tool for the caller, like any of its own calls. */
@@ -28,9 +28,9 @@ export interface MacroGround {
 export const DRY_RUN = 'toolgate/dryRun';
 
 /** The maximum length, in characters, of a failed step's message. */
-const MOST_SAID = 4_000;
+const MOST_MESSAGE = 4_000;
 
-export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): Ticket {
+export function runMacro(macro: MacroConfig, call: Call, context: MacroContext): Ticket {
   const { steps } = macro;
   const answers = new Map<string, StepAnswer>();
   const done: MacroStep[] = [];
@@ -62,10 +62,10 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
   /** Ends the macro because the running step has failed. */
   function stop(why: string): void {
     const step = steps[at]!;
-    const said = why.length > MOST_SAID ? `${why.slice(0, MOST_SAID)}…` : why;
+    const message = why.length > MOST_MESSAGE ? `${why.slice(0, MOST_MESSAGE)}…` : why;
     const left = steps.slice(at + 1).map(named);
     const text = [
-      `The macro "${macro.name}" failed in step ${at + 1} of ${steps.length}, ${named(step)}: ${said}`,
+      `The macro "${macro.name}" failed in step ${at + 1} of ${steps.length}, ${named(step)}: ${message}`,
       done.length === 0 ? 'Nothing was done before it.' : `Done before it: ${done.map(named).join(', ')}.`,
       ...(left.length === 0 ? [] : [`Not done: ${left.join(', ')}.`]),
     ].join('\n');
@@ -83,28 +83,28 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
   }
 
   function start(step: MacroStep): void {
-    tell(step.id);
-    const entry = findStep(ground.allowed(call.by), step);
+    reportProgress(step.id);
+    const entry = findStep(context.allowed(call.by), step);
     const args = argumentsOf(step, lookup, answers);
     if (typeof args === 'string') stop(args);
-    else if (entry === undefined) stop(`There is no tool "${step.tool}" at present.`);
+    else if (entry === undefined) stop(`The tool "${step.tool}" is not available.`);
     else {
-      const sink = new StepSink(call, { done: (said) => goOn(step, said), failed: stop });
-      current = ground.call(call.by, entry, args, `${idOf(call)}#${step.id}`, sink);
+      const sink = new StepSink(call, { done: (result) => proceed(step, result), failed: stop });
+      current = context.call(call.by, entry, args, `${idOf(call)}#${step.id}`, sink);
     }
   }
 
-  function goOn(step: MacroStep, said: StepAnswer): void {
+  function proceed(step: MacroStep, result: StepAnswer): void {
     if (isOver) return;
-    last = said;
-    answers.set(step.id, said);
+    last = result;
+    answers.set(step.id, result);
     done.push(step);
     // A server may answer synchronously. Without the microtask, each step would then add to the stack.
     queueMicrotask(() => run(at + 1));
   }
 
-  /** Reports the step as progress, if the caller asked for progress. */
-  function tell(message: string): void {
+  /** Only if the caller asked for progress. */
+  function reportProgress(message: string): void {
     const token = call.token;
     if (token === null) return;
     const progress = {
@@ -122,7 +122,7 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
         macro.output === null ? (last?.bytes ?? textResult('No step had to run.')) : outputOf(macro.output);
       finish(() => call.result(result, 'legacy'));
     } catch (error) {
-      const text = `The macro "${macro.name}" did all its steps, and cannot say what it was to: ${messageOf(error)}.`;
+      const text = `The macro "${macro.name}" ran all its steps, but its output cannot be built: ${messageOf(error)}.`;
       finish(() => call.fail(new GatewayError('macro_failed', text)));
     }
   }
@@ -139,9 +139,9 @@ export function runMacro(macro: MacroConfig, call: Call, ground: MacroGround): T
 
   try {
     input = inputOf(macro, params.arguments);
-    requireSteps(macro, ground.allowed(call.by));
+    requireSteps(macro, context.allowed(call.by));
     const meta = params._meta as Record<string, unknown> | undefined;
-    if (meta?.[DRY_RUN] === true) finish(() => call.result(dryRun(macro, ground.allowed(call.by), lookup), 'legacy'));
+    if (meta?.[DRY_RUN] === true) finish(() => call.result(dryRun(macro, context.allowed(call.by), lookup), 'legacy'));
     else run(0);
   } catch (error) {
     finish(() => call.fail(toGatewayError(error)));
@@ -185,19 +185,19 @@ function findStep(catalog: Catalog, { tool }: MacroStep): Entry | undefined {
 function requireSteps(macro: MacroConfig, catalog: Catalog): void {
   const step = macro.steps.find((one) => findStep(catalog, one) === undefined);
   if (step === undefined) return;
-  const text = `The macro "${macro.name}" cannot run: there is no tool "${step.tool}" at present. Nothing was done.`;
+  const text = `The macro "${macro.name}" cannot run: the tool "${step.tool}" is not available. Nothing was done.`;
   throw new GatewayError('source_unavailable', text);
 }
 
 function holds({ when }: MacroStep, lookup: (reference: Reference) => unknown): boolean {
   if (when === null) return true;
   const value = fill(when.value, lookup);
-  const isSo = when.equals === null ? isSomething(value) : plain(value) === plain(orNothing(when.equals, lookup));
-  return isSo !== when.negated;
+  const isMet = when.equals === null ? isTruthy(value) : plain(value) === plain(fillOrUndefined(when.equals, lookup));
+  return isMet !== when.negated;
 }
 
 /** A template with a missing part has no value. It equals only another missing value. */
-function orNothing(template: Template, lookup: (reference: Reference) => unknown): unknown {
+function fillOrUndefined(template: Template, lookup: (reference: Reference) => unknown): unknown {
   try {
     return fill(template, lookup);
   } catch {
@@ -205,7 +205,7 @@ function orNothing(template: Template, lookup: (reference: Reference) => unknown
   }
 }
 
-function isSomething(value: unknown): boolean {
+function isTruthy(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   return Boolean(value) && value !== 'false';
 }
@@ -215,8 +215,8 @@ function plain(value: unknown): string {
 }
 
 /**
- * The arguments, or a message about what is missing. If a referenced answer is missing, the argument must not be left
- * out: the tool could then do something else.
+ * The arguments, or a message about what is missing. An argument whose referenced answer is missing must not be
+ * left out: the tool could then do something else.
  */
 function argumentsOf(
   step: MacroStep,
@@ -227,7 +227,7 @@ function argumentsOf(
     const [name = ''] = reference.path;
     const isMissing = reference.root === 'steps' && answers.has(name) && lookup(reference) === undefined;
     if (isMissing && reference.otherwise === null)
-      return `There is nothing for \${${reference.text}}: ${has(answers.get(name)!)}.`;
+      return `There is nothing for \${${reference.text}}: ${describeAnswer(answers.get(name)!)}.`;
   }
   try {
     return fill(step.arguments, lookup) as object;
@@ -236,7 +236,7 @@ function argumentsOf(
   }
 }
 
-function has({ value }: StepAnswer): string {
+function describeAnswer({ value }: StepAnswer): string {
   if (typeof value !== 'object' || value === null) return 'that step answered with a text';
   return `that step answered with ${Object.keys(value).slice(0, 20).join(', ') || 'nothing'}`;
 }

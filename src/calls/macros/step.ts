@@ -61,11 +61,11 @@ export class StepSink extends ForwardingSink {
 function readAnswer(result: Parts, era: Era): StepAnswer | string {
   const bytes = era === 'modern' ? legacyResult(result, false) : join(result);
   if (bytes instanceof GatewayError) return bytes.message;
-  if (bytes === ASKS) return 'It asks something back in a way that a macro cannot pass on.';
+  if (bytes === ASKS) return 'The tool asked a question in a form that a macro cannot pass on.';
   const { content, structuredContent, isError, message } = parseObject(bytes);
   if (content === undefined && structuredContent === undefined && typeof message === 'string') return message;
   const text = textOf(content);
-  if (isError === true) return text === '' ? 'The tool says that it failed.' : text;
+  if (isError === true) return text === '' ? 'The tool reported an error without a message.' : text;
   return { bytes, text, value: structuredContent ?? readText(text) };
 }
 

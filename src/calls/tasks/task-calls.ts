@@ -66,7 +66,7 @@ export class MaybeTaskSink extends TaskSink {
       this.fail(
         new GatewayError(
           'source_broken',
-          `Server "${this.server}" answered with a task, which this client did not say it takes. Its result cannot be had.`,
+          `Server "${this.server}" answered with a task, but this client does not support tasks. The result cannot be delivered.`,
         ),
       );
   }
@@ -159,6 +159,6 @@ export class AboutTaskSink extends TaskSink {
 export function taskUnknown(): GatewayError {
   return new GatewayError(
     'params_invalid',
-    'The task is unknown: it may be over and forgotten, or never have been yours. Check "taskId", or make the call again.',
+    'The task is unknown: it may have ended and been forgotten, or it was never yours. Check "taskId", or make the call again.',
   );
 }

@@ -38,12 +38,12 @@ const SILENT: Sink = {
   ask: ({ method, refuse }) => refuse(unanswerable(method, 'nobody called')),
 };
 
-/** `told` gets the parameters of each notification. */
+/** `notify` gets the parameters of each notification. */
 export function listenToTasks(
   source: Source,
   ids: readonly string[],
   timeout: number,
-  told: (params: Buffer) => void,
+  notify: (params: Buffer) => void,
 ): TaskListening {
   let ticket: Ticket | null = null;
   let listening: Listening | null = null;
@@ -52,16 +52,16 @@ export function listenToTasks(
   const agreed = new Promise<readonly string[]>((resolve) => {
     agree = resolve;
   });
-  const late = setTimeout(give, timeout, []);
+  const late = setTimeout(settle, timeout, []);
   late.unref();
 
-  function give(tasks: readonly string[]): void {
+  function settle(tasks: readonly string[]): void {
     clearTimeout(late);
     agree(tasks);
   }
 
   function lost(): void {
-    give([]);
+    settle([]);
     if (isAgreed) listening?.lost();
   }
 
@@ -72,10 +72,10 @@ export function listenToTasks(
     fail: lost,
     notify(bytes) {
       const message = readMessage(bytes);
-      if (message.method === 'notifications/tasks') told(bytes.subarray(message.paramsStart, message.paramsEnd));
+      if (message.method === 'notifications/tasks') notify(bytes.subarray(message.paramsStart, message.paramsEnd));
       else {
         isAgreed = true;
-        give(readAgreed(message));
+        settle(readAgreed(message));
         listening?.taken();
       }
     },
@@ -97,7 +97,7 @@ export function listenToTasks(
   };
   // After an interruption the current state of each task is requested, so that the client does not have to poll.
   const missed = () => {
-    for (const id of ids) lookAt(source, id, timeout, told);
+    for (const id of ids) reportState(source, id, timeout, notify);
   };
   listening = keepListening(open, missed);
   return {
@@ -110,13 +110,13 @@ export function listenToTasks(
 }
 
 /** Reports the current state of an MCP task, if the task still exists. */
-function lookAt(source: Source, id: string, timeout: number, told: (params: Buffer) => void): void {
+function reportState(source: Source, id: string, timeout: number, notify: (params: Buffer) => void): void {
   const method = 'tasks/get';
   const message = readMessage(requestMessage(0, method, toBytes({ taskId: id })));
   const sink: Sink = {
     ...SILENT,
     capabilities: JSON.stringify(TASKS_CAPABILITY),
-    result: (result) => told(asNotified(join(result))),
+    result: (result) => notify(asNotified(join(result))),
   };
   source.call(new TaskCall(message, id, sink, timeout));
 }

@@ -28,13 +28,13 @@ export interface McpTasks {
   call(principal: string, era: Era, message: Message, sink: Sink): Ticket;
   /** The result of `tasks/list`: the tasks that the principal started and that their servers still list. */
   list(principal: string): Promise<Buffer>;
-  /** `hear` gets the parameters of each notification about one of these tasks. */
-  listen(principal: string, ids: readonly string[], hear: (params: Buffer) => void): Promise<TaskSubscription>;
+  /** `notify` gets the parameters of each notification about one of these tasks. */
+  listen(principal: string, ids: readonly string[], notify: (params: Buffer) => void): Promise<TaskSubscription>;
   /** From now on a client with a session gets notifications about the tasks that it starts. */
   join(owner: object, tell: (message: Buffer) => void): void;
   leave(owner: object): void;
   /** A legacy server sent a notification about an MCP task or its progress. */
-  told(sourceId: number | undefined, message: Message): void;
+  notified(sourceId: number | undefined, message: Message): void;
 }
 
 export interface TaskSubscription {
@@ -190,7 +190,7 @@ export function createMcpTasks(find: Find): McpTasks {
       const lists = await Promise.all([...sources].map((sourceId) => listOf(principal, sourceId, own)));
       return writeList(lists.flat());
     },
-    async listen(principal, ids, hear) {
+    async listen(principal, ids, notify) {
       const found = ids
         .flatMap((id) => open(id, principal, 'modern') ?? [])
         .filter(({ source }) => source.tasks?.starts === true);
@@ -199,7 +199,7 @@ export function createMcpTasks(find: Find): McpTasks {
         const { config, task } = tasks[0]!;
         const { out } = exchangeFor(task.sourceId, principal, 'modern');
         const wanted = tasks.map(({ task }) => task.id);
-        const subscription = listenToTasks(source, wanted, config.timeout, (params) => hear(exchangeIds(params, out)));
+        const subscription = listenToTasks(source, wanted, config.timeout, (params) => notify(exchangeIds(params, out)));
         const agreed = subscription.agreed.then((ids) => wanted.filter((id) => ids.includes(id)).map(out));
         return { stop: subscription.stop, agreed };
       });
@@ -216,7 +216,7 @@ export function createMcpTasks(find: Find): McpTasks {
     leave(owner) {
       listeners.delete(owner);
     },
-    told(sourceId, message) {
+    notified(sourceId, message) {
       if (sourceId === undefined) return;
       if (message.method === 'notifications/progress') tellProgress(sourceId, message);
       else tellStatus(sourceId, message);
