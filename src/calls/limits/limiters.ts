@@ -3,6 +3,7 @@
  * configuration that sets their limits. A limiter is compiled from them once for each agent and entry.
  */
 
+import { BoundedMap } from '../../base/bounded-map.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
 import type { Entry } from '../../catalog/entry.ts';
@@ -65,7 +66,8 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
   let { maxResult } = config.limits;
   /** Shared by all agents that have no limits of their own. */
   let common: AgentLimiters = { own: null, limiters: new WeakMap() };
-  let agents = new Map<string, AgentLimiters>();
+  /** Bounded, because clients can invent any number of agent names. */
+  const agents = new BoundedMap<string, AgentLimiters>(MOST_AGENTS);
 
   /** The limits that currently apply to a scope. */
   function limitsOf({ agent, sourceId, tool }: LimitScope): CallLimits | null {
@@ -136,8 +138,6 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
   function agentOf(name: string): AgentLimiters {
     const known = agents.get(name);
     if (known !== undefined) return known;
-    // Clients can invent any number of agent names, so the map has to be bounded.
-    if (agents.size >= MOST_AGENTS) agents.clear();
     const own = agentLimits(name);
     const agent = own === null ? common : { own, limiters: new WeakMap() };
     agents.set(name, agent);
@@ -146,7 +146,7 @@ export function createLimiters(config: Config, { events, find, agent: agentLimit
 
   function forget(): void {
     common = { own: null, limiters: new WeakMap() };
-    agents = new Map();
+    agents.clear();
   }
 
   return {
