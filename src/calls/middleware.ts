@@ -291,7 +291,9 @@ class ResultSink extends ForwardingSink {
 function asResult(given: unknown): CallResult {
   if (given instanceof CallResult) return given;
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new TypeError('A middleware returned no result: it must return what next() returned, or an object to use instead.');
+    throw new TypeError(
+      'A middleware returned no result: it must return what next() returned, or an object to use instead.',
+    );
   return new CallResult(toBytes(given), 'resultType' in given ? 'modern' : 'legacy');
 }
 

@@ -180,7 +180,10 @@ export function createParkedCalls(): ParkedCalls {
       // The request that returned first is waiting for the end of the call. A second holder would replace it, and it
       // would never be answered.
       if (call.holder !== null)
-        throw new GatewayError('params_invalid', 'The "requestState" was already used, and the request that used it is still running.');
+        throw new GatewayError(
+          'params_invalid',
+          'The "requestState" was already used, and the request that used it is still running.',
+        );
       call.resume(readAnswers(message), holder);
       return (reason) => {
         call.end();

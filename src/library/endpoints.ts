@@ -128,7 +128,8 @@ export function checkEndpoints(endpoints: readonly CustomEndpointDefinition[]): 
   for (const { method, path, handler } of endpoints) {
     const where = `The endpoint ${method} ${path}`;
     if (!METHODS.includes(method)) throw wrongOptions(`${where}: the method must be one of ${METHODS.join(', ')}.`);
-    if (typeof path !== 'string' || !path.startsWith('/')) throw wrongOptions(`${where}: the path must begin with "/".`);
+    if (typeof path !== 'string' || !path.startsWith('/'))
+      throw wrongOptions(`${where}: the path must begin with "/".`);
     if (RESERVED_PATHS.some((one) => path === one || path.startsWith(`${one}/`)))
       throw wrongOptions(`${where}: the path is reserved. Choose another.`);
     if (typeof handler !== 'function') throw wrongOptions(`${where} has no handler.`);

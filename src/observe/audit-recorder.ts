@@ -114,13 +114,7 @@ export class AuditRecorder implements Recorder {
     return `{"time":"${this.log.time()}","id":"${this.#ids.boot}-${this.#ids.next()}"`;
   }
 
-  #callLine(
-    call: RecordedCall,
-    outcome: number,
-    ms: number,
-    error: GatewayError | null,
-    answer: Parts | null,
-  ): string {
+  #callLine(call: RecordedCall, outcome: number, ms: number, error: GatewayError | null, answer: Parts | null): string {
     const { message, by } = call;
     const item = call.isFound
       ? this.#item(call)

@@ -176,7 +176,11 @@ function processFamilies(): Family[] {
       process.memoryUsage.rss(),
     ),
     counter('process_cpu_seconds_total', 'CPU time of the gateway, without its servers.', (user + system) / 1e6),
-    gauge('process_start_time_seconds', 'When the gateway was started, in seconds since 1970.', performance.timeOrigin / 1e3),
+    gauge(
+      'process_start_time_seconds',
+      'When the gateway was started, in seconds since 1970.',
+      performance.timeOrigin / 1e3,
+    ),
     // Measuring the lag of the event loop would need a separate timer. Node counts this value anyway, and its rate
     // shows how busy the loop is.
     counter(

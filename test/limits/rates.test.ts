@@ -16,9 +16,7 @@ describe('a rate limit', () => {
     const error = await refusalOf(begin(door, 's_count'));
     const { retryAfter } = error.details as { retryAfter: number };
     expect([error.code, error.httpStatus, error.rpcCode]).toEqual(['rate_limited', 429, -32_000]);
-    expect(error.message).toBe(
-      `Server "s" has reached its "rate" of ${count}/m. Try again in ${retryAfter} s.`,
-    );
+    expect(error.message).toBe(`Server "s" has reached its "rate" of ${count}/m. Try again in ${retryAfter} s.`);
     expect(retryAfter).toBeLessThanOrEqual(60 / count);
     expect(retryAfter).toBeGreaterThan(60 / count - 3);
     expect(gateway.metrics.refused).toBe(1);

@@ -5,7 +5,10 @@ import { Breaker } from './breaker.ts';
 
 function create() {
   const reports: string[] = [];
-  const breaker = new Breaker('s', { opened: ({ message }) => reports.push(message), closed: () => reports.push('closed') });
+  const breaker = new Breaker('s', {
+    opened: ({ message }) => reports.push(message),
+    closed: () => reports.push('closed'),
+  });
   return { breaker, reports };
 }
 

@@ -76,17 +76,20 @@ describe('daily call counts', () => {
     ['a list', '[]'],
     ['text instead of numbers', '{"day":"2026-07-28","calls":{"a":"many"}}'],
     ['negative numbers', '{"day":"2026-07-28","calls":{"a":-1}}'],
-  ])('stay in memory if the file is damaged; that is reported once, and the file is left as it is: %s', async (_, text) => {
-    const folder = tempFolder({ 'usage.json': text });
-    const { days, problems } = open(folder);
-    const count = days.of('a');
-    days.of('b').take();
-    count.take();
-    await days.close();
-    expect([count.isUsedUp(1), count.isUsedUp(2)]).toEqual([true, false]);
-    expect(problems).toEqual([expect.stringMatching(/^calls of this day are counted in memory only: .*usage\.json/)]);
-    expect(readFileSync(join(folder, 'usage.json'), 'utf8')).toBe(text);
-  });
+  ])(
+    'stay in memory if the file is damaged; that is reported once, and the file is left as it is: %s',
+    async (_, text) => {
+      const folder = tempFolder({ 'usage.json': text });
+      const { days, problems } = open(folder);
+      const count = days.of('a');
+      days.of('b').take();
+      count.take();
+      await days.close();
+      expect([count.isUsedUp(1), count.isUsedUp(2)]).toEqual([true, false]);
+      expect(problems).toEqual([expect.stringMatching(/^calls of this day are counted in memory only: .*usage\.json/)]);
+      expect(readFileSync(join(folder, 'usage.json'), 'utf8')).toBe(text);
+    },
+  );
 
   it('stay in memory if the file cannot be written', async () => {
     const folder = tempFolder();

@@ -63,13 +63,15 @@ function parse(bytes: Buffer): Result | null {
 
 function cutToolResult(result: Result, bytes: Buffer, { item }: Entry, limit: number, keep: Keep): Buffer {
   const blocks = blocksOf(result.content);
-  const isText = blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || WITHOUT_CONTENT.has(key));
+  const isText =
+    blocks.every(isTextBlock) && Object.keys(result).every((key) => key === 'content' || WITHOUT_CONTENT.has(key));
   // Clients validate the structured content of a tool that has an output schema, and a cut result cannot provide any.
   const lacksStructured = result.isError !== true && findMember(item.bytes, 'outputSchema') !== null;
   const shown = firstTexts(blocks.filter(isTextBlock).map(toPlain), limit);
   const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);
   const content: object[] = shown.texts.map((text) => ({ type: 'text', text }));
-  if (kept !== null) content.push({ type: 'text', text: lacksStructured ? `${kept.note}\n${LACKS_STRUCTURED}` : kept.note });
+  if (kept !== null)
+    content.push({ type: 'text', text: lacksStructured ? `${kept.note}\n${LACKS_STRUCTURED}` : kept.note });
   if (kept !== null && kept.uri !== null) {
     const { uri, mimeType, size } = kept;
     content.push({ type: 'resource_link', uri, name: 'The rest of this result', mimeType, size });
@@ -83,7 +85,8 @@ const LACKS_STRUCTURED =
 
 function cutContents(result: Result, bytes: Buffer, limit: number, keep: Keep): Buffer {
   const blocks = blocksOf(result.contents);
-  const isText = blocks.every(hasText) && Object.keys(result).every((key) => key === 'contents' || WITHOUT_CONTENT.has(key));
+  const isText =
+    blocks.every(hasText) && Object.keys(result).every((key) => key === 'contents' || WITHOUT_CONTENT.has(key));
   const texts = blocks.filter(hasText);
   const shown = firstTexts(texts, limit);
   const kept = keepRest(bytes, isText ? blocks.map(({ text }) => text as string) : null, shown, limit, keep);

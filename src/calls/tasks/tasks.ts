@@ -199,7 +199,9 @@ export function createMcpTasks(find: Find): McpTasks {
         const { config, task } = tasks[0]!;
         const { out } = exchangeFor(task.sourceId, principal, 'modern');
         const wanted = tasks.map(({ task }) => task.id);
-        const subscription = listenToTasks(source, wanted, config.timeout, (params) => notify(exchangeIds(params, out)));
+        const subscription = listenToTasks(source, wanted, config.timeout, (params) =>
+          notify(exchangeIds(params, out)),
+        );
         const agreed = subscription.agreed.then((ids) => wanted.filter((id) => ids.includes(id)).map(out));
         return { stop: subscription.stop, agreed };
       });
