@@ -54,7 +54,7 @@ describe('the limits of an agent', () => {
     );
     await textOf(begin(bot, 't_echo'));
     expect((await refusalOf(begin(bot, 't_echo'))).message).toMatch(
-      /^Agent "bot" with the tool "t_echo" has had the 1 call of this day/,
+      /^Agent "bot" with the tool "t_echo" has reached its "calls_per_day" of 1\./,
     );
     const json = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(300) }] });
     expect((await bot.callTool('t_raw', { json })).toString()).toContain('Toolgate cut this result');
