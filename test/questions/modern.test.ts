@@ -178,7 +178,7 @@ it('an agent can have eight open questions: the ninth is refused, and the server
   const asked = await Promise.all(Array.from({ length: 8 }, (_, index) => call(index)));
   expect(asked.map(askedIn)).toEqual(asked.map((_, index) => [`m${index}`]));
   const refused = await call(8);
-  expect(JSON.stringify(refused.result)).toContain('8 questions open');
+  expect(JSON.stringify(refused.result)).toContain('8 open questions');
   expect(refused.result).toMatchObject({ isError: true, resultType: 'complete' });
   const answers = await Promise.all(asked.map((one, index) => call(index, answersTo(one))));
   expect(answers.map(({ result }) => JSON.stringify(result).includes('yes'))).toEqual(Array(8).fill(true));

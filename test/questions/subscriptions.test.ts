@@ -64,7 +64,7 @@ describe('a resource that cannot be subscribed to', () => {
     const command = JSON.stringify(server('basic', '--resources', 'note://1'));
     const gateway = await startHttp({ config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n` });
     const { client } = await gateway.connect();
-    await expect(client.subscribeResource({ uri: 'note://1' })).rejects.toThrow('does not tell');
+    await expect(client.subscribeResource({ uri: 'note://1' })).rejects.toThrow('does not announce');
     expect((await listenModern(gateway, 'note://1')).honoured).toEqual({ resourceSubscriptions: [] });
   });
 });
