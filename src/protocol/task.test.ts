@@ -81,7 +81,7 @@ describe('what a task is named by', () => {
 });
 
 describe('withoutTasks', () => {
-  const clean = (params: string, keepsWish: boolean) => paramsOf(withoutTasks(request(params), keepsWish));
+  const clean = (params: string, mayRunAsTask: boolean) => paramsOf(withoutTasks(request(params), mayRunAsTask));
 
   it('takes out what cannot be fulfilled, and nothing else', () => {
     expect(clean('{"name":"x", "task":{"ttl":1},"arguments":{"task":1.0}}', false)).toBe(

@@ -119,15 +119,15 @@ function memberBytes(bytes: Buffer, { keyStart, end }: JsonMember): Buffer[] {
 }
 
 /**
- * A client's request without what it says about tasks. The task it belongs to is removed, because the server may have a task
- * of another client under that id. The wish to run as a task is removed unless it can be fulfilled.
+ * A client's request without what it says about tasks. The id of a related task is removed, because the server may use
+ * that id for a task of another client. The request to run as a task is removed unless `mayRunAsTask`.
  */
-export function withoutTasks(message: Message, keepsWish: boolean): Message {
+export function withoutTasks(message: Message, mayRunAsTask: boolean): Message {
   const { bytes, taskStart, hasRelated, paramsStart, paramsEnd } = message;
-  const hasWish = taskStart >= 0 && !keepsWish;
-  if (!hasWish && !hasRelated) return message;
+  const dropsTask = taskStart >= 0 && !mayRunAsTask;
+  if (!dropsTask && !hasRelated) return message;
   const kept = (readMembers(bytes, paramsStart, paramsEnd) ?? [])
-    .filter(({ key }) => key !== 'task' || keepsWish)
+    .filter(({ key }) => key !== 'task' || mayRunAsTask)
     .map((member) => (member.key === '_meta' ? [META, withoutRelated(bytes, member)] : memberBytes(bytes, member)));
   return readMessage(Buffer.concat([bytes.subarray(0, paramsStart), writeObject(kept), bytes.subarray(paramsEnd)]));
 }
