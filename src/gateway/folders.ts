@@ -56,7 +56,7 @@ export async function openToolFolders(initial: Config): Promise<ToolFolders> {
     watch(then) {
       changed = then;
     },
-    close: watching.close,
+    close: () => watching.close(),
   };
 }
 

@@ -5,6 +5,8 @@
 import type { FSWatcher } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { BoundedMap } from '../base/bounded-map.ts';
+import { getOrMake } from '../base/memo.ts';
 import { watchFolder } from '../base/watch-file.ts';
 import { type DetailedScan, type NamedFolder, type NamespaceScan, scanNamespaces, toolsFolder } from './namespaces.ts';
 import { type Hashes, markOf } from './scan-folder.ts';
@@ -43,83 +45,116 @@ const MOST_HASHES = 50_000;
 
 /** Resolves after the first scan, for which `changed` is not called. Does not keep the process alive. */
 export async function watchNamespaces(options: WatchOptions): Promise<NamespaceWatch> {
-  const { dataDir, enabled = true, debounce = DEBOUNCE, changed } = options;
-  const root = toolsFolder(dataDir);
-  const hashes: Hashes = new Map();
-  const inside: Watchers = new Map();
-  /** For folders that do not exist yet, or may be removed: the folders in which they would appear. */
-  const above: Watchers = new Map();
-  let folders = options.folders ?? [];
-  let scan: DetailedScan = { namespaces: [], problems: [], watched: new Map() };
-  let isBlind = false;
-  let closed = false;
-  let timer: NodeJS.Timeout | undefined;
-  let poll: NodeJS.Timeout | undefined;
-  let waitingSince: number | null = null;
-  let scanning: Promise<void> = Promise.resolve();
+  const watch = new FolderWatch(options);
+  await watch.open();
+  return watch;
+}
 
-  function schedule(): void {
-    if (closed) return;
+class FolderWatch implements NamespaceWatch {
+  scan: DetailedScan = { namespaces: [], problems: [], watched: new Map() };
+  readonly #options: WatchOptions;
+  readonly #isEnabled: boolean;
+  readonly #hashes: Hashes = new BoundedMap(MOST_HASHES);
+  /** Of the folders that were scanned. */
+  readonly #inside: Watchers = new Map();
+  /** Of the folders in which a scanned folder would appear: it may not exist yet, or be removed. */
+  readonly #above: Watchers = new Map();
+  #folders: readonly NamedFolder[];
+  /** Whether some folder cannot be watched, and only polling finds its changes. */
+  #isBlind = false;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #poll: NodeJS.Timeout | undefined;
+  /** When the first change came that no scan has seen yet. */
+  #waitingSince: number | null = null;
+  /** The last scan that was started. The next one waits for it. */
+  #scanning: Promise<void> = Promise.resolve();
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#isEnabled = options.enabled ?? true;
+    this.#folders = options.folders ?? [];
+  }
+
+  open(): Promise<void> {
+    return this.#rescan(false);
+  }
+
+  check(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#waitingSince = null;
+    this.#scanning = this.#scanning.catch(() => {}).then(() => this.#rescan(true));
+    return this.#scanning;
+  }
+
+  setFolders(folders: readonly NamedFolder[]): Promise<void> {
+    this.#folders = folders;
+    return this.check();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#poll);
+    for (const { watcher } of [...this.#inside.values(), ...this.#above.values()]) watcher.close();
+  }
+
+  #schedule(): void {
+    if (this.#isClosed) return;
+    const { debounce = DEBOUNCE } = this.#options;
     const now = Date.now();
-    waitingSince ??= now;
-    clearTimeout(timer);
-    timer = setTimeout(
-      () => void check(),
-      Math.max(0, Math.min(debounce, waitingSince + PATIENCE * debounce - now)),
-    ).unref();
+    this.#waitingSince ??= now;
+    clearTimeout(this.#timer);
+    const delay = Math.min(debounce, this.#waitingSince + PATIENCE * debounce - now);
+    this.#timer = setTimeout(() => void this.check(), Math.max(0, delay)).unref();
   }
 
-  /** One scan at a time. */
-  function check(): Promise<void> {
-    clearTimeout(timer);
-    waitingSince = null;
-    scanning = scanning.catch(() => {}).then(() => rescan(true));
-    return scanning;
+  #schedulePoll(): void {
+    clearTimeout(this.#poll);
+    if (!this.#isEnabled || this.#isClosed) return;
+    this.#poll = setTimeout(() => void this.check(), this.#isBlind ? POLL_BLIND : POLL).unref();
   }
 
-  async function rescan(reports: boolean): Promise<void> {
-    if (closed) return;
-    isBlind = false;
-    if (enabled) await watchAbove();
-    let next = await scanNamespaces(dataDir, folders, hashes);
+  async #rescan(reports: boolean): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isBlind = false;
+    if (this.#isEnabled) await this.#watchAbove();
+    let next = await this.#scanNow();
     // Files may have been added to a new folder before it was watched, so it is scanned again.
-    if (enabled && watchInside(next.watched)) {
-      next = await scanNamespaces(dataDir, folders, hashes);
-      watchInside(next.watched);
+    if (this.#isEnabled && this.#watchInside(next)) {
+      next = await this.#scanNow();
+      this.#watchInside(next);
     }
-    if (hashes.size > MOST_HASHES) hashes.clear();
-    if (closed) return;
-    const hasChanged = keyOf(next) !== keyOf(scan);
-    scan = next;
-    schedulePoll();
-    if (hasChanged && reports) changed(scan);
+    if (this.#isClosed) return;
+    const hasChanged = keyOf(next) !== keyOf(this.scan);
+    this.scan = next;
+    this.#schedulePoll();
+    if (hasChanged && reports) this.#options.changed(next);
   }
 
-  function schedulePoll(): void {
-    clearTimeout(poll);
-    if (!enabled || closed) return;
-    poll = setTimeout(() => void check(), isBlind ? POLL_BLIND : POLL).unref();
+  #scanNow(): Promise<DetailedScan> {
+    return scanNamespaces(this.#options.dataDir, this.#folders, this.#hashes);
   }
 
-  /** Watches exactly these folders. Returns whether one of them was not watched before. */
-  function watchInside(wanted: ReadonlyMap<string, string>): boolean {
-    return keep(inside, wanted, () => null);
+  /** Watches exactly the folders that were scanned. Returns whether one of them was not watched before. */
+  #watchInside({ watched }: DetailedScan): boolean {
+    return this.#keep(this.#inside, watched, () => null);
   }
 
-  async function watchAbove(): Promise<boolean> {
+  async #watchAbove(): Promise<void> {
     const names = new Map<string, Set<string>>();
     const marks = new Map<string, string>();
-    for (const { folder } of [{ folder: root }, ...folders]) {
-      const { parent, name, mark } = await nearestAbove(folder);
-      const expected = (names.get(parent) ?? new Set<string>()).add(name);
-      names.set(parent, expected);
+    const places = [toolsFolder(this.#options.dataDir), ...this.#folders.map(({ folder }) => folder)];
+    for (const place of places) {
+      const { parent, name, mark } = await nearestAbove(place);
+      const expected = getOrMake(names, parent, () => new Set<string>()).add(name);
       marks.set(parent, `${mark} ${[...expected].join(' ')}`);
     }
-    return keep(above, marks, (parent) => names.get(parent)!);
+    this.#keep(this.#above, marks, (parent) => names.get(parent)!);
   }
 
   /** Closes watchers that are no longer wanted and opens missing ones. Returns whether it opened one. */
-  function keep(
+  #keep(
     watchers: Watchers,
     wanted: ReadonlyMap<string, string>,
     namesIn: (folder: string) => ReadonlySet<string> | null,
@@ -132,15 +167,16 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     }
     for (const [folder, mark] of wanted) {
       if (watchers.has(folder)) continue;
-      const watcher = watchNames(watchers, folder, namesIn(folder));
-      if (watcher === null) isBlind = true;
+      const watcher = this.#watchNames(watchers, folder, namesIn(folder));
+      if (watcher === null) this.#isBlind = true;
       else watchers.set(folder, { mark, watcher });
       hasNew ||= watcher !== null;
     }
     return hasNew;
   }
 
-  function watchNames(watchers: Watchers, folder: string, names: ReadonlySet<string> | null): FSWatcher | null {
+  /** Schedules a scan when one of these names in the folder changes; null for any name. */
+  #watchNames(watchers: Watchers, folder: string, names: ReadonlySet<string> | null): FSWatcher | null {
     const forget = () => {
       watcher?.close();
       if (watchers.get(folder)?.watcher === watcher) watchers.delete(folder);
@@ -148,35 +184,17 @@ export async function watchNamespaces(options: WatchOptions): Promise<NamespaceW
     const watcher = watchFolder(
       folder,
       (name) => {
-        if (names === null || name === null || names.has(name) || name === basename(folder)) schedule();
+        if (names === null || name === null || names.has(name) || name === basename(folder)) this.#schedule();
         // The folder itself was moved or deleted. A new one of the same name needs a new watcher.
         if (name === basename(folder)) forget();
       },
       () => {
         forget();
-        schedule();
+        this.#schedule();
       },
     );
     return watcher;
   }
-
-  await rescan(false);
-  return {
-    get scan() {
-      return scan;
-    },
-    check,
-    setFolders(next) {
-      folders = next;
-      return check();
-    },
-    close() {
-      closed = true;
-      clearTimeout(timer);
-      clearTimeout(poll);
-      for (const { watcher } of [...inside.values(), ...above.values()]) watcher.close();
-    },
-  };
 }
 
 /** The nearest existing folder above, and the name in it that leads to `folder`. */
