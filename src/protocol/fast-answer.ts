@@ -6,7 +6,7 @@
  * Measured on an answer of 180 bytes: 0.43 µs, against 0.64 µs for `readMessage` and 0.84 µs for `JSON.parse`.
  */
 import { isUtf8 } from 'node:buffer';
-import { JsonError, skipValue } from './json.ts';
+import { digitsEnd, isAt, JsonError, readDigits, skipValue } from './json.ts';
 
 const ID_HEAD = '{"jsonrpc":"2.0","id":';
 const ID_RESULT = ',"result":{';
@@ -30,41 +30,29 @@ export function readFastAnswer(bytes: Buffer): FastAnswer | null {
 }
 
 function readIdFirst(bytes: Buffer): FastAnswer | null {
-  if (!stands(bytes, 0, ID_HEAD)) return null;
+  if (!isAt(bytes, 0, ID_HEAD)) return null;
   const idEnd = endOfId(bytes, ID_HEAD.length);
-  if (!stands(bytes, idEnd, ID_RESULT)) return null;
+  if (!isAt(bytes, idEnd, ID_RESULT)) return null;
   const start = idEnd + ID_RESULT.length - 1;
   const end = skipValue(bytes, start, bytes.length);
   if (end !== bytes.length - 1 || bytes[end] !== BRACE) return null;
-  return { id: idAt(bytes, ID_HEAD.length, idEnd), result: bytes.subarray(start, end) };
+  return { id: readDigits(bytes, ID_HEAD.length, idEnd), result: bytes.subarray(start, end) };
 }
 
 function readIdLast(bytes: Buffer): FastAnswer | null {
-  if (!stands(bytes, 0, RESULT_HEAD)) return null;
+  if (!isAt(bytes, 0, RESULT_HEAD)) return null;
   const start = RESULT_HEAD.length - 1;
   const end = skipValue(bytes, start, bytes.length);
-  if (!stands(bytes, end, RESULT_ID)) return null;
+  if (!isAt(bytes, end, RESULT_ID)) return null;
   const idStart = end + RESULT_ID.length;
   const idEnd = endOfId(bytes, idStart);
   if (idEnd !== bytes.length - 1 || bytes[idEnd] !== BRACE) return null;
-  return { id: idAt(bytes, idStart, idEnd), result: bytes.subarray(start, end) };
+  return { id: readDigits(bytes, idStart, idEnd), result: bytes.subarray(start, end) };
 }
 
-function stands(bytes: Buffer, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
-  return true;
-}
-
-/** The end of a whole number; the end of all bytes, where nothing can follow, if there is none. */
+/** The end of the id. If there is no valid id, the end of all bytes, where no further text can be found. */
 function endOfId(bytes: Buffer, at: number): number {
-  let i = at;
-  for (let c = bytes[i]!; c >= 0x30 && c <= 0x39; c = bytes[++i]!);
-  const digits = i - at;
-  return digits === 0 || (digits > 1 && bytes[at] === 0x30) ? bytes.length : i;
-}
-
-function idAt(bytes: Buffer, start: number, end: number): number {
-  let id = 0;
-  for (let i = start; i < end; i++) id = id * 10 + (bytes[i]! - 0x30);
-  return id;
+  const end = digitsEnd(bytes, at);
+  const digits = end - at;
+  return digits === 0 || (digits > 1 && bytes[at] === 0x30) ? bytes.length : end;
 }

@@ -304,6 +304,26 @@ export function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
   return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
 }
 
+/** Whether the bytes have this ASCII text at a position. */
+export function isAt(bytes: Buffer, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+/** The end of the digits that begin at `at`. */
+export function digitsEnd(bytes: Buffer, at: number): number {
+  let end = at;
+  for (let c = bytes[end]!; c >= 0x30 && c <= 0x39; c = bytes[++end]!);
+  return end;
+}
+
+/** The number that the digits from `start` to `end` are. */
+export function readDigits(bytes: Buffer, start: number, end: number): number {
+  let value = 0;
+  for (let i = start; i < end; i++) value = value * 10 + (bytes[i]! - 0x30);
+  return value;
+}
+
 /** The same bytes with one span replaced. */
 export function splice(bytes: Buffer, span: Span, replacement: Buffer): Buffer {
   return Buffer.concat([bytes.subarray(0, span.start), replacement, bytes.subarray(span.end)]);

@@ -7,7 +7,7 @@ import { GatewayError } from '../base/errors.ts';
 import { getOrMake } from '../base/memo.ts';
 import { isObject } from '../base/objects.ts';
 import { schemaChildren } from '../base/schema-children.ts';
-import { decodeString, readMembers, type Span } from './json.ts';
+import { decodeString, isAt, readMembers, type Span } from './json.ts';
 import type { Message } from './message.ts';
 
 /** An argument that is also sent in a header. */
@@ -174,8 +174,7 @@ const SAFE = /^[\w./:-]+$/;
 /** The usual case, without a new string: the same plain characters in both. */
 function isWrittenAlike(bytes: Buffer, start: number, end: number, header: string): boolean {
   if (start < 0 || bytes[start] !== 0x22 || end - start - 2 !== header.length) return false;
-  for (let i = 0; i < header.length; i++) if (bytes[start + 1 + i] !== header.charCodeAt(i)) return false;
-  return SAFE.test(header);
+  return isAt(bytes, start + 1, header) && SAFE.test(header);
 }
 
 export function checkParamHeaders(headers: Headers, message: Message, mirrored: readonly MirroredArgument[]): void {

@@ -1,4 +1,5 @@
 /** The secrets by name, for all namespaces or for one: immutable values, and the JSON that is encrypted. */
+import { canonicalJson } from '../base/canonical-json.ts';
 import { isObject } from '../base/objects.ts';
 import { isNamespace, nameProblem } from './secret-names.ts';
 
@@ -62,10 +63,9 @@ export function valueProblem(value: string): string | null {
 }
 
 export function printSecrets({ global, namespaces }: Secrets): string {
-  const named = (map: NamedSecrets) => Object.fromEntries([...map].sort(byName));
-  return JSON.stringify({
-    global: named(global),
-    namespaces: Object.fromEntries([...namespaces].sort(byName).map(([name, map]) => [name, named(map)])),
+  return canonicalJson({
+    global: Object.fromEntries(global),
+    namespaces: Object.fromEntries([...namespaces].map(([name, named]) => [name, Object.fromEntries(named)])),
   });
 }
 
@@ -105,8 +105,4 @@ function readNamed(value: unknown, where: string): NamedSecrets {
 function toMap(value: unknown, where: string): Record<string, unknown> {
   if (isObject(value)) return value;
   throw new Error(`${where} is not a map`);
-}
-
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
 }

@@ -5,6 +5,7 @@
  * Measured on 100 KB of log text without a hit: with 100 secrets (400 forms) 0.18 ms, against 1.2 ms for one regular
  * expression and 2.7 ms for one search per form. With 5 secrets all three take 0.09 ms.
  */
+import { getOrMake } from '../base/memo.ts';
 import { formsOf, SHORTEST } from './forms.ts';
 
 export const REDACTED = '[redacted]';
@@ -88,10 +89,7 @@ export function createSearch(forms: readonly string[]): Search {
       const slot = slotOf(form.charCodeAt(end - 1), form.charCodeAt(end));
       shifts[slot] = Math.min(shifts[slot]!, WINDOW - 1 - end);
     }
-    const window = form.slice(0, WINDOW);
-    const list = lists.get(window);
-    if (list === undefined) lists.set(window, [form]);
-    else list.push(form);
+    getOrMake(lists, form.slice(0, WINDOW), () => []).push(form);
   }
   return { shifts, groups: new Map([...lists].map(([window, list]) => [window, createGroup(list.sort())])) };
 }

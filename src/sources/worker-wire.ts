@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { findClosingBracket } from '../protocol/bracket-scan.ts';
 import type { SourceRequest } from '../protocol/contract.ts';
-import { JsonError, skipValue, toBytes } from '../protocol/json.ts';
+import { digitsEnd, isAt, JsonError, readDigits, skipValue, toBytes } from '../protocol/json.ts';
 import { LONG } from '../protocol/long-answer.ts';
 import { type Parts, sizeOf } from '../protocol/parts.ts';
 import { readMessage } from '../protocol/read.ts';
@@ -48,7 +48,7 @@ export function readAnswer(line: Buffer): WorkerAnswer | null {
   const start = idEnd + MIDDLE.length - 1;
   try {
     const end = isUtf8(line) ? skipValue(line, start, line.length) : -1;
-    return end < 0 || !isTail(line, end) ? null : { id: idUpTo(line, idEnd), result: line.subarray(start, end) };
+    return end < 0 || !isTail(line, end) ? null : { id: readDigits(line, HEAD.length, idEnd), result: line.subarray(start, end) };
   } catch (error) {
     if (error instanceof JsonError) return null;
     throw error;
@@ -68,21 +68,14 @@ export function readLong(parts: readonly Buffer[]): WorkerAnswer | null {
   result[0] = first.subarray(idEnd + MIDDLE.length - 1);
   const end = result.pop()!;
   result.push(end.subarray(0, end.length - tail[0].length + 1));
-  return findClosingBracket(result) === sizeOf(result) ? { id: idUpTo(first, idEnd), result } : null;
+  return findClosingBracket(result) === sizeOf(result) ? { id: readDigits(first, HEAD.length, idEnd), result } : null;
 }
 
 /** The end of the id if the line begins like the result of a call; otherwise -1. */
 function endOfId(line: Buffer): number {
   if (!isAt(line, 0, HEAD)) return -1;
-  let at = HEAD.length;
-  for (let c = line[at]!; c >= 0x30 && c <= 0x39; c = line[++at]!);
+  const at = digitsEnd(line, HEAD.length);
   return at === HEAD.length || at > HEAD.length + 15 || !isAt(line, at, MIDDLE) ? -1 : at;
-}
-
-function idUpTo(line: Buffer, end: number): number {
-  let id = 0;
-  for (let i = HEAD.length; i < end; i++) id = id * 10 + (line[i]! - 0x30);
-  return id;
 }
 
 function isTail(line: Buffer, at: number): boolean {
@@ -94,11 +87,6 @@ function isTail(line: Buffer, at: number): boolean {
     const c = line[i]!;
     if (c !== 0x2e && (c < 0x30 || c > 0x39)) return false;
   }
-  return true;
-}
-
-function isAt(bytes: Buffer, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
   return true;
 }
 

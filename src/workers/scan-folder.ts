@@ -2,7 +2,6 @@
  * Scans one folder of tools: its languages, its metadata, and a hash that changes with everything its workers are built from.
  * Anybody may write to the folder, also during the scan. So everything odd is reported and left out, and everything is bounded.
  */
-import { createHash } from 'node:crypto';
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -165,13 +164,13 @@ async function hashAll(
   paths: readonly string[],
   hashes: Hashes,
 ): Promise<string> {
-  const hash = createHash('sha256');
+  const contents: string[] = [];
   for (const path of paths) {
-    const content = await hashOf(join(root, path), files.get(path)!, hashes);
-    if (content === null) problems.add(`${JSON.stringify(path)} cannot be read.`);
-    hash.update(JSON.stringify([path, content]));
+    const hash = await hashOf(join(root, path), files.get(path)!, hashes);
+    if (hash === null) problems.add(`${JSON.stringify(path)} cannot be read.`);
+    contents.push(JSON.stringify([path, hash]));
   }
-  return hash.digest('hex');
+  return sha256(contents.join(''));
 }
 
 async function hashOf(file: string, stats: BigIntStats, hashes: Hashes): Promise<string | null> {
