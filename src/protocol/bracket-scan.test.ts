@@ -6,7 +6,7 @@ import { bracketScanCode } from '../../scripts/wasm.mjs';
 import { runs } from '../../test/support/wide.ts';
 import { findClosingBracket } from './bracket-scan.ts';
 
-/** The same, slowly. */
+/** What `findClosingBracket` should return, by a loop over every byte. */
 function slowEnd(bytes: Buffer): number {
   let depth = 0;
   let string = false;
@@ -34,7 +34,7 @@ const tokens = fc.array(fc.oneof(string, fc.constantFrom('{', '}', '[', ']', ','
   maxLength: 60,
 });
 
-it('finds the same end as a loop over every byte, whatever the bytes and the parts they come in', () => {
+it('finds the same end as a loop over every byte, for any bytes in any parts', () => {
   fc.assert(
     fc.property(tokens, fc.array(fc.nat(), { maxLength: 8 }), (parts, cuts) => {
       const bytes = Buffer.from(`{${parts.join('')}`);

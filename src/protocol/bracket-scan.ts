@@ -13,7 +13,7 @@ interface Machine {
   quotes(): number;
 }
 
-// The types of Node do not have it.
+// Missing in the types of Node.
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { readonly exports: unknown };
@@ -25,7 +25,7 @@ const SPACE = 0x20;
 
 let machine: Machine | null = null;
 
-/** Compiled when the first long message comes, not at start-up. */
+/** Compiled for the first long message, not at start-up. */
 function getMachine(): Machine {
   if (machine !== null) return machine;
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(BRACKET_SCAN, 'base64')));
@@ -39,22 +39,22 @@ export function findClosingBracket(parts: readonly Buffer[]): number {
   const { bytes, reset, scan } = getMachine();
   reset();
   let read = 0;
-  let held = 0;
+  let kept = 0;
   for (const part of parts) {
     for (let from = 0; from < part.length; from += PIECE) {
       const piece = part.length <= PIECE ? part : part.subarray(from, from + PIECE);
-      bytes.set(piece, held);
-      const total = held + piece.length;
-      // Whole blocks only: an escape at the end of one part reaches into the next.
-      const whole = total - (total % BLOCK);
-      const end = scan(whole);
+      bytes.set(piece, kept);
+      const total = kept + piece.length;
+      // Only whole blocks are scanned. Padding one here would separate an escape from the character it escapes.
+      const scanned = total - (total % BLOCK);
+      const end = scan(scanned);
       if (end >= 0) return read + end;
-      bytes.copyWithin(0, whole, total);
-      read += whole;
-      held = total - whole;
+      bytes.copyWithin(0, scanned, total);
+      read += scanned;
+      kept = total - scanned;
     }
   }
-  bytes.fill(SPACE, held, BLOCK);
+  bytes.fill(SPACE, kept, BLOCK);
   const end = scan(BLOCK);
   return end < 0 ? -1 : read + end;
 }

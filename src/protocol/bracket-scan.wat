@@ -1,8 +1,8 @@
 ;; Finds where the outermost bracket of JSON closes, 64 bytes at a time.
-;; `npm run wasm` turns this into bracket-scan-code.ts; bracket-scan.ts is how it is used.
+;; `npm run wasm` turns this into bracket-scan-code.ts; bracket-scan.ts uses it.
 (module
   (memory (export "memory") 2)
-  ;; What goes on from one part to the next.
+  ;; The state that is kept from one part to the next.
   (global $depth (mut i32) (i32.const 0))
   (global $string (mut i64) (i64.const 0)) ;; all ones inside a string
   (global $escaped (mut i64) (i64.const 0)) ;; one where the next byte is escaped
@@ -35,7 +35,7 @@
     (block $over
       (loop $block
         (br_if $over (i32.ge_u (local.get $at) (local.get $end)))
-        ;; Written out, because this is where the time goes.
+        ;; Written out instead of calling $find, because most of the time is spent here.
         (local.set $a (v128.load (local.get $at)))
         (local.set $b (v128.load offset=16 (local.get $at)))
         (local.set $c (v128.load offset=32 (local.get $at)))
@@ -54,7 +54,7 @@
           (i64.or
             (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $c) (v128.const i64x2 0x2222222222222222 0x2222222222222222)))) (i64.const 32))
             (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.eq (local.get $d) (v128.const i64x2 0x2222222222222222 0x2222222222222222)))) (i64.const 48)))))
-        ;; Every second backslash of a run escapes nothing; what follows the others is escaped.
+        ;; In a run of backslashes every second one is itself escaped. What follows one of the others is escaped.
         (if (i64.ne (i64.or (local.get $slash) (global.get $escaped)) (i64.const 0))
           (then
             (local.set $slash (i64.and (local.get $slash) (i64.xor (global.get $escaped) (i64.const -1))))
@@ -70,7 +70,7 @@
         (if (i64.ne (local.get $quote) (i64.const 0))
           (then
             (global.set $quotes (i32.add (global.get $quotes) (i32.wrap_i64 (i64.popcnt (local.get $quote)))))
-            ;; Each quote turns everything after it: inside becomes outside, and the other way.
+            ;; Each quote toggles everything after it between inside and outside of a string.
             (local.set $inside (local.get $quote))
             (local.set $inside (i64.xor (local.get $inside) (i64.shl (local.get $inside) (i64.const 1))))
             (local.set $inside (i64.xor (local.get $inside) (i64.shl (local.get $inside) (i64.const 2))))
@@ -91,7 +91,7 @@
               (then
                 (global.set $depth (i32.add (global.get $depth) (i32.wrap_i64 (i64.sub (i64.popcnt (local.get $open)) (i64.popcnt (local.get $close)))))))
               (else
-                ;; It may close here: one bracket after the other.
+                ;; The outermost bracket may close in this block, so brackets are counted one by one.
                 (block $none_left
                   (loop $bracket
                     (local.set $bit (i64.or (local.get $open) (local.get $close)))

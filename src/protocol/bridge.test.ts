@@ -8,7 +8,7 @@ import { join, type Parts } from './parts.ts';
 type Json = Record<string, unknown>;
 const FIELDS = ['resultType', 'ttlMs', 'cacheScope'];
 
-/** Keys that resemble those that are removed, or have the same name at a deeper level, mixed with any others. */
+/** Any keys, and some that resemble the keys that are removed. */
 const keys = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('resulttype', 'ttlMs ', '_meta', 'content', 'isError'),
@@ -26,7 +26,7 @@ const results = fc
     return { object: bulk > 0 ? { ...members, content } : members, ...rest };
   });
 
-/** The text in several parts, cut at these fractions of it; in one part if there are none. */
+/** The text cut at these fractions of its length; in one part if there are none. */
 function cutAt(text: string, cuts: readonly number[]): Parts {
   const bytes = Buffer.from(text);
   if (cuts.length === 0) return bytes;
@@ -37,7 +37,7 @@ function cutAt(text: string, cuts: readonly number[]): Parts {
     .filter((part) => part.length > 0);
 }
 
-/** Equal in the order of their members too. */
+/** Compares the order of members, too. */
 function expectSame(actual: unknown, expected: unknown): void {
   expect(JSON.stringify(actual)).toBe(JSON.stringify(expected));
 }
@@ -46,8 +46,8 @@ function without(object: Json, names: readonly string[]): Json {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !names.includes(key)));
 }
 
-describe('a result for a client of the earlier revisions', () => {
-  it('is all of it but what those do not know', () => {
+describe('a result for a legacy client', () => {
+  it('loses only the fields that the era does not know', () => {
     const modern = fc.record(
       {
         resultType: fc.constant('complete'),
@@ -58,19 +58,19 @@ describe('a result for a client of the earlier revisions', () => {
     );
     fc.assert(
       fc.property(results, modern, fc.boolean(), ({ object, indent, cuts }, fields, first) => {
-        const whole: Json = first ? { ...fields, ...object } : { ...object, ...fields };
-        const answer = legacyResult(cutAt(JSON.stringify(whole, null, indent), cuts), false);
-        expectSame(JSON.parse(answer.toString()), without(whole, FIELDS));
+        const result: Json = first ? { ...fields, ...object } : { ...object, ...fields };
+        const answer = legacyResult(cutAt(JSON.stringify(result, null, indent), cuts), false);
+        expectSame(JSON.parse(answer.toString()), without(result, FIELDS));
       }),
     );
   });
 
-  it('is the same bytes where there is nothing to take out', () => {
+  it('is the same buffer if nothing is removed', () => {
     const bytes = Buffer.from('{ "content" : [ ], "n":9007199254740993, "structuredContent": {"a":1.0} }');
     expect(legacyResult(bytes, false)).toBe(bytes);
   });
 
-  it('keeps the bytes of what it does not take out', () => {
+  it('keeps the bytes of the members that stay', () => {
     const text = '{"resultType":"complete", "n" : 9007199254740993 ,"\\u0074tlMs":5,"s":"\\u00e9","x":1.0}';
     expect(legacyResult(Buffer.from(text), false).toString()).toBe('{"n" : 9007199254740993,"s":"\\u00e9","x":1.0}');
   });
@@ -81,22 +81,22 @@ describe('a result for a client of the earlier revisions', () => {
     ['null', false, '{"result":null}'],
     ['{"a":1.0}', false, '{"a":1.0}'],
     ['{"a":1.0}', true, '{"result":{"a":1.0}}'],
-  ])('has %s as structured content in an object (said to be: %s)', (value, wraps, expected) => {
+  ])('wraps the structured content %s if it is not an object, or if the schema was wrapped: %s', (value, wraps, expected) => {
     const text = `{"resultType":"complete","content":[],"structuredContent":${value}}`;
     expect(legacyResult(Buffer.from(text), wraps).toString()).toBe(`{"content":[],"structuredContent":${expected}}`);
   });
 
-  it.each(['input_required', 'input\\u005frequired'])('is none yet where the type is "%s"', (type) => {
+  it.each(['input_required', 'input\\u005frequired'])('does not exist yet if the type is "%s"', (type) => {
     expect(legacyResult(Buffer.from(`{"inputRequests":{},"resultType":"${type}"}`), false)).toBe(ASKS);
   });
 
-  it.each(['task', ''])('cannot be given for the type %j', (type) => {
+  it.each(['task', ''])('is an error for the unknown type %j', (type) => {
     const answer = legacyResult(Buffer.from(JSON.stringify({ inputRequests: {}, resultType: type })), false);
     expect(answer).toMatchObject({ code: 'source_broken' });
     expect(answer).toBeInstanceOf(GatewayError);
   });
 
-  it('is an error where the server sent no JSON', () => {
+  it('is an error if the server sent invalid JSON', () => {
     const long = `{"content":[${'1,'.repeat(20_000)}1],"x"}`;
     expect(legacyResult(cutAt(long, [0.5]), false)).toMatchObject({ code: 'source_broken' });
   });
@@ -110,7 +110,7 @@ describe('an answer for a modern client', () => {
       id: unknown;
     };
 
-  it('has the result of a server of the earlier revisions, and says what kind it is', () => {
+  it('has the result of a legacy server, with a result type', () => {
     fc.assert(
       fc.property(results, ({ object, indent, cuts }) => {
         const { result, ...rest } = parse(
@@ -132,7 +132,7 @@ describe('an answer for a modern client', () => {
       'resources/templates/list',
       'resources/read',
     ],
-  ])('to %s says that it cannot be kept', (method) => {
+  ])('to %s says that it must not be cached', (method) => {
     expect(parse(modernReply('1', method, Buffer.from('{}'))).result).toEqual({
       resultType: 'complete',
       ttlMs: 0,
@@ -140,7 +140,7 @@ describe('an answer for a modern client', () => {
     });
   });
 
-  it('gives the id back as it was written', () => {
+  it('has the id as the client wrote it', () => {
     const id = Buffer.from('"größe \\u0041"').toString('latin1');
     expect(parse(modernReply(id, 'prompts/get', Buffer.from('{"messages":[]}')))).toEqual({
       jsonrpc: '2.0',
@@ -149,7 +149,7 @@ describe('an answer for a modern client', () => {
     });
   });
 
-  it('is signed where it is our own', () => {
+  it('names the server if the result is our own', () => {
     const { result } = parse(modernReply('1', 'tools/call', Buffer.from('{"content":[]}'), IDENTITY));
     expect(result).toEqual({
       resultType: 'complete',
@@ -173,7 +173,7 @@ describe('an error for a modern client', () => {
     [-32602, -32602],
     [-32700, -32700],
     [404, 404],
-  ])('of a server of the earlier revisions has the code %i as %i', (code, expected) => {
+  ])('from a legacy server: code %i becomes %i', (code, expected) => {
     const rest = '"message":"größe","data":{"code":-32000,"n":1.0}';
     expect(modernError(Buffer.from(`{"code":${code},${rest}}`)).toString()).toBe(`{"code":${expected},${rest}}`);
     expect(modernError(Buffer.from(`{ ${rest}, "code" : ${code} }`)).toString()).toBe(
@@ -189,7 +189,7 @@ describe('an error for a modern client', () => {
     ['resource_unknown', -32602],
     ['source_timeout', -32603],
     ['method_unknown', -32601],
-  ] as const)('of our own, %s, has the code %i', (code, expected) => {
+  ] as const)('of our own: %s has the code %i', (code, expected) => {
     const error = new GatewayError(code, 'It failed.', { details: { uri: 'x://y' } });
     expect(JSON.parse(modernErrorObject(error).toString())).toMatchObject({
       code: expected,

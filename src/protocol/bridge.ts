@@ -1,6 +1,6 @@
 /**
- * Translates results and errors between the eras. A result stays the bytes that the server sent: fields that an era demands
- * are added, and fields that it does not know are cut out.
+ * Translates results and errors between the eras. A result stays the bytes that the server sent: fields that an era
+ * requires are added, and fields that it does not know are cut out.
  */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { memo } from '../base/memo.ts';
@@ -38,7 +38,7 @@ const CLOSE_BRACE = 0x7d;
 /** Names the server in `_meta`. Printed once: the identity is the same object every time. */
 const signatureOf = memo((identity: object) => `,"_meta":{"${SERVER_INFO}":${JSON.stringify(identity)}}`);
 
-/** A reply for a modern client with a legacy result. `identity` is given for results of our own, which have no `_meta`. */
+/** A reply for a modern client with a legacy result. `identity` is for results of our own, which have no `_meta`. */
 export function modernReply(id: string, method: string, result: Parts, identity: object | null = null): Reply {
   const isOwn = identity !== null;
   const fields = (CACHEABLE.has(method) ? NOT_CACHED : COMPLETE) + (isOwn ? signatureOf(identity) : '');
@@ -63,7 +63,7 @@ function longReply(id: string, fields: string, parts: readonly Buffer[]): Reply 
   return { head: '{"jsonrpc":"2.0","result":', body, tail: `,${fields}},"id":${id}}` };
 }
 
-/** A quick check. A key may also be written with escapes. */
+/** A quick check that may report too much: a key may be written with escapes. */
 function mayHaveModernFields(result: Buffer): boolean {
   return MODERN_FIELD.test(result.toString('latin1'));
 }
@@ -76,7 +76,7 @@ function isModernField({ key }: JsonMember): boolean {
   return MODERN_FIELDS.includes(key);
 }
 
-/** A legacy result may have members that mean something in the modern era only. They are cut out, or they would be there twice. */
+/** Cuts out members that have a meaning only in the modern era. We add our own, and a key must not appear twice. */
 function withoutStrayFields(result: Buffer): Buffer {
   try {
     const members = readLongMembers(result);
@@ -85,16 +85,16 @@ function withoutStrayFields(result: Buffer): Buffer {
       members.filter((member) => !isModernField(member)).map(({ keyStart, end }) => [result.subarray(keyStart, end)]),
     );
   } catch (error) {
-    // Long results are not checked on their way here; the caller will find what is wrong.
+    // Long results are not checked on their way here. The caller's parser will report what is wrong.
     if (!(error instanceof JsonError)) throw error;
     return result;
   }
 }
 
-/** Instead of a result: the server asks something first. */
+/** Returned instead of a result if the server asks something first. */
 export const ASKS = 'asks';
 
-/** A result for a legacy client, or why there is none. `wraps`: the tool's output schema was wrapped for the client. */
+/** A result for a legacy client, or why it has none. `wraps`: the tool's output schema was wrapped for the client. */
 export function legacyResult(parts: Parts, wraps: boolean): Buffer | GatewayError | typeof ASKS {
   try {
     return withoutModernFields(join(parts), wraps);
@@ -113,7 +113,7 @@ function withoutModernFields(result: Buffer, wraps: boolean): Buffer | GatewayEr
   if (unknown !== undefined)
     return new GatewayError(
       'source_broken',
-      `The server answered with a "${unknown}", which this client does not know.`,
+      `The server answered with a result of type "${unknown}", which this client does not know.`,
     );
   const kept = members.filter((member) => !isModernField(member));
   const isWrapped = ({ key, start }: JsonMember) => key === STRUCTURED && (wraps || result[start] !== 0x7b);

@@ -1,6 +1,6 @@
 /**
- * The contract between callers and sources: what a request is, where its answer goes, and how a server reaches the client
- * behind it. It stands above both, because both sides are written against it.
+ * The contract between callers and sources: what a request is, where its answer goes, and how a server reaches the
+ * client behind it. It is in this room because both sides depend on it.
  */
 import type { GatewayError } from '../base/errors.ts';
 import type { EraTraits } from './definition.ts';
@@ -20,9 +20,9 @@ export interface ItemDefinition {
   readonly traits: EraTraits;
 }
 
-/** Where the answer to a request goes. Exactly one of `result`, `error` and `fail` is called, unless it is cancelled. */
+/** Where the answer to a request goes. Unless it is cancelled, one of `result`, `error` and `fail` is called, once. */
 export interface Sink extends ClientAbilities {
-  /** Whom the answer is for. A message that may belong to several requests reaches an owner only if all of them are its own. */
+  /** Who gets the answer. A message that may belong to several requests is delivered only if all have one owner. */
   readonly owner: object;
   /** When the client disconnected with an open question; it may return with the answer. Null while it is connected. */
   readonly awaySince: number | null;
@@ -32,7 +32,7 @@ export interface Sink extends ClientAbilities {
   error(error: Buffer, era: Era): void;
   /** There is no answer: the server is gone, was too slow, or sent something invalid. */
   fail(error: GatewayError): void;
-  /** A whole progress or log message of this request, under the caller's own token. Always before the answer. */
+  /** A complete progress or log message of this request, with the caller's own token. Always before the answer. */
   notify(message: Buffer): void;
   /** Whether the caller has unread messages. A server that can be paused is paused. */
   readonly isFull: boolean;
@@ -46,27 +46,27 @@ export const READS_AT_ONCE = { isFull: false, whenDrained: (resume: () => void) 
 
 export interface SourceRequest {
   readonly method: string;
-  /** The whole message on one line, under the id that the connection assigns. The id is the progress token, too. */
+  /** The complete message on one line, with the id that the connection assigns. The id is also the progress token. */
   encode(id: number, era: Era): Wire;
   /** For a tool call: only its name and arguments, after `head` and up to the end of that object. */
   encodeTool?(head: string): Wire;
-  /** What HTTP servers of the modern era expect in headers: names and values in turn. */
+  /** The headers that modern HTTP servers expect: names and values alternate. */
   headers(): readonly string[];
-  /** The trace it belongs to, as headers for any HTTP server: names and values in turn. */
+  /** The trace that it belongs to, as headers for any HTTP server: names and values alternate. */
   readonly trace?: readonly string[] | null;
-  /** The server was listed again. What depends on a definition is built again from these. */
+  /** The server was listed again. Rebuilds what depends on definitions. */
   renew?(definitions: readonly ItemDefinition[]): void;
   /** The caller's own progress token as it was written; null if it wants no progress. */
   readonly token: Buffer | null;
   /** Milliseconds without a sign of life, and in total. */
   readonly timeout: number;
   readonly totalTimeout: number;
-  /** The client it is made for; null for requests on behalf of all. */
+  /** The client that it is made for; null for requests on behalf of all. */
   readonly client: ClientChannel | null;
-  /** The agent that calls, for tools that may know it. */
+  /** The agent that calls, for tools that get to know it. */
   readonly agent?: string;
   readonly sink: Sink;
-  /** Whether only the first process of the server will do, because the state it needs lives there. */
+  /** Whether it has to go to the server's first process, because the state that it needs is there. */
   readonly pinned?: boolean;
   /** The MCP task, as the server names it, whose questions go to this request. */
   readonly taskId?: string | null;

@@ -4,7 +4,7 @@ import { allowsNonObjects, legacyDefinition, modernDefinition } from './definiti
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
 const parse = (buffer: Buffer): unknown => JSON.parse(buffer.toString());
 
-it('wraps what is no object, and leads references to where it went', () => {
+it('wraps a schema that is not an object, and corrects references into it', () => {
   const outputSchema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     anyOf: [{ $ref: '#/$defs/node' }, { $ref: '#' }, { $ref: 'https://example.org/x#/y' }],
@@ -48,18 +48,18 @@ it.each([
   ['{"properties":{"type":{"type":"object"}}}', true],
   ['{"type":"array"}', true],
   ['{"type":["object","null"]}', true],
-])('%s allows what is no object: %s', (schema, expected) => {
+])('%s allows values that are not objects: %s', (schema, expected) => {
   expect(allowsNonObjects(Buffer.from(schema), 0, schema.length)).toBe(expected);
 });
 
-it('takes out how a tool may be run as a task, and nothing else', () => {
+it('removes only `execution` for the modern era', () => {
   const definition = '{"name":"x","execution":{"taskSupport":"optional"},"inputSchema":{"maximum":1.0},"é":[1]}';
   expect(modernDefinition(Buffer.from(definition)).toString()).toBe(
     '{"name":"x","inputSchema":{"maximum":1.0},"é":[1]}',
   );
 });
 
-it('leaves a schema out that is nested too deeply to be wrapped', () => {
+it('leaves out a schema that is nested too deeply to be wrapped', () => {
   const deep = `{"name":"x","outputSchema":{"anyOf":${'['.repeat(9000)}${']'.repeat(9000)}},"inputSchema":{}}`;
   expect(legacyDefinition(Buffer.from(deep)).toString()).toBe('{"name":"x","inputSchema":{}}');
 });

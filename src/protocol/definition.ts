@@ -1,7 +1,8 @@
 /**
- * Tool definitions in the form of each era. Legacy revisions know only objects as structured output, and their clients refuse
- * a whole list for one tool with another output schema: such output is wrapped in an object for them. They also say whether
- * a tool may run as a task (`execution`), which means something else in the modern era.
+ * Tool definitions in the form of each era. In legacy revisions structured output is always an object, and a client
+ * rejects the whole list if one tool has another output schema. So such output is wrapped in an object for them. Legacy
+ * definitions also say whether a tool may run as an MCP task (`execution`), which has another meaning in the modern
+ * era.
  */
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { mapSchemaChildren } from '../base/schema-children.ts';

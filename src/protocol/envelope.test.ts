@@ -36,27 +36,27 @@ describe('the envelope of a request', () => {
     ['{"url":{}}', ['elicitation.url']],
     ['{"form":{},"url":{}}', ['elicitation.url', 'elicitation.form']],
     ['{"other":{}}', ['elicitation.form']],
-  ])('says which modes of elicitation there are: %s', (declared, modes) => {
+  ])('says which modes of elicitation the caller supports: %s', (declared, modes) => {
     const { asks } = readAbilities(request(`{${VERSION},${CAPABILITIES}{"elicitation":${declared}}}`));
     expect([...asks]).toEqual(modes);
   });
 
-  it('says what the caller can be asked, as far as that can be passed on', () => {
+  it('says which capabilities of the caller can be passed on', () => {
     const sampling = '{ "tools": {}, "größe": 1.0 }';
-    const able = `{"extensions":{"a/b":{}},"sampling":${sampling},"elicitation":{"form":{}},"Roots":{}}`;
-    const { capabilities, logLevel } = readAbilities(request(`{${VERSION},${CAPABILITIES}${able}}`));
+    const declared = `{"extensions":{"a/b":{}},"sampling":${sampling},"elicitation":{"form":{}},"Roots":{}}`;
+    const { capabilities, logLevel } = readAbilities(request(`{${VERSION},${CAPABILITIES}${declared}}`));
     expect(Buffer.from(capabilities, 'latin1').toString()).toBe(`{"sampling":${sampling},"elicitation":{"form":{}}}`);
     expect(logLevel).toBeNull();
   });
 
-  it('says how much the caller wants to hear, each time anew', () => {
+  it('says which log level the caller wants, for each request', () => {
     const read = (level: string) => readAbilities(request(`{${VERSION},${CAPABILITIES}{"roots":{}}${level}}`)).logLevel;
     expect([read(`,${LEVEL}"debug"`), read(''), read(`,${LEVEL}"\\u0065rror"`), read('')]).toEqual([
       ...['debug', null, 'error', null],
     ]);
   });
 
-  it('is read right however many wordings there have been', () => {
+  it('is read correctly when there are more texts than are cached', () => {
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 300; n++) {
         const { capabilities } = readAbilities(request(`{${VERSION},${CAPABILITIES}{"roots":{"n":${n}}}}`));
@@ -86,7 +86,7 @@ describe('the envelope of a request', () => {
     expect(codeOf(() => readAbilities(message))).toBe('envelope_invalid');
   });
 
-  it('is missed where it was promised', () => {
+  it('is required if a header announces it', () => {
     const bare = readMessage(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'));
     expect(() => requireEnvelope(bare)).toThrow('"_meta": it is missing');
     expect(() => requireEnvelope(request('{}'))).toThrow('protocolVersion');
@@ -104,7 +104,7 @@ describe('the revision of a request', () => {
     );
   });
 
-  it('has to be ours, or is answered with those that are', () => {
+  it('is refused unless we speak it, and the error names those that we speak', () => {
     expect(() => requireModern('2026-07-28')).not.toThrow();
     for (const requested of ['2025-11-25', '2099-01-01', ''])
       expect(() => requireModern(requested)).toThrow(
@@ -116,12 +116,12 @@ describe('the revision of a request', () => {
   });
 });
 
-describe('the metadata that goes on', () => {
+describe('the metadata for a server', () => {
   const others = '"größe":[1.0, 9007199254740993],"traceparent":"00-ab"';
   const message = request(`{${VERSION},"progressToken":"mine",${others},${CAPABILITIES}{"roots":{}},${LEVEL}"info"}`);
   const text = (latin1: string) => Buffer.from(latin1, 'latin1').toString();
 
-  it('to a modern server is an envelope of our own, and whatever else there was', () => {
+  it('has our own envelope and all other members, for a modern server', () => {
     expect(text(modernMeta(message, { ...NO_ABILITIES, capabilities: '{"roots":{}}', logLevel: 'info' }, 7))).toBe(
       `{${VERSION},${CLIENT}${JSON.stringify(IDENTITY)},${CAPABILITIES}{"roots":{}},${LEVEL}"info","progressToken":7,${others}}`,
     );
@@ -130,7 +130,7 @@ describe('the metadata that goes on', () => {
     );
   });
 
-  it('to a server of the earlier revisions has no envelope', () => {
+  it('has no envelope, for a legacy server', () => {
     expect(text(legacyMeta(message, 7))).toBe(`{"progressToken":7,${others}}`);
     expect(legacyMeta(request(`{${VERSION}}`), 7)).toBe('{}');
     expect(legacyMeta(request(`{${VERSION},"progressToken":1}`), 7)).toBe('{"progressToken":7}');

@@ -1,6 +1,6 @@
 /**
- * The envelope of modern requests: checks the one that came, and writes the one that goes out. An envelope is about the two
- * ends of one connection, so the one to a server is always our own.
+ * The envelope of modern requests: checks the one that a client sent, and writes the one for a server. An envelope
+ * describes the two ends of one connection, so the one for a server is always our own.
  */
 import { BoundedMap } from '../base/bounded-map.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -85,7 +85,7 @@ export function requireModern(revision: string, spoken: readonly string[] = ALL_
   });
 }
 
-/** For a request whose header announces an envelope. */
+/** Throws if the request has no valid envelope. For a request whose header announces one. */
 export function requireEnvelope(message: Message): void {
   if (message.metaStart < 0) throw invalidEnvelope('_meta', 'it is missing');
   readAbilities(message);
@@ -173,7 +173,7 @@ export const OWN_META = {
   [CLIENT_CAPABILITIES]: {},
 };
 
-/** The `_meta` of a caller's request for a modern server: our envelope, our progress token, and the rest of what was in it. */
+/** The `_meta` of a caller's request for a modern server: our envelope and progress token, and its other members. */
 export function modernMeta(message: Message, abilities: ClientAbilities, id: number): string {
   const level = abilities.logLevel === null ? '' : `${LEVEL}"${abilities.logLevel}"`;
   const token = message.tokenStart < 0 ? '' : `,"progressToken":${id}`;
@@ -181,7 +181,7 @@ export function modernMeta(message: Message, abilities: ClientAbilities, id: num
   return `${HEAD}${abilities.capabilities}${level}${token}${others === '' ? '' : `,${others}`}}`;
 }
 
-/** The same for a legacy server: without an envelope, which could make the server take the request for a modern one. */
+/** The same for a legacy server, without an envelope: the server could mistake the request for a modern one. */
 export function legacyMeta(message: Message, id: number): string {
   const token = message.tokenStart < 0 ? '' : `"progressToken":${id}`;
   const others = otherMembers(message);

@@ -24,7 +24,7 @@ describe('a usual answer', () => {
     );
   });
 
-  it('is never seen where readMessage would refuse, or find something else', () => {
+  it('is recognised only if readMessage finds the same', () => {
     const damage = fc.record({
       text: fc.constantFrom(
         '{"jsonrpc":"2.0","id":12,"result":{"a":["b",1]}}',
@@ -57,7 +57,7 @@ describe('a usual answer', () => {
     '{"result":{},"jsonrpc":"2.0","id":}',
     '{"jsonrpc":"2.0","id":1,"error":{}}',
     '{"jsonrpc":"2.0","id":1,"result":{"a":"\\q"}}',
-  ])('is not %s', (text) => {
+  ])('is not recognised in %s', (text) => {
     expect(read(text)).toBeNull();
   });
 });

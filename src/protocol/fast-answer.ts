@@ -1,7 +1,7 @@
 /**
- * Reads answers written in one of the two usual ways, `{"jsonrpc":"2.0","id":1,"result":{…}}` and
- * `{"result":{…},"jsonrpc":"2.0","id":1}`. They are checked as strictly as any message, but a caller needs only the id and
- * the result of them. Everything else goes through `readMessage`.
+ * Reads answers that are written in one of the two usual ways, `{"jsonrpc":"2.0","id":1,"result":{…}}` and
+ * `{"result":{…},"jsonrpc":"2.0","id":1}`. They are checked as strictly as any message, but only id and result are
+ * returned. Everything else goes through `readMessage`.
  *
  * Measured on an answer of 180 bytes: 0.43 µs, against 0.64 µs for `readMessage` and 0.84 µs for `JSON.parse`.
  */

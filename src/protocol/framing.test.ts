@@ -21,7 +21,7 @@ function readLines(parts: Buffer[], limit = 1000): string[] {
 }
 
 describe('lines', () => {
-  it('come out whole however the bytes are cut', () => {
+  it('are complete however the bytes are cut', () => {
     const line = fc.string({ unit: fc.constantFrom('a', 'é', '{', ' ') }).filter((text) => text.length > 0);
     fc.assert(
       fc.property(fc.array(line), fc.array(fc.nat()), fc.constantFrom('\n', '\r\n'), (lines, cuts, end) => {
@@ -61,7 +61,7 @@ describe('lines', () => {
 });
 
 describe('server-sent events', () => {
-  it('come out whole however the bytes are cut and whatever ends the lines', () => {
+  it('are complete however the bytes are cut and whatever ends the lines', () => {
     const data = fc.string({ unit: fc.constantFrom('a', 'é', ':', ' ', '{') }).filter((text) => text.length > 0);
     fc.assert(
       fc.property(fc.array(data), fc.array(fc.nat()), fc.constantFrom('\n', '\r\n', '\r'), (events, cuts, end) => {

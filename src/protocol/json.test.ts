@@ -59,9 +59,9 @@ describe('skipValue', () => {
     });
     fc.assert(
       fc.property(damage, ({ value, at, put, cut }) => {
-        const whole = JSON.stringify(value);
-        const place = at % (whole.length + 1);
-        const text = (whole.slice(0, place) + put + whole.slice(place + cut)).trim();
+        const json = JSON.stringify(value);
+        const place = at % (json.length + 1);
+        const text = (json.slice(0, place) + put + json.slice(place + cut)).trim();
         expect([text, accepts(Buffer.from(text))]).toEqual([text, parses(text)]);
       }),
       { numRuns: runs(3000) },
@@ -126,7 +126,7 @@ describe('skipValue', () => {
 });
 
 describe('readMembers', () => {
-  it('gives keys decoded and values as they stand', () => {
+  it('returns decoded keys and the positions of values', () => {
     const bytes = Buffer.from('{ "n\\u0061me" : 1.0 , "b":[1, {"c":2}] }');
     const members = readMembers(bytes)!;
     expect(members.map((m) => [m.key, bytes.toString('utf8', m.start, m.end)])).toEqual([
@@ -135,7 +135,7 @@ describe('readMembers', () => {
     ]);
   });
 
-  it('says null where there is no object', () => {
+  it('returns null if it is not an object', () => {
     expect(readMembers(Buffer.from('[1]'))).toBeNull();
   });
 });
@@ -151,8 +151,8 @@ describe('decodeString', () => {
   });
 });
 
-describe('decodeString of what the scanner let slip through', () => {
-  it('gives the text as it stands there', () => {
+describe('decodeString of a string with a control character that the scanner did not see', () => {
+  it('returns the text as it is', () => {
     const bytes = Buffer.from(`"\\n${'x'.repeat(600)}\u0001"`);
     expect(skipValue(bytes, 0, bytes.length)).toBe(bytes.length);
     expect(decodeString(bytes, 0, bytes.length)).toBe(`\\n${'x'.repeat(600)}\u0001`);

@@ -29,7 +29,7 @@ export class DepthError extends JsonError {}
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LONG_STRING = 512;
-/** Deeper than any real message. There is a bound because stacks and clients have one. */
+/** Deeper than any real message. Stacks and clients have a bound too. */
 export const MAX_DEPTH = 10_000;
 
 export function skipSpace(bytes: Buffer, at: number, end: number): number {
@@ -56,8 +56,8 @@ export function skipString(bytes: Buffer, at: number, end: number): number {
   return skipLongString(bytes, i, end);
 }
 
-// The rest of a long string, by native search. Every search stops at the next quote: searches to the end of the bytes would
-// make many long strings quadratic.
+// The rest of a long string, by native search. Every search stops at the next quote. If it went on to the end of the
+// bytes, many long strings would take quadratic time.
 function skipLongString(bytes: Buffer, at: number, end: number): number {
   let i = at;
   for (;;) {
@@ -164,7 +164,7 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
   const open: boolean[] = [];
   let i = at;
   for (;;) {
-    // Here a value begins.
+    // A value begins here.
     const c = bytes[i];
     if (c === 0x7b || c === 0x5b) {
       if (i >= end) fail(i, 'unexpected end');
@@ -181,7 +181,7 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
     } else {
       i = c === QUOTE ? skipString(bytes, i, end) : skipScalar(bytes, i, end);
     }
-    // Here a value has ended: close what ends with it, then continue with the next one.
+    // A value has ended here. Closes what ends with it, then continues with the next one.
     for (;;) {
       const depth = open.length;
       if (depth === 0) return i;
@@ -209,7 +209,7 @@ function skipKey(bytes: Buffer, at: number, end: number): number {
   return i;
 }
 
-/** The text of the JSON string from `start` to `end`, which include the quotes. Never throws: servers send anything. */
+/** The text of the JSON string from `start` to `end`, quotes included. Never throws, because servers send anything. */
 export function decodeString(bytes: Buffer, start: number, end: number): string {
   let plain = start + 1;
   while (plain < end && bytes[plain] !== BACKSLASH) plain++;
@@ -217,12 +217,12 @@ export function decodeString(bytes: Buffer, start: number, end: number): string 
   try {
     return JSON.parse(bytes.toString('utf8', start, end)) as string;
   } catch {
-    // It has a control character that `skipString` let pass. No key or name of ours is that long.
+    // It has a control character that `skipString` did not look for. No key or name of ours is that long.
     return bytes.toString('utf8', start + 1, end - 1);
   }
 }
 
-/** The members of the object at `at`, in order, duplicates included. Null if there is no object. */
+/** The members of the object at `at`, in order, duplicates included. Null if it is not an object. */
 export function readMembers(bytes: Buffer, at = 0, end = bytes.length, maxDepth = MAX_DEPTH): JsonMember[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x7b) return null;
@@ -246,7 +246,7 @@ export function findMember(bytes: Buffer, key: string, at = 0, end = bytes.lengt
   return readMembers(bytes, at, end)?.find((member) => member.key === key) ?? null;
 }
 
-/** The elements of the array from `at` to `end`. Null if there is no array. */
+/** The elements of the array from `at` to `end`. Null if it is not an array. */
 export function readElements(bytes: Buffer, at: number, end: number): Span[] | null {
   let i = skipSpace(bytes, at, end);
   if (bytes[i] !== 0x5b) return null;
@@ -265,10 +265,10 @@ export function readElements(bytes: Buffer, at: number, end: number): Span[] | n
   return elements;
 }
 
-/** Values shorter than this are as fast to read as to step over. */
+/** Values shorter than this are as fast to read as to skip. */
 const SHORT_VALUE = 512;
 
-/** The members of the object that `bytes` are. Long values are stepped over without a check of what is inside. */
+/** The members of the object that `bytes` hold. Long values are skipped, and their contents are not checked. */
 export function readLongMembers(bytes: Buffer): JsonMember[] {
   const members: JsonMember[] = [];
   const { length } = bytes;
@@ -285,11 +285,11 @@ export function readLongMembers(bytes: Buffer): JsonMember[] {
   return members;
 }
 
-/** The end of the value at `start`. What is inside a long one is not checked. */
+/** The end of the value at `start`. The contents of a long one are not checked. */
 export function longValueEnd(bytes: Buffer, start: number): number {
   const isNested = bytes[start] === 0x7b || bytes[start] === 0x5b;
   if (!isNested || bytes.length - start <= SHORT_VALUE) return skipValue(bytes, start, bytes.length);
-  // Near first: the scan copies everything that follows, which must not happen for each of many short values.
+  // Looks nearby first. The scan copies everything that it is given, which would be slow for many short values.
   const near = findClosingBracket([bytes.subarray(start, start + SHORT_VALUE)]);
   return start + (near >= 0 ? near : findClosingBracket([bytes.subarray(start)]));
 }
@@ -299,7 +299,7 @@ const OPEN: Buffer = Buffer.from('{');
 export const CLOSE: Buffer = Buffer.from('}');
 const COMMA = Buffer.from(',');
 
-/** An object of these members, each in the parts it is made of. */
+/** An object with these members. Each member is given in parts. */
 export function writeObject(members: readonly (readonly Buffer[])[]): Buffer {
   return Buffer.concat([OPEN, ...members.flatMap((parts, index) => (index > 0 ? [COMMA, ...parts] : parts)), CLOSE]);
 }
@@ -317,7 +317,7 @@ export function digitsEnd(bytes: Buffer, at: number): number {
   return end;
 }
 
-/** The number that the digits from `start` to `end` are. */
+/** The number that the digits from `start` to `end` stand for. */
 export function readDigits(bytes: Buffer, start: number, end: number): number {
   let value = 0;
   for (let i = start; i < end; i++) value = value * 10 + (bytes[i]! - 0x30);

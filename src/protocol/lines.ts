@@ -1,4 +1,4 @@
-/** Splits a byte stream into lines. A line over the limit is dropped as a whole and reported once. */
+/** Splits a byte stream into lines. A line over the limit is dropped completely and reported once. */
 
 export interface LineSink {
   /** A line that came in one part, as most lines do. */

@@ -14,7 +14,7 @@ describe('a long answer', () => {
   it.each([
     ['id first', `{"jsonrpc":"2.0","id":42,"result":${result}}`],
     ['id last', `{"result":${result},"jsonrpc":"2.0","id":42}`],
-  ])('is found with its %s, whatever parts it came in', (_, text) => {
+  ])('is recognised with its %s, in any parts', (_, text) => {
     const bytes = Buffer.from(text);
     const places = fc.uniqueArray(fc.nat({ max: Math.floor(bytes.length / 100) - 2 }).map((n) => (n + 1) * 100));
     fc.assert(
@@ -30,10 +30,10 @@ describe('a long answer', () => {
     ['has its members in another order', `{"jsonrpc":"2.0","result":${result},"id":42}`],
     ['has spaces between its members', `{ "jsonrpc": "2.0", "id": 42, "result": ${result} }`],
     ['is an error', `{"jsonrpc":"2.0","id":42,"error":${result}}`],
-    ['has more behind its result', `{"jsonrpc":"2.0","id":42,"result":${result},"method":"ping","params":{}}`],
+    ['has more members after its result', `{"jsonrpc":"2.0","id":42,"result":${result},"method":"ping","params":{}}`],
     ['has more before its end', `{"result":${result},"x":{},"jsonrpc":"2.0","id":42}`],
-    ['has an end too short to see', `{"result":${result},"jsonrpc":"2.0","id":42}`, -20],
-  ])('is left to a closer look where it %s', (_, text, cutAt = 1000) => {
+    ['has a last part that is too short', `{"result":${result},"jsonrpc":"2.0","id":42}`, -20],
+  ])('is not recognised if it %s', (_, text, cutAt = 1000) => {
     const bytes = Buffer.from(text);
     expect(readLongAnswer([bytes.subarray(0, cutAt), bytes.subarray(cutAt)])).toBeNull();
   });

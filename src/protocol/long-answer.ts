@@ -1,8 +1,8 @@
 /**
- * Recognises long answers of servers by their two ends and by their brackets. This makes sure that the message holds nothing
- * but the id and one result, so nothing smuggled in behind the result can pass as part of our own message. What is inside
- * the result is not checked: the caller will find what is wrong there. Where a message must stay on one line, line breaks
- * are replaced on the way out.
+ * Recognises long answers of servers by their two ends and by their brackets. This makes sure that the message holds
+ * only the id and one result, so a server cannot smuggle in a member after the result that would become part of our own
+ * message. The inside of the result is not checked: the caller's parser will report what is wrong there. If a message
+ * must stay on one line, its line breaks are replaced on the way out.
  *
  * Measured on 176 KB of JSON with many members: 43 µs, against 400 µs for `readMessage`.
  */

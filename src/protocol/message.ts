@@ -1,6 +1,6 @@
 /**
- * One JSON-RPC message as the bytes it came in, with the positions of the few parts that a gateway has to see: id, method, the
- * name or URI in the parameters, the progress token, the envelope. Everything else stays unparsed.
+ * One JSON-RPC message as the bytes it came in, with the positions of the few parts that a gateway has to see: id,
+ * method, the name or URI in the parameters, the progress token, the envelope. Everything else stays unparsed.
  */
 import { toObject } from '../base/objects.ts';
 import { decodeString, findMember, type Span } from './json.ts';
@@ -20,7 +20,7 @@ export interface Message {
   readonly uriEnd: number;
   readonly argumentsStart: number;
   readonly argumentsEnd: number;
-  /** The state with which a request comes back with answers. */
+  /** The state of an earlier attempt, in a request that is sent again with answers to the server's questions. */
   readonly stateStart: number;
   readonly stateEnd: number;
   /** The request to run a call as an MCP task, in the revision that has it. */
@@ -33,7 +33,7 @@ export interface Message {
   readonly metaEnd: number;
   /** How many members of `_meta` are neither the progress token nor part of the envelope. */
   readonly metaOthers: number;
-  /** Whether one of these names the MCP task that it belongs to. */
+  /** Whether one of those members names the MCP task that the message belongs to. */
   readonly hasRelated: boolean;
   readonly tokenStart: number;
   readonly tokenEnd: number;
@@ -46,8 +46,8 @@ export interface Message {
 }
 
 /**
- * The positions of the parts of the envelope that every modern request has, counted from the start of `_meta`; -1 if a part is
- * absent. Messages with equal `_meta` may share it.
+ * The positions of the parts of the envelope that every modern request has, counted from the start of `_meta`; -1 if a
+ * part is absent. Messages with equal `_meta` may share it.
  */
 export interface Envelope {
   readonly versionStart: number;
@@ -99,8 +99,8 @@ export interface ProgressToken extends Span {
 const LONGEST_TOKEN = 20;
 
 /**
- * The token of a server's progress notification, and its position; null if it cannot be one of ours. Our tokens are numbers,
- * which some servers send back as strings.
+ * The token of a server's progress notification, and its position; null if it cannot be one of ours. Our tokens are
+ * numbers, which some servers send back as strings.
  */
 export function readProgress({ bytes, paramsStart, paramsEnd }: Message): ProgressToken | null {
   const member = paramsStart < 0 ? null : findMember(bytes, 'progressToken', paramsStart, paramsEnd);

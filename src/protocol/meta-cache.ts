@@ -1,6 +1,6 @@
 /**
- * The last few `_meta` objects that were read. A client sends the same one, byte for byte, with every request, and comparing
- * bytes is cheaper than reading them: equal bytes of a whole object are an equal object.
+ * The last few `_meta` objects that were read. A client sends the same one, byte for byte, with every request, and
+ * comparing bytes is cheaper than reading them.
  *
  * Measured on a modern `tools/call` of 330 bytes: 0.75 µs to read, against 2.2 µs without the cache.
  */

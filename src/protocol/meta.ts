@@ -7,5 +7,5 @@ export const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** The name of the extension by which modern servers answer with tasks. */
+/** The extension that lets modern servers answer with MCP tasks. */
 export const TASKS = 'io.modelcontextprotocol/tasks';

@@ -19,7 +19,7 @@ const marked = (type: unknown, mark: unknown = 'A') => ({ type, 'x-mcp-header': 
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
 
 describe('findMirrored', () => {
-  it('finds marks at any depth of properties, and nothing in other places', () => {
+  it('finds marks at any depth of properties, and nowhere else', () => {
     const schema = object({
       region: marked('string', 'Region'),
       place: object({ deeper: object({ 'x-mcp-header': marked('integer', 'X.y') }) }, marked('boolean', 'Both')),
@@ -33,7 +33,7 @@ describe('findMirrored', () => {
     ]);
   });
 
-  it('takes a dependency of that name for a name', () => {
+  it('does not take a dependency with the name of the mark for a mark', () => {
     const schema = object({ a: marked('string', 'A') }, { dependencies: { 'x-mcp-header': ['a'] } });
     expect(findMirrored(schema)).toEqual([{ header: 'mcp-param-a', path: ['a'], integer: false }]);
   });
@@ -46,17 +46,17 @@ describe('findMirrored', () => {
   );
 
   it.each([
-    ['empty', object({ a: marked('string', '') })],
-    ['no text', object({ a: marked('string', 1) })],
-    ['no token', object({ a: marked('string', 'a b') })],
+    ['that is empty', object({ a: marked('string', '') })],
+    ['that is not a string', object({ a: marked('string', 1) })],
+    ['with a space', object({ a: marked('string', 'a b') })],
     ['with a line break', object({ a: marked('string', 'a\r\nb') })],
-    ['not of ASCII', object({ a: marked('string', 'größe') })],
-    ['twice', object({ a: marked('string', 'A'), b: object({ c: marked('string', 'a') }) })],
-    ['at a number', object({ a: marked('number') })],
-    ['at an object', object({ a: marked('object') })],
-    ['at null', object({ a: marked('null') })],
-    ['at several types', object({ a: marked(['string', 'null']) })],
-    ['at a list of one type', object({ a: marked(['string']) })],
+    ['that is not ASCII', object({ a: marked('string', 'größe') })],
+    ['that is used twice', object({ a: marked('string', 'A'), b: object({ c: marked('string', 'a') }) })],
+    ['on a number', object({ a: marked('number') })],
+    ['on an object', object({ a: marked('object') })],
+    ['on null', object({ a: marked('null') })],
+    ['on several types', object({ a: marked(['string', 'null']) })],
+    ['on a list of one type', object({ a: marked(['string']) })],
     ['without a type', object({ a: marked(undefined) })],
     ['at the root', { ...object({}), 'x-mcp-header': 'A' }],
     ['in items', object({ a: { type: 'array', items: marked('string') } })],
@@ -87,12 +87,12 @@ describe('a value in a header', () => {
     ['', '=?base64??='],
     ['=?base64?=', '=?base64?='],
     ['SGVsbG8=', 'SGVsbG8='],
-  ])('%j is written %j', (text, header) => {
+  ])('%j is written as %j', (text, header) => {
     expect(encodeHeader(text)).toBe(header);
     expect(decodeHeader(header)).toBe(text);
   });
 
-  it('comes back as it was, and never breaks a line', () => {
+  it('is decoded to the same text, and never contains a line break', () => {
     const texts = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string().map((text) => `=?base64?${text}?=`),
@@ -117,7 +117,7 @@ describe('a value in a header', () => {
     expect(decodeHeader(header)).toBeNull();
   });
 
-  it.each(['', '=?BASE64?SGVsbG8=?=', '=?base64?SGVsbG8=', 'SGVsbG8=?='])('%j is what it is', (header) => {
+  it.each(['', '=?BASE64?SGVsbG8=?=', '=?base64?SGVsbG8=', 'SGVsbG8=?='])('%j stands for itself', (header) => {
     expect(decodeHeader(header)).toBe(header);
   });
 });
@@ -130,7 +130,7 @@ const toRecord = (flat: readonly string[]) =>
   Object.fromEntries(flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1]!]] : [])));
 
 describe('the headers of a request', () => {
-  it('name the method, and what the server calls it', () => {
+  it('have the method, and the name that the server uses', () => {
     const name = Buffer.from('"größe"').toString('latin1');
     expect(mirrorHeaders(call('{"name":"up_größe"}'), name, null)).toEqual([
       ...['mcp-method', 'tools/call', 'mcp-name', '=?base64?Z3LDtsOfZQ==?='],
@@ -149,17 +149,17 @@ describe('the headers of a request', () => {
     ['{"text":{},"in":[{"count":1}]}', {}],
     ['"text"', {}],
     ['null', {}],
-  ])('repeat what is marked in %s', (args, expected) => {
+  ])('repeat the marked arguments of %s', (args, expected) => {
     const headers = mirrorHeaders(call(`{"name":"x","arguments":${args}}`), '"x"', mirrored);
     expect(toRecord(headers)).toEqual({ 'mcp-method': 'tools/call', 'mcp-name': 'x', ...expected });
   });
 
-  it('are made without a fault of a text that is not quite JSON, at which the scanner looks less closely', () => {
+  it('are built without an error from a long string with a control character, which the scanner does not see', () => {
     const args = `{"text":"\\n${'x'.repeat(600)}\u0001"}`;
     expect(() => mirrorHeaders(call(`{"name":"x","arguments":${args}}`), '"x"', mirrored)).not.toThrow();
   });
 
-  it('pass their own check, and no longer when one of them is lost, changed or made up', () => {
+  it('pass the check, and fail it if one of them is missing, changed or added', () => {
     const value = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.boolean(), fc.constant(null));
     const args = fc.record(
       { text: value, in: fc.oneof(value, fc.record({ count: value }, { requiredKeys: [] })) },
@@ -180,7 +180,7 @@ describe('the headers of a request', () => {
   });
 });
 
-describe('a header that contradicts the body', () => {
+describe('a header that repeats part of the body', () => {
   it.each([[undefined], ['TOOLS/CALL'], ['tools/list'], ['=?base64?dG9vbHMvY2FsbA==?=']])(
     'is refused for the method: %s',
     (header) => {
@@ -213,7 +213,7 @@ describe('a header that contradicts the body', () => {
     ['{"name":"a"}', '=?base64?YQ==?='],
     ['{"name":"\u00e9"}', '=?base64?w6k=?='],
     ['{"name":""}', ''],
-  ])('is not this one: %s, %s', (params, header) => {
+  ])('is accepted for the name in %s: %s', (params, header) => {
     expect(() => checkName(params, header)).not.toThrow();
   });
 
@@ -225,22 +225,22 @@ describe('a header that contradicts the body', () => {
     ['{"in":{"count":42.0}}', '42'],
     ['{"in":{"count":4.2e1}}', '=?base64?NDI=?='],
     ['{"in":{"count":"42"}}', '42'],
-  ])('is not a number written otherwise: %s, %s', (args, header) => {
+  ])('is accepted for a number in another notation: %s, %s', (args, header) => {
     expect(() => checkParams(args, { 'mcp-param-count': header })).not.toThrow();
   });
 
   it.each([
-    ['a number that is none', '{"in":{"count":42}}', { 'mcp-param-count': '42 ' }],
-    ['a number in a text', '{"in":{"count":"42"}}', { 'mcp-param-count': '42.0' }],
-    ['text that is written as a number', '{"text":42}', { 'mcp-param-text': '42.0' }],
+    ['a number with a space', '{"in":{"count":42}}', { 'mcp-param-count': '42 ' }],
+    ['a string that is written as another number', '{"in":{"count":"42"}}', { 'mcp-param-count': '42.0' }],
+    ['a number that is not declared as an integer', '{"text":42}', { 'mcp-param-text': '42.0' }],
     ['a boolean in capitals', '{"text":true}', { 'mcp-param-text': 'TRUE' }],
     ['an argument that is null', '{"text":null}', { 'mcp-param-text': 'null' }],
-    ['an argument that is not there', '{}', { 'mcp-param-text': '' }],
+    ['an argument that is missing', '{}', { 'mcp-param-text': '' }],
     ['an argument of another name', '{"Text":"a"}', { 'mcp-param-text': 'a' }],
-    ['an argument that no header holds', '{"text":["a"]}', { 'mcp-param-text': 'a' }],
-    ['an argument that stands there twice', '{"text":"a","text":"b"}', { 'mcp-param-text': 'b' }],
-    ['twice in an object', '{"in":{"count":1},"in":{"count":2}}', { 'mcp-param-count': '2' }],
-    ['arguments that are no object', '"text"', { 'mcp-param-text': 'text' }],
+    ['an argument that no header can hold', '{"text":["a"]}', { 'mcp-param-text': 'a' }],
+    ['an argument that is given twice', '{"text":"a","text":"b"}', { 'mcp-param-text': 'b' }],
+    ['an object that is given twice', '{"in":{"count":1},"in":{"count":2}}', { 'mcp-param-count': '2' }],
+    ['arguments that are not an object', '"text"', { 'mcp-param-text': 'text' }],
   ])('is refused for %s', (_, args, headers) => {
     expect(() => checkParams(args, headers)).toThrow('do not agree');
   });

@@ -35,7 +35,7 @@ export function findMirrored(schema: unknown): readonly MirroredArgument[] | str
   const found: MirroredArgument[] = [];
   const problem = visit(schema, [], found);
   if (problem !== null) return problem;
-  // A mark that `visit` did not reach is somewhere that no header can be made from.
+  // A mark that `visit` did not reach is in a place that no header can be made from.
   return countMarks(schema) === found.length ? found : `"${MARK}" is below something other than nested "properties"`;
 }
 
@@ -66,7 +66,7 @@ function countMarks(schema: unknown): number {
   return schemaChildren(schema).reduce<number>((sum, child) => sum + countMarks(child), own);
 }
 
-/** An argument that is given twice: one reader would take the first, another the last. */
+/** For an argument that is given twice: some parsers take the first, others the last. */
 const TWICE = Symbol('twice');
 
 /** An argument of a `tools/call`; null if it is absent, an object or an array, which no header can hold. */
@@ -115,7 +115,7 @@ export function decodeHeader(text: string): string | null {
   return Buffer.from(decoded).equals(bytes) ? decoded : null;
 }
 
-/** The same few names are called again and again, so each is encoded once. */
+/** The same few names are called over and over, so each is encoded once. */
 const nameHeaders = new BoundedMap<string, string>(1_000);
 
 function nameHeader(name: string): string {
@@ -129,7 +129,7 @@ function encodeName(name: string): string {
 
 const NAMED = new Set(['tools/call', 'resources/read', 'prompts/get']);
 
-/** The headers of a request, names and values in turn. `name` is the server's own, as JSON with one character per byte. */
+/** The headers of a request: names and values alternate. `name` is the server's own, as latin1 JSON. */
 export function mirrorHeaders(
   message: Message,
   name: string,
@@ -149,7 +149,7 @@ export function mirrorHeaders(
 
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Throws unless the header agrees with the body: no request may be routed by a header that its body contradicts. */
+/** Throws unless the header agrees with the body. A proxy may have routed the request by the header. */
 export function checkMethodHeader(headers: Headers, method: string): void {
   const header = headers['mcp-method'];
   if (header === method) return;

@@ -1,4 +1,4 @@
-/** Bytes in one piece or in several. Long results pass through in the parts they came in, because joining them would copy them. */
+/** Bytes in one piece or in several. Long results pass through in the parts they came in: joining would copy them. */
 import { oneLine } from './json.ts';
 
 export type Parts = Buffer | readonly Buffer[];

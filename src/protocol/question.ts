@@ -5,7 +5,7 @@ export interface Question {
   readonly method: string;
   /** As the server wrote them; null if there are none. */
   readonly params: Buffer | null;
-  /** Whether it stays open when the call ends during which it was asked: it may not belong to that call. */
+  /** Whether it stays open after the call during which it was asked. It may not belong to that call. */
   readonly lasting: boolean;
   /** Takes the result as the client wrote it. Only the first call of `answer` or `refuse` counts. */
   answer(result: Buffer): void;
@@ -36,7 +36,7 @@ export function capabilityFor(method: string, params: Buffer | null): string | n
 /** The requests during which a server may ask something. */
 export const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Whether a shared server may ask this caller anything. Roots do not count: shared servers are given none. */
+/** Whether a shared server may ask this caller anything. Roots do not count, because shared servers get none. */
 export function isAskable({ asks }: { readonly asks: ReadonlySet<string> }): boolean {
   return asks.has(FORM_MODE) || asks.has(URL_MODE) || asks.has('sampling');
 }

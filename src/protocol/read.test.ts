@@ -5,7 +5,7 @@ import { readMessage } from './read.ts';
 const read = (text: string, depth?: number) => readMessage(Buffer.from(text), depth);
 
 describe('readMessage', () => {
-  it('finds the parts of a call wherever they stand', () => {
+  it('finds the parts of a call in any order', () => {
     const text =
       '{"params":{"arguments":{"name":"inner"},"_meta":{"x":1,"progressToken":"t-1"},"name":"fs_read"},"id":7.0,"method":"tools/call","jsonrpc":"2.0","extra":1}';
     const message = read(text);

@@ -1,6 +1,6 @@
 /**
- * Reads a message in one pass over its bytes. Keys that only look like the ones we route by (`Name`, `ſ` for s, a key twice)
- * are refused: otherwise a server with a laxer parser could be made to act on another name than the one checked here.
+ * Reads a message in one pass over its bytes. Keys that only look like the ones we route by (`Name`, `ſ` for s, a key
+ * twice) are refused. Otherwise a server with a laxer parser could act on another name than the one checked here.
  */
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from '../base/errors.ts';
@@ -38,7 +38,7 @@ export function readMessage(bytes: Buffer, maxDepth = MAX_DEPTH): Message {
   }
 }
 
-/** The messages of a batch, each still to be read; null if the bytes are not an array. Throws like `readMessage`. */
+/** The unread messages of a batch; null if the bytes are not an array. Throws like `readMessage`. */
 export function readBatch(bytes: Buffer): Buffer[] | null {
   let elements: Span[] | null;
   try {
@@ -55,7 +55,7 @@ export function toParseError(error: unknown, what = 'The message'): unknown {
   return new GatewayError('parse', `${what} is not valid JSON: ${error.message}.`);
 }
 
-/** A message of which nothing is known yet. */
+/** A message whose parts are all absent. */
 export function emptyMessage(bytes: Buffer): Message {
   return {
     bytes,
@@ -185,7 +185,7 @@ const topLevel: Visit = (bytes, key, start, end, maxDepth, found) => {
       return stop;
     case 'method':
       if (found.method !== '') invalid('it has "method" twice');
-      // An empty one would count as absent, and another could follow.
+      // An empty method would count as absent, and a second one could follow.
       if (bytes[start] !== 0x22 || stop === start + 2) invalid('"method" must be a string that is not empty');
       found.method = readWord(bytes, start, stop, METHODS);
       return stop;
@@ -310,7 +310,7 @@ const inMeta: Visit = (bytes, key, start, end, maxDepth, found) => {
       found.metaOthers++;
       return stop;
     default:
-      // A laxer server could take it for the progress token, and send progress to another caller.
+      // A laxer server could read it as the progress token, and send progress to another caller.
       refuseLookalike(key, ...META_LOOKALIKES);
       found.metaOthers++;
       return stop;

@@ -1,6 +1,7 @@
 /**
- * The revisions of the protocol, newest first, and their two eras, in the words of the specification. In the legacy era, up to
- * 2025-11-25, a client opens a session with `initialize`. In the modern era, since 2026-07-28, each request stands alone.
+ * The revisions of the protocol, newest first, and their two eras, as the specification names them. In the legacy era,
+ * up to 2025-11-25, a client opens a session with `initialize`. In the modern era, since 2026-07-28, each request
+ * stands alone.
  */
 export type Era = 'legacy' | 'modern';
 
@@ -19,7 +20,7 @@ export function isRevision(text: unknown): text is Revision {
   return (REVISIONS as readonly unknown[]).includes(text);
 }
 
-/** The revision to answer `initialize` with: the client's own if it is allowed, else the newest. Null if none is allowed. */
+/** The revision that answers `initialize`: the client's own if allowed, else the newest. Null if none is allowed. */
 export function negotiate(wanted: unknown, spoken: readonly string[] = ALL_REVISIONS): Revision | null {
   if (isRevision(wanted) && spoken.includes(wanted)) return wanted;
   return REVISIONS.find((revision) => spoken.includes(revision)) ?? null;

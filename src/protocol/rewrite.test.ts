@@ -31,7 +31,7 @@ describe('a request for a server', () => {
     );
   });
 
-  it('gets an envelope where there was no metadata', () => {
+  it('gets an envelope if it had no metadata', () => {
     const meta = JSON.stringify({ ...OURS, [`${PREFIX}clientCapabilities`]: '?' }).replace(
       '"?"',
       AUDIENCE.capabilities,
@@ -58,7 +58,7 @@ describe('a request for a server', () => {
     name: fc.string({ unit: 'binary' }),
   });
 
-  it.each(['legacy', 'modern'] as const)('says the same in the %s era, under other names', (era) => {
+  it.each(['legacy', 'modern'] as const)('has the same content in the %s era, with our id, token and name', (era) => {
     fc.assert(
       fc.property(requests, ({ enveloped, token, others, hasMeta, args, bulk, order, indent, name }) => {
         const meta = { ...(enveloped && ENVELOPE), ...others, ...(token !== undefined && { progressToken: token }) };

@@ -1,4 +1,4 @@
-/** Rewrites a caller's request for a server: our id, the server's own name, our progress token and envelope. All other bytes stay. */
+/** Rewrites a caller's request for a server: our id, progress token and envelope, and the server's own name. */
 import { type ClientAbilities, legacyMeta, modernMeta } from './envelope.ts';
 import { CLOSE, oneLine } from './json.ts';
 import type { Message } from './message.ts';
@@ -16,7 +16,7 @@ export interface Target {
   readonly name: string;
 }
 
-/** `token` is the progress token. */
+/** `token` is the progress token. All bytes that are not replaced stay as they are. */
 export function rewriteRequest(
   message: Message,
   target: Target,

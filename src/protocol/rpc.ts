@@ -5,8 +5,8 @@ import { oneLine, toBytes } from './json.ts';
 import { type Parts, sizeOf } from './parts.ts';
 
 /**
- * A response in three parts, text, bytes and text, so that a large body is never copied. The texts have one character per
- * byte and are written as latin1, because ids go back as the bytes they came in.
+ * A response in three parts, text, bytes and text, so that a large body is never copied. The texts have one character
+ * per byte and are written as latin1, because an id goes back as the bytes it came in.
  */
 export interface Reply {
   readonly head: string;
@@ -75,8 +75,8 @@ export function errorObject(error: GatewayError): Buffer {
 }
 
 /**
- * The `tools/call` result for an error of Toolgate's own. It is a result, not a protocol error, so that the model reads it.
- * It is text, because clients check `structuredContent` against the tool's output schema, even for errors.
+ * The `tools/call` result for an error of Toolgate's own. It is a result, not a protocol error, so that the model reads
+ * it. It is text, because clients check `structuredContent` against the tool's output schema, even for errors.
  */
 export function errorResult(error: GatewayError): Buffer {
   return toBytes({ content: [{ type: 'text', text: JSON.stringify(error.body) }], isError: true });

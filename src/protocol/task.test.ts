@@ -31,7 +31,7 @@ describe('isTask', () => {
     expect(isTask([bytes(result.slice(0, 3)), bytes(result.slice(3))])).toBe(expected);
   });
 
-  it('does not look into what is long', () => {
+  it('does not search long results', () => {
     expect(isTask(bytes(`{"resultType":"task","statusMessage":"${'x'.repeat(20_000)}"}`))).toBe(false);
   });
 });
@@ -55,27 +55,27 @@ describe('exchangeIds', () => {
     '{"result":{"taskId":"a"},"content":[{"taskId":"a"}],"structuredContent":{"task":{"taskId":"a"}}}',
     '{"taskId":7,"task":"a","_meta":{"taskId":"a"}}',
     '{}',
-  ])('%s stays', (text) => {
+  ])('%s stays the same', (text) => {
     expect(exchange(text)).toBe(text);
   });
 });
 
-describe('what a task is named by', () => {
-  it('in a result', () => {
+describe('the id of a task', () => {
+  it('is found in a result', () => {
     expect(startedTask(bytes('{"task":{"taskId":"a"}}'))).toBe('a');
     expect(startedTask(bytes('{"content":[]}'))).toBeNull();
     expect(startedTask(bytes('{"task":"a"}'))).toBeNull();
     expect(idIn(bytes('{"status":"working","taskId":"a"}'))).toBe('a');
   });
 
-  it('in a request, and in a question', () => {
+  it('is found in a request and in a question', () => {
     expect(taskIdOf(request('{"taskId":"a"}', 'tasks/get'))).toBe('a');
     expect(taskIdOf(request('{"taskId":1}', 'tasks/get'))).toBeNull();
     expect(relatedTask(request(`{"_meta":{"${RELATED_TASK}":{"taskId":"a"}}}`, 'elicitation/create'))).toBe('a');
     expect(relatedTask(request('{"_meta":{}}', 'elicitation/create'))).toBeNull();
   });
 
-  it.each(['TaskId', 'taskid', 'TASK', 'tas\\u212a'])('is not to be confused by %s', (key) => {
+  it.each(['TaskId', 'taskid', 'TASK', 'tas\\u212a'])('cannot be confused with the key %s', (key) => {
     expect(() => request(`{"taskId":"a","${key}":"b"}`, 'tasks/get')).toThrow('could be taken for');
   });
 });
@@ -83,7 +83,7 @@ describe('what a task is named by', () => {
 describe('withoutTasks', () => {
   const clean = (params: string, mayRunAsTask: boolean) => paramsOf(withoutTasks(request(params), mayRunAsTask));
 
-  it('takes out what cannot be fulfilled, and nothing else', () => {
+  it('removes related tasks, and the request to run as a task unless it is allowed', () => {
     expect(clean('{"name":"x", "task":{"ttl":1},"arguments":{"task":1.0}}', false)).toBe(
       '{"name":"x","arguments":{"task":1.0}}',
     );
@@ -94,7 +94,7 @@ describe('withoutTasks', () => {
     expect(clean(`{"name":"x","_meta":{"${RELATED_TASK}":{"taskId":"a"}}}`, false)).toBe('{"name":"x","_meta":{}}');
   });
 
-  it('gives a request back that has none of it', () => {
+  it('returns the same request if nothing is removed', () => {
     const message = request('{"name":"x","_meta":{"traceparent":"t"}}');
     expect(withoutTasks(message, false)).toBe(message);
   });

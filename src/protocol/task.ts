@@ -1,6 +1,6 @@
 /**
- * MCP tasks on the wire, in both eras: where their ids are. A client knows a task by another id than its server, because two
- * servers may use the same id.
+ * MCP tasks on the wire, in both eras: where their ids are. Clients get ids of our own, because two servers may use the
+ * same id.
  */
 import {
   decodeString,
@@ -25,12 +25,12 @@ const TASK = Buffer.from('"task"');
 export function isTask(result: Parts): boolean {
   if (sizeOf(result) > LONG) return false;
   const bytes = join(result);
-  // One search settles nearly all cases.
+  // This search is enough for nearly all results.
   if (!bytes.includes(TASK)) return false;
   return membersOf(bytes).some(({ key, start, end }) => key === 'resultType' && textAt(bytes, start, end) === 'task');
 }
 
-/** The same object with every task id in it replaced: its own, that of the task in it, and that of the task it belongs to. */
+/** The same object with all task ids replaced: its own, that of the task in it, and that of its related task. */
 export function exchangeIds(object: Buffer, exchange: (id: string) => string): Buffer {
   const spans = membersOf(object)
     .flatMap((member) => idsIn(object, member))
@@ -59,7 +59,7 @@ function idOf(bytes: Buffer, { start, end }: Span): Span[] {
   return (readMembers(bytes, start, end) ?? []).filter(({ key }) => key === 'taskId');
 }
 
-/** Empty if the object is broken: the caller will find that. */
+/** Empty if the object is broken. The caller's parser will report it. */
 function membersOf(object: Buffer): readonly JsonMember[] {
   try {
     return readLongMembers(object);
@@ -90,7 +90,7 @@ export function taskIdOf({ bytes, taskIdStart, taskIdEnd }: Message): string | n
   return taskIdStart < 0 ? null : textAt(bytes, taskIdStart, taskIdEnd);
 }
 
-/** The task to which a server's message belongs; null if it names none. */
+/** The task that a server's message belongs to; null if it names none. */
 export function relatedTask({ bytes, metaStart, metaEnd }: Message): string | null {
   const related = metaStart < 0 ? null : findMember(bytes, RELATED_TASK, metaStart, metaEnd);
   const [id] = related === null ? [] : idOf(bytes, related);

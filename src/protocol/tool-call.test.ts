@@ -5,8 +5,8 @@ import { nameInCall, toolCallMessage } from './tool-call.ts';
 
 const make = (args: string, depth = 64) => toolCallMessage('7', '"a_b"', Buffer.from(args), depth);
 
-describe('a call made of a name and arguments', () => {
-  it('is the message that its bytes are read as', () => {
+describe('a call built from a name and arguments', () => {
+  it('is the same message as readMessage reads from its bytes', () => {
     const name = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('x', 'größe', '"', '\u2028'));
     const id = fc.constantFrom('1', '"a-b"', '123456789');
     fc.assert(
@@ -37,7 +37,7 @@ describe('a call made of a name and arguments', () => {
     expect(readMessage(made.bytes)).toEqual(made);
   });
 
-  it('has an empty object where nothing came', () => {
+  it('has empty arguments for an empty body', () => {
     expect(make('').bytes.toString()).toBe(
       '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a_b","arguments":{}}}',
     );
@@ -48,12 +48,12 @@ describe('a call made of a name and arguments', () => {
     expect(make(args).bytes.toString()).toContain(args);
   });
 
-  it.each(['[]', '1', 'null', '"a"', 'true', ' [ 1 ] '])('refuses %s: arguments are an object', (body) => {
+  it.each(['[]', '1', 'null', '"a"', 'true', ' [ 1 ] '])('refuses %s, because arguments are an object', (body) => {
     expect(() => make(body)).toThrow(expect.objectContaining({ code: 'arguments_invalid' }));
   });
 
   it.each(['{', '{}}', '{} {}', '{"a":}', "{'a':1}", '\ufeff{}', ' ', '{"a":NaN}', 'undefined', '{"a":1,}'])(
-    'refuses %j: it is not JSON',
+    'refuses %j, because it is not JSON',
     (body) => {
       expect(() => make(body)).toThrow(expect.objectContaining({ code: 'parse' }));
     },

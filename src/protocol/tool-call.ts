@@ -21,7 +21,7 @@ export function nameInCall(name: string): string {
   return PLAIN.test(named) ? named : Buffer.from(named).toString('latin1');
 }
 
-/** `id` is JSON, and `named` comes from `nameInCall`. No bytes mean no arguments. Throws if the arguments are not an object. */
+/** `id` is JSON, `named` comes from `nameInCall`. Empty `args` mean no arguments. Throws if they are not an object. */
 export function toolCallMessage(id: string, named: string, args: Buffer, maxDepth: number): Message {
   const given = args.length === 0 ? NONE : args;
   const start = requireObject(given, maxDepth - AROUND);

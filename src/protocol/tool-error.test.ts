@@ -26,7 +26,7 @@ describe('saysError', () => {
     expect(saysError(result)).toBe(expected);
   });
 
-  it('looks at both ends of one in parts', () => {
+  it('looks at both ends of a result in parts', () => {
     const result = bytes({ content: filler(10_000), isError: true });
     expect(saysError([result.subarray(0, 5_000), result.subarray(5_000)])).toBe(true);
     expect(saysError([Buffer.from('{"isError":true,"content":'), Buffer.from('[]}')])).toBe(true);

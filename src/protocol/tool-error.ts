@@ -13,7 +13,7 @@ const SEARCHED = 384;
 const COLON = 0x3a;
 const LETTER_T = 0x74;
 
-/** By the byte at a position where the key could end: how far to skip to the next such position (Horspool). */
+/** How far to skip to the next position where the key could end, by the byte at the current one (Horspool). */
 const SKIP = new Uint8Array(256).fill(KEY.length);
 for (let i = 0; i < KEY.length - 1; i++) SKIP[KEY[i]!] = KEY.length - 1 - i;
 
@@ -23,13 +23,13 @@ export function saysError(result: Parts): boolean {
   const isLong = first !== last || first.length > LONG;
   if (!claims(first, 0, isLong ? Math.min(SEARCHED, first.length) : first.length))
     if (!isLong || !claims(last, Math.max(0, last.length - SEARCHED), last.length)) return false;
-  // The key may belong to something inside, so a hit, which is rare, is checked by reading the result.
+  // The key may belong to a nested object. A hit is rare, so the result is then read.
   const bytes = join(result);
   const member = findMember(bytes, 'isError');
   return member !== null && bytes[member.start] === LETTER_T;
 }
 
-/** Whether the bytes have the key with the value true. Inside a string its quotes would be escaped, so this is a key. */
+/** Whether the bytes have the key with the value true. It is a real key: inside a string, quotes are escaped. */
 function claims(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start + KEY.length - 1; at < end; at += SKIP[bytes[at]!]!) {
     if (!endsKey(bytes, at)) continue;

@@ -16,11 +16,11 @@ const envelope =
 
 describe('a trace', () => {
   it.each([
-    ['no text', undefined],
-    ['too short', ONE.slice(1)],
+    ['no value', undefined],
+    ['a version that is too short', ONE.slice(1)],
     ['upper case', ONE.toUpperCase()],
-    ['no trace', `00-${'0'.repeat(32)}-${'12'.repeat(8)}-01`],
-    ['no span', `00-${'ab'.repeat(16)}-${'0'.repeat(16)}-01`],
+    ['a trace id of zeros', `00-${'0'.repeat(32)}-${'12'.repeat(8)}-01`],
+    ['a span id of zeros', `00-${'ab'.repeat(16)}-${'0'.repeat(16)}-01`],
     ['another version', `01${ONE.slice(2)}`],
     ['two of them', `${ONE}, ${ONE}`],
     ['a line break', `${ONE}\n`],
@@ -28,7 +28,7 @@ describe('a trace', () => {
     expect(toTrace(text, null)).toBeNull();
   });
 
-  it('has no state that is no header, or too long', () => {
+  it('has no state if that is no valid header or too long', () => {
     expect(toTrace(ONE, 'a=1')).toEqual({ traceparent: ONE, tracestate: 'a=1' });
     for (const state of ['', 'a=\n', 'ä=1', 'x'.repeat(513), 7]) expect(toTrace(ONE, state)).toEqual(trace);
   });
@@ -46,7 +46,7 @@ describe('withTrace', () => {
     '{"name":"x","_meta":{"traceparent":7}}',
   ];
 
-  it.each(cases)('finds every part of %s where it is then', (params) => {
+  it.each(cases)('moves the positions of all parts of %s', (params) => {
     for (const wanted of [trace, stated]) {
       const made = withTrace(call(params, ',"extra":[1]'), wanted);
       expect(made).toEqual(readMessage(made.bytes));
@@ -61,14 +61,14 @@ describe('withTrace', () => {
     }
   });
 
-  it('leaves alone what has no place for it', () => {
+  it('returns the same message if the trace has no place in it', () => {
     for (const params of ['{"name":"x","_meta":null}', '[]']) {
       const message = call(params);
       expect(withTrace(message, trace)).toBe(message);
     }
   });
 
-  it('finds every part of any request', () => {
+  it('moves the positions of all parts of any request', () => {
     const key = fc.constantFrom('name', 'uri', 'arguments', '_meta', 'task', 'taskId', 'requestState', 'other');
     const params = fc.uniqueArray(fc.tuple(key, fc.jsonValue({ maxDepth: 2 })), { selector: ([name]) => name });
     fc.assert(
@@ -82,7 +82,7 @@ describe('withTrace', () => {
 });
 
 describe('stampTrace', () => {
-  it('puts another parent in the same place', () => {
+  it('replaces the parent in place', () => {
     const made = withTrace(call('{"_meta":{"a":1},"name":"x"}'), trace);
     stampTrace(made, OTHER);
     expect(readTrace(made)).toEqual({ traceparent: OTHER, tracestate: null });
@@ -91,7 +91,7 @@ describe('stampTrace', () => {
 });
 
 describe('withHeaderTrace', () => {
-  it('adds what the request does not say itself', () => {
+  it('adds the trace of the headers if the request has none', () => {
     const headers = { traceparent: ONE, tracestate: 'a=1' };
     const made = withHeaderTrace(call('{"name":"x","_meta":{"baggage":"k=v"}}'), headers);
     expect(readTrace(made)).toEqual({ traceparent: ONE, tracestate: 'a=1' });
@@ -99,7 +99,7 @@ describe('withHeaderTrace', () => {
     expect(withHeaderTrace(own, headers)).toBe(own);
   });
 
-  it('is for calls, and for traces that are valid', () => {
+  it('ignores invalid traces, and requests that are not calls', () => {
     const plain = call('{"name":"x"}');
     expect(withHeaderTrace(plain, { traceparent: 'x"y' })).toBe(plain);
     const list = readMessage(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'));

@@ -1,6 +1,6 @@
 /**
- * The trace that a request belongs to (W3C Trace Context): `traceparent` and `tracestate`, in `_meta` of the parameters and,
- * over HTTP, in headers. Everything else, such as `baggage`, stays as it is.
+ * The trace that a request belongs to (W3C Trace Context): `traceparent` and `tracestate`, in `_meta` of the parameters
+ * and, over HTTP, in headers. Everything else, such as `baggage`, stays as it is.
  */
 import { decodeString, readMembers, splice } from './json.ts';
 import type { Message } from './message.ts';
@@ -16,7 +16,7 @@ export interface TraceContext {
 
 const PARENT = 'traceparent';
 const STATE = 'tracestate';
-/** The longest that has to be passed on. */
+/** The longest state that the specification asks to pass on. */
 const LONGEST_STATE = 512;
 const KNOWN = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const STATE_TEXT = /^[\x20-\x7e]*$/;
@@ -81,9 +81,7 @@ export function withTrace(message: Message, trace: TraceContext): Message {
   return readMessage(splice(bytes, { start: metaStart, end: metaEnd }, meta));
 }
 
-/**
- * Overwrites, in place, the parent that `withTrace` wrote: both have the same length. Only for bytes that nothing else uses.
- */
+/** Overwrites in place the parent that `withTrace` wrote, which has the same length. Nothing else may use the bytes. */
 export function stampTrace(message: Message, traceparent: string): void {
   const { bytes } = message;
   const member = metaMembers(message).find(({ key }) => key === PARENT);
@@ -91,7 +89,7 @@ export function stampTrace(message: Message, traceparent: string): void {
     bytes.write(traceparent, member.start + 1, 'latin1');
 }
 
-/** The trace as HTTP headers: names and values in turn. */
+/** The trace as HTTP headers: names and values alternate. */
 export function traceHeaders({ traceparent, tracestate }: TraceContext): readonly string[] {
   return tracestate === null ? [PARENT, traceparent] : [PARENT, traceparent, STATE, tracestate];
 }
