@@ -1,6 +1,6 @@
 /**
  * Requests that were given up while their server may still be working on them. Not every server stops when told to, and
- * what it has written by then is on its way. A message without an address may belong to one of them.
+ * messages that it has already written still arrive. A message that names no request may belong to one of these.
  */
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { SourceRequest } from '../protocol/contract.ts';
@@ -13,9 +13,12 @@ interface AbandonedRequest {
 }
 
 const MOST = 1_000;
-/** How long a server that was told to stop may still write something. Meanwhile other callers receive less from it. */
+/**
+ * How long a server that was told to stop may still write something. In that time messages that name no request are not
+ * delivered to other callers.
+ */
 const AFTER_CANCEL = 30_000;
-/** What the server asked before its answer may still wait for an addressee. Longer than any question waits. */
+/** A question that came before the answer may still wait for an addressee. Longer than any question waits. */
 const AFTER_ANSWER = 3_000;
 
 /** Servers log nothing about these requests. */
@@ -36,7 +39,7 @@ export class AbandonedRequests {
     this.#requests.set(id, { method, owner: new WeakRef(sink.owner), until });
   }
 
-  /** The server answered after all, so little more will come of it. */
+  /** The server answered after all, so it will hardly write anything else about the request. */
   answered(id: number): void {
     const request = this.#requests.get(id);
     if (request === undefined) return;
@@ -44,7 +47,7 @@ export class AbandonedRequests {
     this.#requests.set(id, { ...request, until });
   }
 
-  /** Whether a message without an address may belong to a request, with one of these methods, of another owner. */
+  /** Whether a message that names no request may belong to one of another owner, with one of these methods. */
   mayConcern(owner: object, methods: ReadonlySet<string> | null): boolean {
     if (this.#requests.size === 0) return false;
     this.#sweep();

@@ -12,7 +12,7 @@ export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: number;
   readonly data: unknown;
-  /** The whole object, as it came. */
+  /** The complete object, as the server sent it. */
   readonly error: Buffer;
 
   constructor(error: Buffer) {
@@ -30,7 +30,7 @@ interface ErrorObject {
   readonly data?: unknown;
 }
 
-/** Servers send `null`, too, or what JSON.parse rejects. Neither must reach the reader of the pipe as an exception. */
+/** Servers also send `null`, or invalid JSON. Neither must become an exception in the reader of the pipe. */
 function parseError(error: Buffer): ErrorObject | null {
   try {
     return JSON.parse(error.toString()) as ErrorObject | null;
@@ -39,7 +39,7 @@ function parseError(error: Buffer): ErrorObject | null {
   }
 }
 
-/** The parameters as the era expects them. */
+/** The parameters of a request of our own, in the form of the era. */
 export function ownParams(params: object, era: Era): Buffer {
   return toBytes(era === 'modern' ? { ...params, _meta: { ...OWN_META, ...metaOf(params) } } : params);
 }
@@ -50,7 +50,7 @@ function metaOf(params: object): object {
 
 const OURSELVES = {};
 
-/** What takes requests: a connection, or a source. */
+/** A connection or a source. */
 interface RequestTaker {
   request(request: SourceRequest): Ticket;
 }
@@ -82,7 +82,7 @@ export function startAsking(server: RequestTaker, method: string, params: object
         error: (error) => reject(new UpstreamError(error)),
         fail: reject,
         notify() {},
-        ask: ({ method, refuse }) => refuse(unanswerable(method, 'nobody called')),
+        ask: ({ method, refuse }) => refuse(unanswerable(method, 'it was asked outside of a call')),
       },
     });
   });

@@ -1,6 +1,6 @@
 /**
- * Finds the request that a message of the server belongs to. Some name it, some come with its reply, and on a shared
- * channel the rest go to the only request that can be meant. Never to a guess.
+ * Finds the request that a message of the server belongs to. Some messages name it, and some come with its reply. Any
+ * other message on a shared channel is delivered only if a single request can be meant. Nothing is guessed.
  */
 import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, splice } from '../protocol/json.ts';
@@ -17,7 +17,7 @@ const ON_SUBSCRIPTION: ReadonlySet<string> = new Set([
   'notifications/tasks',
 ]);
 
-/** Delivers a notification that names its request, or that came with its reply (`id`); false for any other. */
+/** Delivers a notification that names its request, or that came with the reply to it (`id`); false for any other. */
 export function deliverNotification(requests: PendingRequests, message: Message, id: number | null): boolean {
   if (message.method === 'notifications/progress') return deliverProgress(requests, message);
   if (!ON_SUBSCRIPTION.has(message.method)) return false;
@@ -53,7 +53,7 @@ export function deliverLog(requests: PendingRequests, message: Message, id: numb
   const candidates = named === undefined ? requests.all().filter(isLogged) : [named];
   const sink = candidates[0]?.request.sink;
   if (sink === undefined) return;
-  // It may concern any of them. If one belongs to another owner, or wants no such messages, it is not delivered at all.
+  // It may concern any of them. If one has another owner, or wants no messages of this level, it is not delivered.
   const isForOwner = ({ request: { sink: other } }: PendingRequest) =>
     other.owner === sink.owner && hears(other, level);
   if (!candidates.every(isForOwner)) return;
@@ -76,9 +76,9 @@ function hears({ logLevel }: Sink, level: LogLevel): boolean {
 }
 
 /**
- * The requests that a question may belong to, if one of their callers has this capability; none if nobody can be meant.
- * `id` is the request whose reply it came with. `task` is the MCP task it is about: null is returned if nobody has asked
- * for the result of that task yet. A null in the list is an abandoned request, which may be meant as well.
+ * The requests that a question may belong to; an empty list if none of their callers has the capability. `id` is the
+ * request whose reply the question came with. `task` is the MCP task that it is about: null is returned if no client
+ * has asked for the result of that task yet. A null in the list is an abandoned request, which may be meant as well.
  */
 export function questionCandidates(
   requests: PendingRequests,
@@ -88,7 +88,7 @@ export function questionCandidates(
 ): readonly (PendingRequest | null)[] | null {
   const candidates = addressees(requests, id, task);
   if (candidates === null) return null;
-  // To the server all callers are one client, so it may ask on behalf of one that cannot be asked.
+  // To the server all callers are one client, so it may ask in a call whose caller cannot be asked.
   if (!candidates.some(({ request }) => request.sink.asks.has(capability))) return [];
   const isShared = id === null && task === null;
   const isUncertain = isShared && requests.abandoned.mayConcern(candidates[0]!.request.sink.owner, ASKING);
@@ -106,7 +106,7 @@ function addressees(requests: PendingRequests, id: number | null, task: string |
   return named === undefined ? [] : [named];
 }
 
-/** Requests in whose course the server may ask something, including abandoned ones. */
+/** Requests during which the server may ask something, including abandoned ones. */
 export function countAsking(requests: PendingRequests): number {
   return requests.all().filter(mayBeAsked).length + requests.abandoned.count(ASKING);
 }

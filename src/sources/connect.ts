@@ -1,4 +1,4 @@
-/** Opening a connection to a server: connect, find out what it speaks, list what it offers; if necessary in several ways. */
+/** Opens a connection to a server: connects, finds out its era, lists its offer. Tries several ways if necessary. */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import type { ServerConfig } from '../config/servers.ts';
@@ -17,22 +17,22 @@ export interface OpenedConnection extends LiveConnection {
   readonly listed: Listed;
 }
 
-/** Who a connection is opened for, and who learns what happens to it. */
+/** The part that a connection is opened for. It is told what happens to the connection. */
 export interface ConnectionOwner {
   /** The client that it belongs to; null for one that is shared. */
   readonly client: ClientChannel | null;
-  /** Whether what the server offers is listed. */
+  /** Whether the server's offer is listed. */
   readonly lists: boolean;
   /** Whether the connection is no longer wanted. */
   readonly isClosed: boolean;
-  /** It exists, but is of no use yet. */
+  /** The connection exists, but cannot be used yet. */
   connected(connection: Connection): void;
   /** The handshake is done and the offer listed. The events below come only after this one. */
   entered(opened: OpenedConnection): void;
   lost(connection: Connection, reason: string): void;
   forgotten(connection: Connection, refused: SourceRequest | null): Ticket | null;
   refused(connection: Connection, request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
-  /** These may come at any time. */
+  // These may come at any time.
   missed(): void;
   asked(): void;
   notification(message: Message): void;
@@ -40,11 +40,11 @@ export interface ConnectionOwner {
   stderr(chunk: Buffer): void;
 }
 
-/** How a server is approached. */
+/** One way to connect to a server. */
 interface Approach {
-  /** Asks first whether it is modern. */
+  /** Whether the server is first asked if it is modern. */
   readonly probe: boolean;
-  /** Over HTTP+SSE, the transport of the first revision. */
+  /** Whether HTTP+SSE is used, the transport of the first revision. */
   readonly sse: boolean;
 }
 
@@ -90,7 +90,7 @@ export async function openServer(
 ): Promise<OpenedConnection> {
   const { eras } = context;
   const { launch, launchHash } = config;
-  // Before every start, so that the server gets the secrets that are set now.
+  // Filled before every start, so that the server gets the secrets that are set now.
   const filled = await context.vault.fill(config);
   const believedLegacy = await eras.isLegacy(launchHash);
   const sse = launch.kind === 'http' && launch.transport === 'sse';
@@ -102,7 +102,7 @@ export async function openServer(
       if (approach.probe && !opened.handshake.isModernToo) void eras.setLegacy(launchHash);
       return opened;
     } catch (error) {
-      // Why the first approach failed says more than that HTTP+SSE failed, too.
+      // Reports why the first approach failed: that HTTP+SSE failed too says less.
       if (failure === null || !approach.sse) failure = error;
       if (!(error instanceof AttemptFailure)) throw failure;
       if (believedLegacy && error.isEarly) void eras.forget(launchHash);
@@ -113,7 +113,7 @@ export async function openServer(
   }
 }
 
-/** What to try after a failure; null if there is nothing else. */
+/** The next way to try after a failure; null if there is none. */
 function nextApproach(launch: Launch, approach: Approach, failure: AttemptFailure): Approach | null {
   if (!failure.isEarly || approach.sse || launch.kind === 'folder') return null;
   // A server that was believed to be legacy may have been replaced.
@@ -163,7 +163,7 @@ async function attempt(
     connection = await connect(config, filled, approach, context, owner, events);
     owner.connected(connection);
     check();
-    // Counted from here: to connect to a folder may take long, because its dependencies are installed first.
+    // Counted from here, because connecting to a folder may take long: its dependencies are installed first.
     const deadline = Date.now() + startTimeout;
     const { client } = owner;
     handshake = await performHandshake(connection, { timeout: startTimeout, probe: approach.probe, client });
@@ -200,7 +200,7 @@ async function connect(
     const installed = () => dependenciesInstalled(key);
     return openFolder(launch, { ...options, startTimeout, guard, spawn, stderr, isClosed, installed }, events);
   }
-  if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions are not connected to.');
+  if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.
   if (sse) return (await import('./sse.ts')).openSse(launch, options, events);
   return (await import('./http.ts')).openHttp(launch, options, events);

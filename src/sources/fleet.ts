@@ -1,6 +1,7 @@
 /**
- * All configured servers. A new configuration is compared with the running one. What did not change keeps running. A
- * changed server is started next to the old one and takes over once it was tried. A removed one finishes its calls.
+ * All configured servers. A new configuration is compared with the running one. Unchanged servers keep running. A
+ * changed server is started next to the old one and takes over after its first attempt to start. A removed one finishes
+ * its calls.
  */
 import type { Contribution } from '../catalog/catalog.ts';
 import { EMPTY_OFFER, type Kind } from '../catalog/item.ts';
@@ -23,7 +24,7 @@ export interface FleetReport {
   readonly kept: readonly string[];
 }
 
-/** What a change did to the servers; `refilled` are the replaced ones that were given other secrets. */
+/** What a change did to the servers; `refilled` are those that were replaced because their secrets changed. */
 export interface FleetChange extends FleetReport {
   readonly refilled: readonly string[];
 }
@@ -35,7 +36,7 @@ export function reportText({ started, replaced, stopped }: FleetReport, notices:
   return ['applied', ...parts, ...notices].join('; ');
 }
 
-/** How a server is. */
+/** The status of a server. */
 export interface ServerStatus extends SourceStatus {
   readonly key: string;
   readonly namespace: string;
@@ -43,7 +44,7 @@ export interface ServerStatus extends SourceStatus {
   readonly description: string;
   readonly required: boolean;
   readonly present: boolean;
-  /** What keeps the process of a folder apart. */
+  /** How the process of a folder is isolated. */
   readonly isolation?: IsolationLevel;
 }
 
@@ -60,7 +61,7 @@ export function serverStatus(config: ServerConfig, source: Source): ServerStatus
   };
 }
 
-/** Whether everything is present that the configuration requires, including folders that do not exist yet. */
+/** Whether all required servers are present. A required folder that does not exist yet counts as missing. */
 export function isComplete({ folders }: Config, statuses: readonly ServerStatus[]): boolean {
   const wanted = folders.named.filter(({ enabled, required }) => enabled && required).map(({ key }) => key);
   return (
@@ -69,16 +70,16 @@ export function isComplete({ folders }: Config, statuses: readonly ServerStatus[
   );
 }
 
-/** One server of the configuration. Its id stays the same while what runs for it is replaced. */
+/** One server of the configuration. Its id stays the same when its source is replaced. */
 interface FleetMember {
   readonly id: number;
   config: ServerConfig;
   source: ServerSource;
   /** The launch that `source` was started with. */
   launchHash: string;
-  /** Identifies the secrets that it was given; null if they were not known yet. */
+  /** Changes with the secrets that the source was given; null if they were not known yet. */
   stamp: string | null;
-  /** Started for a changed configuration or other secrets, and not yet in charge. */
+  /** Started because the configuration or the secrets changed. It has not taken over yet. */
   successor: ServerSource | null;
   nextStamp: string | null;
 }
@@ -86,7 +87,7 @@ interface FleetMember {
 export class Fleet {
   readonly #context: ServerContext;
   readonly #byId = new Map<number, FleetMember>();
-  /** Sources that finish their calls. */
+  /** Sources that were replaced or removed and still finish their calls. */
   readonly #leaving = new Set<ServerSource>();
   #members: readonly FleetMember[] = [];
   #lastId = 0;
@@ -98,10 +99,10 @@ export class Fleet {
     this.#context = { ...context, guard: new RegressionGuard() };
   }
 
-  /** Starts, replaces and stops servers so that these run. */
+  /** Starts, replaces and stops servers, so that exactly these run. */
   apply(servers: readonly ServerConfig[]): FleetChange {
     const report = { started: [] as string[], replaced: [] as string[], stopped: [] as string[], kept: [] as string[] };
-    // A scan that was still running when everything was closed must not start anything.
+    // A scan of folders may end after `close`, and must not start anything.
     if (this.#closed) return { ...report, refilled: [] };
     const enabled = servers.filter((server) => server.enabled);
     const unmatched = new Set(this.#members);
@@ -127,7 +128,7 @@ export class Fleet {
       this.#remove(member);
       report.stopped.push(member.config.key);
     }
-    // Under another name a server may be given other secrets.
+    // A renamed server may get other secrets.
     const refilled = this.refill();
     return {
       ...report,
@@ -142,7 +143,7 @@ export class Fleet {
     const changed: string[] = [];
     for (const member of this.#members) {
       const stamp = this.#context.vault.stampOf(member.config);
-      // They have waited for the secrets to be known.
+      // The server was started before the secrets were known, and has waited for them.
       member.stamp ??= stamp;
       member.nextStamp ??= stamp;
       if ((member.successor === null ? member.stamp : member.nextStamp) === stamp) continue;
@@ -188,7 +189,7 @@ export class Fleet {
     if (member.successor !== null) void member.successor.close();
     member.successor = null;
     const stamp = this.#context.vault.stampOf(config);
-    // Changed back before the successor took over: the old one simply stays.
+    // It was changed back before the successor took over, so the old one stays.
     if (member.launchHash === config.launchHash && member.stamp === stamp) {
       member.source.update(config);
       return;
@@ -205,7 +206,7 @@ export class Fleet {
   #promote(member: FleetMember, successor: ServerSource, config: ServerConfig): void {
     const old = member.source;
     member.successor = null;
-    // A broken edit of a folder removes nothing: the last good version stays.
+    // A broken edit of a folder does not remove its tools: the last good version stays.
     const isBroken = !successor.present && successor.status().state !== 'locked';
     if (config.launch.kind === 'folder' && isBroken && old.present) {
       void successor.close();
@@ -222,7 +223,7 @@ export class Fleet {
     this.#context.changed();
   }
 
-  /** Starts those at once that are in a crash loop. */
+  /** Starts servers that are in a crash loop at once. */
   revive(): void {
     for (const { source, successor } of this.#members) (successor ?? source).revive();
   }
@@ -237,7 +238,7 @@ export class Fleet {
     }));
   }
 
-  /** Whether the offer of every server is known, or was known at the last run. */
+  /** Whether the offer of every server is known, from the server or from the last run. */
   get isKnown(): boolean {
     return this.#members.every(({ source }) => source.offer !== EMPTY_OFFER);
   }
@@ -246,15 +247,15 @@ export class Fleet {
     return this.#byId.get(id);
   }
 
-  /** The id of the server that a source runs for; undefined if the source is not in charge. */
+  /** The id of the server that a source runs for; undefined for a source that was replaced or has not taken over. */
   idOf(source: Source): number | undefined {
     return this.#members.find((member) => member.source === source)?.id;
   }
 
-  /** Whether a server that is listed before `id`, and whose offer is not known yet, could turn out to have this name. */
+  /** Whether a server before `id`, whose offer is not known yet, could turn out to offer this name. */
   mayClaim(name: string, id: number, naming: Naming): boolean {
     const at = this.#members.findIndex((member) => member.id === id);
-    // An id that is none of them comes after all.
+    // An id that is not in the list comes after all of them.
     const before = at < 0 ? this.#members : this.#members.slice(0, at);
     return before.some(
       ({ source, config }) =>
@@ -273,12 +274,12 @@ export class Fleet {
     }
   }
 
-  /** Somebody looks at the items of this kind. */
+  /** A caller lists the items of this kind. */
   freshen(kind: Kind): void {
     for (const { source } of this.#members) source.freshen(kind);
   }
 
-  /** Passes on a notification of a client to the connections that it has to itself. */
+  /** Passes a notification of a client to the client's private connections. */
   tell(client: ClientChannel, message: Buffer): void {
     for (const source of this.#running()) source.tell(client, message);
   }
@@ -295,7 +296,7 @@ export class Fleet {
     }));
   }
 
-  /** Resolves when every present server was tried once. */
+  /** Resolves when the first attempt to start is over for every server. */
   async tried(): Promise<void> {
     await Promise.all(this.#members.map(({ source, successor }) => (successor ?? source).tried));
   }
@@ -307,7 +308,7 @@ export class Fleet {
     await Promise.allSettled(all.map((source) => source.close()));
   }
 
-  /** Including those that are about to take over, or to end. */
+  /** Includes sources that are about to take over or to end. */
   #running(): ServerSource[] {
     const current = this.#members.flatMap(({ source, successor }) =>
       successor === null ? source : [source, successor],
@@ -318,7 +319,7 @@ export class Fleet {
 
 /** The running member for each server whose launch did not change. */
 function takeKept(servers: readonly ServerConfig[], unmatched: Set<FleetMember>): (FleetMember | null)[] {
-  // The same launch under the same name first, so that two equal commands are not exchanged; then renamed servers.
+  // First the same launch under the same name, so that two equal commands are not swapped. Then renamed servers.
   const same = servers.map(({ launchHash, namespace }) =>
     take(unmatched, ({ config }) => config.launchHash === launchHash && config.namespace === namespace),
   );

@@ -17,11 +17,11 @@ export interface FolderOptions extends WorkerOptions {
   installed(): void;
 }
 
-/** The path of a socket must be shorter than this. */
+/** The path of a Unix socket must be shorter than this. */
 const MOST_PATH = 100;
 /** How often we check whether the worker is still wanted while its dependencies are being installed. */
 const CHECK = 100;
-/** More bytes than a message has in addition to its result. */
+/** An upper bound of the bytes that a message has in addition to its result. */
 const ENVELOPE = 512;
 let lastSocket = 0;
 
@@ -37,7 +37,7 @@ export async function openFolder(
   const command = [
     ...withHeap(environment.command, launch),
     ...['--namespace', namespace, '--socket', socket, '--folder', folder],
-    // So that the result and what surrounds it fit into one message.
+    // The result and the rest of the message have to fit into the limit.
     ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
   ];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;

@@ -1,6 +1,6 @@
 /**
- * Finds out which era a server speaks, and what it can do. Servers of the modern era answer `server/discover`. Any other
- * answer, or none, means that the server speaks an earlier revision and expects `initialize`.
+ * Finds out the era of a server and what it can do. Modern servers answer `server/discover`. Any other answer, or none,
+ * means that the server speaks an earlier revision and expects `initialize`.
  */
 import { GatewayError } from '../base/errors.ts';
 import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../base/version.ts';
@@ -16,22 +16,22 @@ import { HEADER_MISMATCH, REVISION_UNSUPPORTED } from './refusals.ts';
 
 export interface Handshake {
   readonly era: Era;
-  /** Whether it would have been modern, if it had been given more time to answer. */
+  /** Whether it is modern, even if it was entered as legacy because it answered too late. */
   readonly isModernToo: boolean;
   readonly revision: string;
   /** The name and version that the server gives itself. */
   readonly server: string;
   readonly kinds: readonly Kind[];
-  /** The kinds whose changes it does not report, though its lists may change. Its lists say how long they are valid. */
+  /** The kinds whose changes it does not report. Their lists say how long they are valid. */
   readonly silent: readonly Kind[];
   readonly completes: boolean;
   /** Whether it reports changes inside resources. */
   readonly subscribes: boolean;
-  /** What else a modern server is asked to report. */
+  /** The list changes that a modern server is asked to report. */
   readonly filter: Readonly<Record<string, true>>;
-  /** What it tells models about its use; empty for nothing. */
+  /** What it tells models about its use; may be empty. */
   readonly instructions: string;
-  /** Whether it takes a level for its log messages. Modern servers are told with each request. */
+  /** Whether it accepts `logging/setLevel`. Modern servers get the level with each request. */
   readonly levels: boolean;
   readonly tasks: TaskAbilities;
 }
@@ -44,9 +44,9 @@ export interface LiveConnection {
 
 /** What a server does with MCP tasks. */
 export interface TaskAbilities {
-  /** It may answer a call with one, as a modern server. */
+  /** A modern server: it may answer a call with a task. */
   readonly starts: boolean;
-  /** It runs a call as one if asked to, as a server of the revision before. */
+  /** A legacy server: it runs a call as a task if asked to. */
   readonly runs: boolean;
   readonly lists: boolean;
 }
@@ -61,13 +61,16 @@ export interface HandshakeOptions {
   readonly client: ClientChannel | null;
 }
 
-/** How long a server may leave the first question unanswered until it is assumed that it never will. */
+/** How long we wait for the answer to `server/discover` before we also send `initialize`. */
 const PROBE_WAIT = 3_000;
-/** How long after one answer the other may come: the answer to `initialize`, and a late one to the question before it. */
+/** If both questions are open and one is answered: how long we wait for the answer to the other one. */
 const OTHER_ANSWER = { initialize: 1_000, discover: 100 };
 
 const _meta = { [INSTANCE_KEY]: INSTANCE };
-/** What we pass on to callers. An earlier server is told once for all of them, and some offer certain tools only then. */
+/**
+ * The questions that we pass on to callers. A legacy server is told once, for all callers. Some servers offer certain
+ * tools only to clients that declare these.
+ */
 const PASSED_ON = { elicitation: { form: {}, url: {} }, sampling: {} };
 
 export async function performHandshake(
@@ -108,8 +111,8 @@ function capabilitiesOf(client: ClientChannel | null): unknown {
 }
 
 /**
- * Both questions are open, as with a server that starts slowly, and it may answer them in any order. A server that takes
- * `initialize` has opened a session by that, and speaks accordingly even if it could be modern.
+ * Both questions are open, because the server starts slowly, and it may answer them in any order. A server that accepts
+ * `initialize` has opened a session, and is legacy for this connection even if it could be modern.
  */
 function firstOf(discovered: Promise<Discovery | null>, initialized: Promise<Buffer>): Promise<Discovery | Buffer> {
   const refused = async (error: unknown) => {
@@ -152,7 +155,7 @@ interface Discovery {
   readonly instructions: string;
 }
 
-/** Null for an answer that only a server of an earlier revision would give. */
+/** Null for an answer that only a legacy server would give. */
 function readDiscovery(result: Buffer): Discovery | null {
   const { supportedVersions, capabilities, instructions, _meta } = JSON.parse(result.toString()) as {
     supportedVersions?: unknown;
@@ -166,7 +169,7 @@ function readDiscovery(result: Buffer): Discovery | null {
   return { capabilities: capabilities ?? {}, server, instructions: textOf(instructions) };
 }
 
-/** For a server that does not speak our modern revision: throws unless we have an earlier one in common. */
+/** For a server that does not speak our modern revision: throws unless we share an earlier one. */
 function requireEarlier(supported: readonly unknown[]): null {
   if (supported.some(isRevision)) return null;
   const text = `speaks protocol revisions ${JSON.stringify(supported)}, Toolgate speaks ${ALL_REVISIONS.join(', ')}`;
@@ -176,7 +179,7 @@ function requireEarlier(supported: readonly unknown[]): null {
 /** Statuses that say nothing about the era of a server. */
 const NO_EVIDENCE: readonly number[] = [401, 403, 407, 408, 429];
 
-/** What a failed `server/discover` means: null for an earlier revision. Any other failure is thrown. */
+/** Null if the failure of `server/discover` shows that the server is legacy. Throws any other failure. */
 function judgeFailure(error: unknown): null {
   if (error instanceof UpstreamError) {
     const supported = (error.data as { supported?: unknown } | null)?.supported;

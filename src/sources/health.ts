@@ -1,6 +1,6 @@
 /**
- * Asks a server that is up and silent whether it still answers. One that does not is hung. To its callers that is no better
- * than dead, and only a restart helps.
+ * Asks a silent server whether it still answers. A server that does not is hung. For its callers that is as bad as a
+ * crash, and only a restart helps.
  */
 import { withJitter } from '../base/backoff.ts';
 import { kindWords } from '../catalog/item.ts';
@@ -35,7 +35,7 @@ export const RESTARTED = 'does not answer and is being restarted';
 
 /** How long an answer may take, unless calls may take less. */
 const ANSWER = 10_000;
-/** When a server that did not answer is asked again. */
+/** After this time a server that did not answer is asked again. */
 const SOON = 2_000;
 
 export class Health {
@@ -43,7 +43,7 @@ export class Health {
   readonly #options: HealthOptions;
   #timer: NodeJS.Timeout | undefined;
   #question: OwnRequest | null = null;
-  /** How much the server had sent at the last look. */
+  /** The value of `heard` at the last look. */
   #heard = 0;
   #misses = 0;
   /** Since when it has had running calls without sending anything. */
@@ -58,7 +58,7 @@ export class Health {
     return this.#question !== null;
   }
 
-  /** Watches the present connection from now on; also when the interval has changed. */
+  /** Starts to watch the current connection. Called again when the interval changes. */
   arm(): void {
     this.disarm();
     this.#heard = this.#options.live()?.connection.heard ?? 0;
@@ -77,7 +77,7 @@ export class Health {
     return this.#options.config().healthInterval;
   }
 
-  /** With jitter, so that servers that started together are not asked together. */
+  /** With jitter, so that servers that started together are not all asked at once. */
   #schedule(delay: number): void {
     if (this.#interval === 0 || this.#options.live() === null) return;
     this.#timer = setTimeout(() => this.#look(), Math.min(withJitter(delay), MAX_DURATION));
@@ -100,7 +100,7 @@ export class Health {
     return true;
   }
 
-  /** Many servers do one thing at a time. But a call that came after an unanswered question does not excuse the silence. */
+  /** Many servers do one thing at a time, so a running call excuses silence, unless it began after a missed answer. */
   #isExcused(): boolean {
     if (this.#misses > 0 || this.#options.calls() === 0) {
       this.#busySince = null;
@@ -132,7 +132,7 @@ export class Health {
     question.answer.then(done, done);
   }
 
-  /** The second question is one that the server has answered before: a few servers ignore pings. */
+  /** The second question is one that the server has answered before, because a few servers ignore pings. */
   #questionFor({ handshake: { era, kinds } }: LiveConnection): string {
     if (era === 'modern') return 'server/discover';
     return this.#misses === 0 || kinds.length === 0 ? 'ping' : kindWords[kinds[0]!].method;

@@ -12,12 +12,12 @@ export interface ExchangeEvents {
   session(id: string): void;
   /** A message came in the stream of events that replies to this request. */
   received(pending: PendingRequest | null, message: Buffer): void;
-  /** The reply is over; `parts` are its body if that was no stream. */
+  /** The reply is complete; `parts` are its body, unless it was a stream. */
   replied(exchange: UpstreamExchange, status: number, parts: readonly Buffer[]): void;
   broken(exchange: UpstreamExchange, error: Error): void;
 }
 
-/** A class: five closures per call would cost measurable time. */
+/** A class, because five closures per call would cost measurable time. */
 export class UpstreamExchange implements Dispatcher.DispatchHandler {
   /** The request in the message; null for a message that has no answer. */
   readonly pending: PendingRequest | null;
@@ -47,7 +47,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     if (status === 200 && typeof session === 'string') this.#connection.session(session);
     if (headers['content-type']?.startsWith('text/event-stream') !== true) return;
     const receive = (data: Buffer) => {
-      // An event may exist for its id alone.
+      // An event may have an id and no data.
       if (data.length > 0) this.#connection.received(this.pending, data);
     };
     const tooLong = () => controller.abort(new TooLarge(this.#maxMessage));

@@ -1,13 +1,13 @@
-/** What it means when HTTP brings no answer: a status, or a connection that fails. */
+/** What it means when an HTTP request gets no answer: an error status, or a failed connection. */
 import { messageOf } from '../base/errors.ts';
 
-/** The statuses by which a server says that it does not know the address or the session. */
+/** The statuses of a server that does not know the path or the session. */
 export const NOT_HERE: readonly number[] = [400, 404, 405];
 
-/** The statuses by which a proxy in front of a server says that it gets no answer either. */
+/** The statuses of a proxy that gets no answer from its server. */
 export const NOBODY_THERE: readonly number[] = [502, 503, 504];
 
-/** The codes of errors about a request that was understood. */
+/** The error codes that show that the server has read the request. */
 const UNDERSTOOD: readonly number[] = [-32_601, -32_602, -32_603, -32_020, -32_021, -32_022];
 
 export function isUnderstood(answer: Buffer): boolean {
@@ -43,7 +43,7 @@ export function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.has(codeOf(error));
 }
 
-/** What the server did, as the end of a sentence that begins with its name. */
+/** What the server did. Completes a sentence that begins with its name. */
 export function failureReason(error: unknown): string {
   if (error instanceof TooLarge) return error.message;
   const code = codeOf(error);

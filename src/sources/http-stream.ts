@@ -1,4 +1,4 @@
-/** The stream on which an HTTP server reports changes. A server without one answers with another status, or with no stream. */
+/** The stream on which an HTTP server reports changes. A server may have none, and then answers otherwise. */
 import type { Dispatcher } from 'undici';
 import type { Message } from '../protocol/message.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';
@@ -18,7 +18,7 @@ export interface HttpStreamEvents {
 }
 
 export class HttpStream implements ListenChannel {
-  /** Whether the server writes to the stream; null as long as it never did. */
+  /** Whether the stream is open; null if the server has not opened one yet. */
   isSpeaking: boolean | null = null;
   readonly #maxMessage: number;
   readonly #events: HttpStreamEvents;
@@ -33,7 +33,7 @@ export class HttpStream implements ListenChannel {
     this.#events = events;
   }
 
-  /** `isNeeded`: whether there is a stream to open. Without a request that is how an earlier server is listened to. */
+  /** `isNeeded`: whether to open a stream. A legacy server is listened to with a stream, but without a request. */
   listen(request: ListenRequest | null, isNeeded: boolean): void {
     const replaced = this.#stream;
     this.#stream = null;
@@ -72,7 +72,8 @@ export class HttpStream implements ListenChannel {
     };
     this.#events.dispatch(request === null ? { method: 'GET' } : { method: 'POST', body: request.message }, {
       onRequestStart: (controller) => {
-        // If it was replaced before it started, there was nothing to stop yet, and every message would arrive twice.
+        // A request that was replaced before it started could not be stopped then. It is stopped here, because
+        // otherwise every message would arrive twice.
         if (isCurrent()) this.#stream = controller;
         else controller.abort(new Error('replaced'));
       },
@@ -87,7 +88,7 @@ export class HttpStream implements ListenChannel {
             () => controller.abort(new TooLarge(this.#maxMessage)),
           );
         } else if (this.isSpeaking !== null && !this.#stopped) {
-          // Before the first stream this status only says that there is none.
+          // Before the first stream, the same status only means that the server has none.
           if (NOT_HERE.includes(status)) this.#events.forgotten();
           else mayRetry = true;
         }

@@ -25,15 +25,15 @@ import { failRequest } from './tickets.ts';
 
 export type HttpLaunch = Extract<Launch, { kind: 'http' }>;
 
-/** Each call has a socket to itself. Calls of slow readers, and of people who are asked something, keep theirs for long. */
+/** Each call uses a socket of its own. Calls with slow readers, or that wait for a person, hold it for long. */
 const MOST_CALLS = 1_024;
 const MOST_MESSAGES = 8;
-/** How long after the end of a reply's stream it is resumed, and how often in a row. */
+/** How long we wait before we resume the stream of a reply, and how often in a row. */
 const RESUME = 1_000;
 const MOST_RESUMES = 5;
 const LISTEN_HEADERS = ['mcp-method', 'subscriptions/listen'];
 
-/** The same for all connections over HTTP: how long a call may take is decided by its request. */
+/** For all connections over HTTP. Without timeouts here, because each request has its own. */
 export const POOL_OPTIONS = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
 
 export async function openHttp(
@@ -51,7 +51,7 @@ export async function openHttp(
 
 interface HttpPools {
   readonly calls: Pool;
-  /** For what has no answer. Calls that wait for a person keep their sockets, and the person's answer must not wait for one. */
+  /** For messages without an answer. All sockets of `calls` may be held by calls that wait for such a message. */
   readonly messages: Pool;
 }
 
@@ -149,7 +149,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
 
   protected abandoned({ id, carrier }: PendingRequest, reason: string): void {
     carrier?.abort(new Error('cancelled'));
-    // To a modern server, the end of the reply says it all.
+    // For a modern server, aborting the request is enough.
     if (this.pending.era === 'legacy') this.#post(cancelMessage(id, reason), null, null, this.#pools.messages);
   }
 
@@ -183,7 +183,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     if (this.#isForgotten(status, parts)) {
       this.#forgotten(pending);
     } else if (status >= 300) {
-      // The body may be a JSON-RPC error for this very request, possibly without its id. That says more than the status.
+      // The body may be a JSON-RPC error for this request, perhaps without its id. That says more than the status.
       if (pending !== null) this.settleReply(join(parts), pending.id);
       this.#fail(pending, statusReason(status), status);
     } else {
@@ -200,14 +200,14 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
   }
 
   #fail(pending: PendingRequest | null, reason: string, status?: number): void {
-    // Called after every reply. The request nearly always has its answer by then, so no error is built in advance.
+    // Called after every reply. Nearly always the request has its answer by then, so the error is built only if needed.
     if (pending === null || this.pending.get(pending.id) === undefined) return;
     const text = this.redact(`Server "${this.source}" ${reason}.`);
     const details = status === undefined ? {} : { status };
     this.pending.fail(pending.id, new GatewayError('source_broken', text, { details }));
   }
 
-  /** A server of an earlier revision may close the stream of a reply before the answer, and expects us to resume it. */
+  /** A legacy server may close the stream of a reply before the answer, and expects us to resume it. */
   #resume({ pending, events, resumes }: UpstreamExchange): boolean {
     if (pending === null || !events?.lastId || this.pending.era === 'modern') return false;
     const isWanted = () => !this.ended && this.pending.get(pending.id) !== undefined;
@@ -222,13 +222,13 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     return true;
   }
 
-  /** After its stream has ended, a server that refuses a message may be another one than the one we know. */
+  /** If its stream has ended and it now refuses a message, the server may have restarted and forgotten us. */
   #isForgotten(status: number, parts: readonly Buffer[]): boolean {
     if (status === 404 && this.#session !== null) return true;
     return this.channel.isSpeaking === false && NOT_HERE.includes(status) && !isUnderstood(join(parts));
   }
 
-  /** The server did not process what it refuses for this, so it can be sent again in a new session. */
+  /** The server did not process the request that it refused, so the request can be sent again in a new session. */
   #forgotten(pending: PendingRequest | null): void {
     this.ended = true;
     this.channel.stop();
@@ -250,7 +250,7 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     await Promise.all([calls.destroy(), messages.destroy()]);
   }
 
-  /** Tells the server that the session is over. It may not care. */
+  /** Tells the server that the session is over. Failures do not matter. */
   async #endSession(): Promise<void> {
     const limits = { headersTimeout: 500, bodyTimeout: 500 };
     const headers = this.#headers;

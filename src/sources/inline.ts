@@ -1,4 +1,4 @@
-/** A source whose tools are functions of this very process: nothing is started, and a call is a function call. */
+/** A source whose tools are functions of this process: nothing is started, and a call is a function call. */
 import { type EventSink, redacted } from '../base/events.ts';
 import { isObject, type JsonObject } from '../base/objects.ts';
 import { EMPTY_OFFER, type Offer, readItems } from '../catalog/item.ts';
@@ -32,7 +32,7 @@ const DRAIN_LOOK = 20;
 
 const CANCELLED = new Error('The call was cancelled.');
 
-/** How functions are served. */
+/** The settings of a source of functions, as those of a server. */
 export function inlineConfig(key: string, namespace: string, description: string, timeout: number): ServerConfig {
   return {
     key,
@@ -55,7 +55,7 @@ export function inlineConfig(key: string, namespace: string, description: string
   };
 }
 
-/** `namespace` is the one that the tools are given, regardless of the prefix of their names. */
+/** `namespace` is what tools find in their context. The prefix of their names may be another one. */
 export function createInlineSource(
   key: string,
   namespace: string,
@@ -73,7 +73,7 @@ class InlineSource implements Source {
   readonly #tools: ReadonlyMap<string, RunnableTool>;
   readonly #context: InlineContext;
   readonly #since = new Date().toISOString();
-  /** Null before the first call: most sources of a client that only looks around are never called. */
+  /** Null before the first call: many sources are only listed and never called. */
   #pending: PendingRequests | null = null;
   #sink: RunSink | null = null;
   #closed = false;

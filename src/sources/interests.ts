@@ -1,13 +1,11 @@
-/**
- * What callers want from a server besides calls: a log level, and news about resources. Each new connection is told again.
- */
+/** What callers want in addition to calls: a log level, and changes in resources. Each new connection is told again. */
 import { GatewayError } from '../base/errors.ts';
 import type { LogLevel } from '../protocol/levels.ts';
 import { ask } from './ask.ts';
 import type { LiveConnection } from './handshake.ts';
 import { listenRequest } from './listening.ts';
 
-/** Calls wait at most this long until the server has taken the log level. */
+/** Calls wait at most this long for the server to accept the log level. */
 const TELLING = 1_000;
 
 const ignore = () => {};
@@ -27,7 +25,7 @@ export class Interests {
     this.#keeper = keeper;
     this.#timeout = timeout;
     this.subscriptions = new Subscriptions({
-      // Earlier servers are told about each resource, modern ones about all at once.
+      // Legacy servers get one message for each resource, modern ones one message for all.
       tell: (method, uri) => (this.#era === 'legacy' ? this.#ask(method, { uri }, timeout()) : null),
       tellAll: (uris) => (this.#era === 'modern' ? this.#listen(uris) : null),
     });
@@ -37,14 +35,14 @@ export class Interests {
     return this.#keeper.live?.handshake.era;
   }
 
-  /** Earlier servers take one level for all callers. Those who did not ask for one receive from `info` on. */
+  /** A legacy server has one level for all callers: `info`, or `debug` as soon as one of them asks for it. */
   setLogLevel(level: LogLevel): void {
     if (this.logLevel === 'debug' || (this.logLevel !== null && level !== 'debug')) return;
     this.logLevel = level === 'debug' ? 'debug' : 'info';
     this.#tellLevel();
   }
 
-  /** There is a new connection. */
+  /** Tells a new connection. */
   renew(): void {
     this.#tellLevel();
     this.subscriptions.renew();
@@ -53,26 +51,29 @@ export class Interests {
   #tellLevel(): void {
     const level = this.logLevel;
     if (level === null || this.#keeper.live?.handshake.levels !== true) return;
-    const told: Promise<void> = this.#ask('logging/setLevel', { level }, Math.min(TELLING, this.#timeout()))
+    const telling: Promise<void> = this.#ask('logging/setLevel', { level }, Math.min(TELLING, this.#timeout()))
       .catch(ignore)
       .then(() => {
-        if (this.telling === told) this.telling = null;
+        if (this.telling === telling) this.telling = null;
       });
-    this.telling = told;
+    this.telling = telling;
   }
 
   #ask(method: string, params: object, timeout: number): Promise<unknown> {
     return ask(this.#keeper.live!.connection, method, params, timeout);
   }
 
-  /** Resolves with the resources that the server reports. A request that is replaced before it was taken follows its successor. */
+  /**
+   * Resolves with the resources whose changes the server reports. A request that is replaced before the server accepted
+   * it resolves like its successor.
+   */
   #listen(uris: readonly string[]): Promise<ReadonlySet<string>> {
     const { connection, handshake } = this.#keeper.live!;
     const supersede = this.#supersede;
     const timeout = this.#timeout();
     const honoured = new Promise<ReadonlySet<string>>((resolve, reject) => {
       const late = setTimeout(() => {
-        const text = `The server did not say within ${timeout / 1000} s that it reports changes in resources.`;
+        const text = `The server did not confirm within ${timeout / 1000} s that it reports changes in resources.`;
         reject(new GatewayError('source_timeout', text));
       }, timeout);
       late.unref();
@@ -94,21 +95,19 @@ export class Interests {
 }
 
 export interface SubscriptionTransport {
-  /** For servers that are told about each resource; null while there is no connection, or for other servers. */
+  /** For servers that get a message for each resource. Null for other servers, and while there is no connection. */
   tell(method: 'resources/subscribe' | 'resources/unsubscribe', uri: string): Promise<unknown> | null;
-  /** For servers that are told about all at once: resolves with those that the server reports. Null likewise. */
+  /** For servers that get one message for all: resolves with the resources that the server reports. Null likewise. */
   tellAll(uris: readonly string[]): Promise<ReadonlySet<string>> | null;
 }
 
 interface Subscription {
   count: number;
-  /** Whether the server agrees. A second subscriber waits for that, too. */
+  /** Settles when the server has agreed or refused. A second subscriber waits for this, too. */
   readonly agreed: Promise<void>;
 }
 
-/**
- * The resources of one server with subscribers. They are counted, so that the server gets one subscription for each.
- */
+/** The resources of one server that have subscribers. They are counted: the server gets one subscription for each. */
 export class Subscriptions {
   readonly #transport: SubscriptionTransport;
   readonly #byUri = new Map<string, Subscription>();
@@ -121,7 +120,7 @@ export class Subscriptions {
     return [...this.#byUri.keys()];
   }
 
-  /** Resolves when the server reports changes of the resource. Rejects if it does not agree; then nothing is subscribed. */
+  /** Resolves when the server reports changes of the resource. If it refuses, rejects and subscribes to nothing. */
   async add(uri: string): Promise<void> {
     const known = this.#byUri.get(uri);
     if (known !== undefined) {
@@ -156,7 +155,7 @@ export class Subscriptions {
     this.#transport.tell('resources/unsubscribe', uri)?.catch(ignore);
   }
 
-  /** A new connection knows about none yet. */
+  /** Subscribes to all of them again, on a new connection. */
   renew(): void {
     if (this.#byUri.size === 0) return;
     this.#transport.tellAll(this.uris)?.catch(ignore);

@@ -1,7 +1,7 @@
 /**
- * Keeps one connection to a server: opens it, watches its health, stops it when idle, waits before it is opened again,
- * and drains it when it is replaced. Each new connection is told the log level and the subscriptions again. The shared
- * connection of a server, the private ones of its clients, and the leased ones of calls are all kept this way.
+ * Keeps one connection to a server: opens it, watches its health, stops it when it is idle, waits before it opens it
+ * again, and drains it when it is replaced. Each new connection is told the log level and the subscriptions again. A
+ * server has a shared connection, private ones of its clients, and leased ones of calls. All are kept this way.
  */
 import type { GatewayError } from '../base/errors.ts';
 import type { ServerConfig } from '../config/servers.ts';
@@ -31,9 +31,9 @@ export interface KeptServer {
     refusal: UpstreamRefusal,
     reconnect: (request: SourceRequest) => Ticket | null,
   ): Ticket | null;
-  /** Sends a request again that the server did not process; null if that was done before. */
+  /** Sends a request again that the server did not process; null if it was already sent again once. */
   again(request: SourceRequest): Ticket | null;
-  /** The server asks its clients things. */
+  /** The server has asked its client something. */
   asked(): void;
   note(text: string): void;
   stderr(chunk: Buffer): void;
@@ -43,7 +43,7 @@ export interface KeptServer {
 export interface KeeperRole {
   /** The client that it belongs to; null for one that is shared. */
   readonly client: ClientChannel | null;
-  /** Whether what the server offers is listed. Further connections to the same server offer nothing new. */
+  /** Whether the server's offer is listed. Further connections to the same server have the same offer. */
   readonly lists: boolean;
   /** Milliseconds without use until it is stopped; null to keep it. */
   idleStop(): number | null;
@@ -58,13 +58,13 @@ export interface KeeperRole {
   /** Changes may have gone unnoticed. */
   missed?(): void;
   opened?(opened: OpenedConnection): void;
-  /** It could not be opened. */
+  /** The connection could not be opened. */
   failed?(error: unknown): void;
-  /** It broke. */
+  /** The connection broke. */
   lost?(reason: string): void;
   /** The server has forgotten its session. */
   forgotten?(): void;
-  /** It was stopped because it was unused. */
+  /** The connection was stopped because it was idle. */
   idled?(): void;
 }
 
@@ -79,9 +79,9 @@ export class ConnectionKeeper implements ConnectionOwner {
   readonly #role: KeeperRole;
   readonly #health: Health;
   #starting: Promise<Connection> | null = null;
-  /** The connection that `#starting` is about. */
+  /** The connection that `#starting` is opening. */
   #opening: Connection | null = null;
-  /** The end of a connection that hung. Its successor has to wait for that. */
+  /** Resolves when a hung connection is closed. The next one is opened after that. */
   #ending: Promise<void> | null = null;
   #closed = false;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -180,7 +180,7 @@ export class ConnectionKeeper implements ConnectionOwner {
 
   #defer<T>(request: SourceRequest, ready: Promise<T>, begin: (value: T) => Ticket): Ticket {
     this.waiting++;
-    // Before `begin` in the same turn, so that the connection is never seen as idle in between.
+    // Runs before `begin` in the same turn, so that the connection never seems idle in between.
     const done = () => {
       this.waiting--;
     };
@@ -192,7 +192,7 @@ export class ConnectionKeeper implements ConnectionOwner {
     if (this.#role.idleStop() !== null) this.#lastUse = Date.now();
   }
 
-  /** Starts to watch the connection; also when intervals have changed. */
+  /** Starts to watch the connection. Called again when intervals change. */
   watch(): void {
     this.#health.arm();
     this.#watchIdle();
@@ -230,7 +230,7 @@ export class ConnectionKeeper implements ConnectionOwner {
     this.#closed = true;
     this.restart.clear();
     this.unwatch();
-    // A connection that is still being opened is closed, and not waited for: it may hang for as long as start_timeout.
+    // A connection that is still being opened is closed at once: opening it may take as long as start_timeout.
     const connection = this.live?.connection ?? this.#opening;
     this.live = null;
     await connection?.close();

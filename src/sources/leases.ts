@@ -1,6 +1,7 @@
 /**
- * Further processes of a server that asks its clients things, or further connections to it, so that every question has one
- * addressee. A call whose caller can be asked has one to itself; calls whose callers cannot be asked share one.
+ * Further processes of a server that asks its client questions, or further connections to it, so that every question
+ * has one addressee. A call whose caller can be asked has a connection to itself. Calls whose callers cannot be asked
+ * share one.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Sink, SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -10,21 +11,21 @@ import type { Connection } from './connection.ts';
 import { ConnectionKeeper, type KeeperRole, type KeptServer } from './keeper.ts';
 import { failRequest } from './tickets.ts';
 
-/** As many as a server may have, the first one included. Over HTTP they are no processes. */
+/** How many a server may have, including the first. Over HTTP they are only connections, not processes. */
 const MOST = { stdio: 4, http: 16 };
 const IDLE = 60_000;
-/** How long a client that was asked something has, in any case, to come back with the answer. */
+/** A client that was asked something has at least this long to come back with the answer. */
 const PATIENCE = 5_000;
 
 export class Leases {
   readonly #server: KeptServer;
   readonly #primary: ConnectionKeeper;
-  /** What leased connections do with notifications, as the primary one does. */
+  /** How leased connections handle notifications: as the primary one does. */
   readonly #role: Pick<KeeperRole, 'notification' | 'missed'>;
   readonly #extras = new Set<ConnectionKeeper>();
-  /** For whom each of them works, or worked last. */
+  /** The caller that each of them works for, or worked for last. */
   readonly #sinks = new WeakMap<ConnectionKeeper, Sink>();
-  /** One that is being opened for all calls whose callers cannot be asked. */
+  /** The connection that is being opened for all calls whose callers cannot be asked. */
   #shared: ConnectionKeeper | null = null;
 
   constructor(server: KeptServer, primary: ConnectionKeeper, role: Pick<KeeperRole, 'notification' | 'missed'>) {
@@ -43,7 +44,7 @@ export class Leases {
     for (const { interests } of this.#extras) interests.setLogLevel(level);
   }
 
-  /** Sends the request to a connection on which a question could be meant for no other call. */
+  /** Sends the request on a connection on which a question cannot be meant for another call. */
   request(request: SourceRequest): Ticket {
     if (!isAskable(request.sink)) return this.#requestShared(request);
     const free = this.#find(({ asking }) => asking === 0);
@@ -53,12 +54,12 @@ export class Leases {
     return failRequest(request, new GatewayError('source_busy', text));
   }
 
-  /** For a call whose caller cannot be asked: goes to a connection without callers who can. */
+  /** For a call whose caller cannot be asked: uses a connection that has no callers who can be asked. */
   #requestShared(request: SourceRequest): Ticket {
     const calm = this.#find(({ askable }) => askable === 0);
     if (calm !== undefined) return calm.call(request);
     if (this.#shared === null && this.#hasRoom) this.#openShared();
-    // Without room, questions become uncertain and are refused. The call itself can still be made.
+    // If there is no room, the addressee of a question is uncertain, and questions are refused. The call is still made.
     return (this.#shared ?? this.#primary).call(request);
   }
 
@@ -98,7 +99,7 @@ export class Leases {
     return keeper;
   }
 
-  /** A leased connection for which a call already waits is taken. */
+  /** Skips leased connections that a call is already waiting for. */
   #find(matches: (connection: Connection) => boolean): ConnectionKeeper | undefined {
     const isMatch = ({ live }: ConnectionKeeper) => live !== null && matches(live.connection);
     if (isMatch(this.#primary)) return this.#primary;
@@ -114,8 +115,8 @@ export class Leases {
   }
 
   /**
-   * Closes a connection that is only busy with abandoned calls; or the one whose caller was asked something longest ago and
-   * went away, because it may never come back, and others would have to wait until then.
+   * Closes a connection that only has abandoned calls. If there is none, closes the one whose caller was asked
+   * something and has been away longest: it may never come back, and other calls would wait for it.
    */
   #makeRoom(): boolean {
     const awaySince = (keeper: ConnectionKeeper) => this.#sinks.get(keeper)?.awaySince ?? Number.POSITIVE_INFINITY;

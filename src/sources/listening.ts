@@ -1,4 +1,4 @@
-/** Asking servers to report changes unasked, and asking again after growing delays whenever that ends. */
+/** Asks servers to report changes, and asks again after growing delays whenever that ends. */
 import { idText, type Message, parseParams } from '../protocol/message.ts';
 import { SUBSCRIPTION_ID } from '../protocol/meta.ts';
 import { requestMessage } from '../protocol/rpc.ts';
@@ -10,8 +10,8 @@ export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 let lastId = 0;
 
 /**
- * The request by which a modern server reports what `filter` names, and changes in these resources; null if there is
- * nothing to report.
+ * The request that asks a modern server to report what `filter` names, and changes in these resources; null if there is
+ * nothing to ask for.
  */
 export function listenRequest(
   filter: Readonly<Record<string, true>>,
@@ -26,11 +26,11 @@ export function listenRequest(
   return { id, message, ...outcome };
 }
 
-/** The listen request of one connection. `Carrier` is what an earlier one is ended by: its id, or its stream. */
+/** The listen request of one connection. `Carrier` is what it takes to end an earlier one: its id, or its stream. */
 export class ListenRequests<Carrier> {
   request: ListenRequest | null = null;
   readonly #end: (carrier: Carrier) => void;
-  /** Those that report changes until their successor is taken. */
+  /** Earlier requests, which report changes until the server accepts the current one. */
   readonly #replaced: Carrier[] = [];
   #retries: Listening | null = null;
 
@@ -38,7 +38,7 @@ export class ListenRequests<Carrier> {
     this.#end = end;
   }
 
-  /** `carrier` is that of the request so far. `open` sends the new one, and again after each loss; null for none. */
+  /** `carrier` belongs to the request so far. `open` sends the new one, also after each loss; null to send none. */
   replace(request: ListenRequest | null, carrier: Carrier | null, open: (() => void) | null, missed: () => void): void {
     this.#retries?.stop();
     if (carrier !== null) this.#replaced.push(carrier);
@@ -60,7 +60,7 @@ export class ListenRequests<Carrier> {
     this.#retries?.lost();
   }
 
-  /** A server that answers with an error will not do better the next time. */
+  /** Not tried again: a server that answers with an error would do so again. */
   refused(): void {
     this.#retries?.stop();
     this.request?.refused();
@@ -91,15 +91,15 @@ export class ListenRequests<Carrier> {
 }
 
 export interface Listening {
-  /** The server has taken the request. */
+  /** The server has accepted the request. */
   taken(): void;
-  /** It has ended. */
+  /** The request has ended. */
   lost(): void;
   stop(): void;
 }
 
 const DELAY = { first: 1_000, most: 30_000 };
-/** What lasted this long has not failed. */
+/** After this long the next loss counts as the first again. */
 const STEADY = 60_000;
 
 /** `missed`: listening was interrupted for a while and has resumed. */

@@ -1,6 +1,6 @@
 /**
- * What a server offers: listed page by page, listed again when the server reports a change, and, for a server that does not
- * report changes, when its lists are no longer valid and somebody looks at them.
+ * The offer of a server. It is listed page by page, and again when the server reports a change. If the server does not
+ * report changes, it is listed again when a caller lists its items and the lists are no longer valid.
  */
 import { messageOf } from '../base/errors.ts';
 import {
@@ -30,7 +30,7 @@ type Validity = Readonly<Partial<Record<Kind, number>>>;
 export interface Listed {
   readonly offer: Listing;
   readonly validity: Validity;
-  /** The kinds of which the server did not return the whole list. */
+  /** The kinds whose list the server did not return completely. */
   readonly failed: readonly Kind[];
 }
 
@@ -120,7 +120,7 @@ const CHANGED: ReadonlyMap<string, readonly Kind[]> = new Map([
 
 /** A burst of reports makes one listing. */
 const COLLECT = 50;
-/** Many servers say that their lists are not valid at all. They are still not listed at every look. */
+/** Many servers declare a validity of 0. Even they are not listed more often than this. */
 const SHORTEST_VALIDITY = 5_000;
 
 export interface ListsOptions {
@@ -140,7 +140,7 @@ export class Lists {
   readonly #options: ListsOptions;
   readonly #timers = new Map<Kind, NodeJS.Timeout>();
   readonly #running = new Set<Kind>();
-  /** Until when lists are valid whose changes the server does not report. */
+  /** When the lists become invalid whose changes the server does not report. */
   readonly #validUntil = new Map<Kind, number>();
 
   constructor(options: ListsOptions) {
@@ -157,7 +157,7 @@ export class Lists {
     void this.#options.store.write(this.#options.config().launchHash, this.offer);
   }
 
-  /** Lists again what a notification reports as changed. */
+  /** Lists the kinds again that a notification reports as changed. */
   hear(method: string): void {
     for (const kind of CHANGED.get(method) ?? []) this.#schedule(kind);
   }
@@ -167,7 +167,7 @@ export class Lists {
     for (const kind of KINDS) this.#schedule(kind);
   }
 
-  /** Somebody looks at the items of this kind. */
+  /** A caller lists the items of this kind. */
   freshen(kind: Kind): void {
     const until = this.#validUntil.get(kind);
     if (this.#options.live() === null || until === undefined || Date.now() < until) return;
@@ -175,7 +175,7 @@ export class Lists {
     this.#schedule(kind);
   }
 
-  /** Forgets what is scheduled. */
+  /** Cancels scheduled listings. */
   clear(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
@@ -189,9 +189,7 @@ export class Lists {
       );
   }
 
-  /**
-   * Listings of one kind run one after another. While the first lists are loading, a reported change waits for them.
-   */
+  /** Listings of one kind run one after another. A reported change also waits for the first lists. */
   #look(kind: Kind): void {
     this.#timers.delete(kind);
     const isFirst = this.#options.live() === null && this.#options.isOpening();
@@ -231,7 +229,7 @@ export class Lists {
   }
 }
 
-/** The offer with one kind replaced. Items stay if the server failed to list them this time. */
+/** The offer with one kind replaced. If the server failed to list it, the items stay. */
 function withKind(offer: Offer, kind: Kind, { offer: listed, failed }: Listed): Offer {
   const others = offer.items.filter((item) => item.kind !== kind);
   const { method } = kindWords[kind];

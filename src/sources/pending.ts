@@ -9,13 +9,13 @@ import { AbandonedRequests } from './abandoned.ts';
 import { readRefusal, type UpstreamRefusal } from './refusals.ts';
 import { Slots } from './slots.ts';
 
-/** What a connection does about its requests. */
+/** What a connection does when requests end. */
 export interface PendingEvents {
   /** A request ended without an answer while the server may still be working on it. */
   abandoned(pending: PendingRequest, reason: string): void;
   /**
-   * A modern server refused the form of our request. It continues under the returned ticket, or has been answered if
-   * there is none.
+   * A modern server refused the form of our request. The request continues under the returned ticket, or has been
+   * answered if there is none.
    */
   refused?(request: SourceRequest, refusal: UpstreamRefusal): Ticket | null;
   /** The server answered with an error object, which goes to the caller. */
@@ -27,14 +27,14 @@ export class PendingRequest implements Ticket {
   readonly id: number;
   readonly request: SourceRequest;
   readonly table: PendingRequests;
-  /** When it times out: for lack of a sign of life, and in any case. */
+  /** When it times out without a further sign of life. Never later than `latest`. */
   deadline: number;
   readonly latest: number;
-  /** Open questions in its course. */
+  /** Open questions that the server asked during this request. */
   pauses = 0;
-  /** What carries the request, if that has to be stopped with it. */
+  /** The HTTP exchange or function run of the request, which has to be stopped with it. */
   carrier: { abort(error: Error): void } | null = null;
-  /** What the request continues under after `withdraw` or a refusal. */
+  /** The ticket under which the request continues after `withdraw` or a refusal. */
   next: Ticket | null = null;
 
   constructor(table: PendingRequests, id: number, request: SourceRequest) {
@@ -113,7 +113,7 @@ export class PendingRequests {
     return this.#slots.all();
   }
 
-  /** Takes a request out without an answer; false if it is out already. */
+  /** Removes a request without an answer; false if it was already removed. */
   withdraw(id: number): boolean {
     return this.#slots.take(id) !== undefined;
   }
@@ -133,7 +133,7 @@ export class PendingRequests {
   /** Delivers a response. `id` is the request that it came in reply to, for one that does not name it. */
   settle(message: Message, id?: number): void {
     const { bytes, idStart, resultStart, resultEnd, errorStart, errorEnd } = message;
-    // Without an id it may not be an answer at all, but something of the same shape.
+    // Without an id it may be something else of the same shape.
     if (idStart < 0 && (id === undefined || !isErrorObject(bytes, errorStart, errorEnd))) return;
     const answered = id ?? Number(idText(message));
     const pending = this.#slots.take(answered);
@@ -142,7 +142,7 @@ export class PendingRequests {
       return;
     }
     const { sink, method } = pending.request;
-    // Anything else is not a response: the caller would not recognise it, and would wait until its timeout.
+    // Anything else is not a response. A caller would not recognise it, and would wait for its timeout.
     if (bytes[resultStart] === OPEN_BRACE) sink.result(bytes.subarray(resultStart, resultEnd), this.era);
     else if (isErrorObject(bytes, errorStart, errorEnd))
       this.#settleError(pending, bytes.subarray(errorStart, errorEnd));
@@ -171,15 +171,15 @@ export class PendingRequests {
     for (const { id } of this.#slots.all()) this.fail(id, error);
   }
 
-  /** Ends what is due; returns whether anything still waits. */
+  /** Ends requests that are due. Returns whether any are left. */
   tick(now: number): boolean {
     for (const pending of this.#slots.all()) if (pending.deadline <= now) pending.expire();
     return this.#slots.size > 0;
   }
 }
 
-// One clock for all connections, which runs only while something waits: a timer per call costs more than all other
-// bookkeeping of the call.
+// One clock for all connections, which runs only while requests are pending. A timer per call would cost more than all
+// other bookkeeping of the call.
 const TICK = 50;
 const waiting = new Set<PendingRequests>();
 let clock: NodeJS.Timeout | null = null;
@@ -211,7 +211,7 @@ function isErrorObject(bytes: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** The error for the calls of a connection that is closed, because of a server fault or without one. */
+/** The error for the calls of a connection that is closed. `fault` is what the server did wrong, if anything. */
 export function closedError(source: string, fault: string | undefined): GatewayError {
   if (fault === undefined) return new GatewayError('source_unavailable', `Server "${source}" is being stopped.`);
   return new GatewayError('source_broken', `Server "${source}" ${fault}. Try again in a moment.`);

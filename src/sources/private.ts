@@ -1,6 +1,6 @@
 /**
- * The connections of a server that is not shared: each client has one to itself, from its first call until it leaves. What
- * the server offers is listed on another one.
+ * The connections of a server that is not shared. Each client has one to itself, from its first call until it leaves.
+ * The offer is listed on another connection, which is shared.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -9,7 +9,7 @@ import type { Message } from '../protocol/message.ts';
 import { ConnectionKeeper, type KeptServer } from './keeper.ts';
 import type { ResourceSubscriptions } from './source.ts';
 
-/** As many as a server may have. Beyond that the one used longest ago is closed. */
+/** How many a server may have. Beyond that, the idle one that was used longest ago is closed. */
 const MOST = 100;
 
 export interface PrivateOptions {
@@ -38,7 +38,7 @@ export class PrivateConnections {
     return sum;
   }
 
-  /** What each client subscribed to. */
+  /** The resources that each client has subscribed to. */
   get subscribed(): (readonly [ClientChannel, readonly string[]])[] {
     return [...this.#keepers].map(([client, { interests }]) => [client, interests.subscriptions.uris] as const);
   }
@@ -99,7 +99,7 @@ export class PrivateConnections {
   }
 
   #create(client: ClientChannel): ConnectionKeeper {
-    // The next call opens another connection. Subscriptions do not wait for one.
+    // The next call opens another connection, but subscriptions must not wait for a call.
     const listenAgain = (reason: string) => {
       if (keeper.interests.subscriptions.uris.length > 0) keeper.restart.schedule(reason);
     };

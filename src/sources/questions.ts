@@ -1,7 +1,8 @@
 /**
  * What servers ask. A question for a user or a model goes to the caller whose call it belongs to. On a shared channel
- * nothing says which call that is: the only one that can be meant gets it, and if there are several, the question waits
- * until one is left. Never a guess. A question on a connection that belongs to one client is for that client.
+ * nothing says which call that is. If only one call can be meant, its caller is asked. If there are several, the
+ * question waits until one is left, and is refused if that takes too long. Nothing is guessed. A question on a
+ * connection that belongs to one client is for that client.
  */
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { ClientChannel, SourceRequest } from '../protocol/contract.ts';
@@ -16,19 +17,19 @@ import { questionCandidates } from './attribution.ts';
 import type { PendingRequest, PendingRequests } from './pending.ts';
 
 export interface QuestionEvents {
-  /** The server asks its clients things. */
+  /** The server has asked its client something. */
   asked(): void;
   /** Something odd that an operator should be able to see. */
   note(text: string): void;
 }
 
-/** How long a question waits until its addressee is certain. */
+/** How long a question waits for its addressee to become certain. */
 const UNCERTAIN = 2_000;
 const LOOK_AGAIN = 25;
-/** How long a question about a task waits for the client to ask for the result. Clients poll before they do. */
+/** How long a question about a task waits for a client to ask for the result. Clients poll the status first. */
 const UNTIL_RESULT = 60_000;
 
-/** A question that was passed on and is not answered yet. */
+/** A question that was passed on and has no answer yet. */
 interface PassedQuestion {
   readonly question: Question;
   /** Starts the clock of its call again. */
@@ -44,7 +45,7 @@ export class Questions {
   readonly #events: QuestionEvents;
   readonly #client: ClientChannel | null;
   readonly #elicitations = new Elicitations();
-  /** By the server's own ids; null while the addressee is not certain. */
+  /** Open questions by the server's own ids; null while the addressee is not certain. */
   readonly #open = new Map<string, PassedQuestion | null>();
 
   /** `send` sends our answers. `client` is the one that the connection belongs to; null for a shared one. */
@@ -60,20 +61,20 @@ export class Questions {
     this.#client = client;
   }
 
-  /** Whether a user may still be at an address that the server sent them to. */
+  /** Whether a user may still be busy at a URL that the server sent them to. */
   get isAwaited(): boolean {
     return this.#elicitations.isOpen;
   }
 
-  /** `id` is the request with whose reply the question came; null on a shared channel. */
+  /** `id` is the request whose reply the question came with; null on a shared channel. */
   receive(message: Message, id: number | null): void {
     const { method } = message;
     const capability = capabilityFor(method, paramsOf(message));
     const key = idText(message);
     if (method === 'ping') this.#reply(resultReply(key, toBytes({})));
-    // A server may restrict itself to the roots it is given, and a shared server serves all clients.
+    // A server may restrict itself to the roots that it gets, and a shared server serves all clients.
     else if (method === 'roots/list' && this.#client === null) this.#reply(resultReply(key, NO_ROOTS));
-    else if (capability === null) this.#reply(errorReply(key, unanswerable(method, 'it is no question to a client')));
+    else if (capability === null) this.#reply(errorReply(key, unanswerable(method, 'it is not a question to a client')));
     else {
       this.#events.asked();
       this.#open.set(key, null);
@@ -97,7 +98,7 @@ export class Questions {
     return true;
   }
 
-  /** The server answered with an error that may send the user to addresses first. */
+  /** The server answered with an error. It may ask the user to open URLs first. */
   failed({ client }: SourceRequest, error: Buffer): void {
     for (const params of requiredUrls(error)) this.#elicitations.note(params, client);
   }
@@ -158,7 +159,7 @@ export class Questions {
     const { method } = message;
     const key = idText(message);
     if (method === 'roots/list') {
-      this.#events.note('asked for roots while no client can be asked for them, and was given none');
+      this.#events.note('asked for roots, but no client can be asked for them; it got an empty list');
       return resultReply(key, NO_ROOTS);
     }
     return errorReply(key, unanswerable(method, refusalReason(found)));
@@ -178,7 +179,7 @@ export class Questions {
 
 function refusalReason(found: readonly (PendingRequest | null)[] | null): string {
   if (found === null) return 'nobody has asked for the result of its task';
-  return found.length === 0 ? 'the client that called cannot be asked that' : 'it may be meant for several clients';
+  return found.length === 0 ? 'the client of the call does not support it' : 'it may be meant for several clients';
 }
 
 function paramsOf({ bytes, paramsStart, paramsEnd }: Message): Buffer | null {
@@ -186,10 +187,10 @@ function paramsOf({ bytes, paramsStart, paramsEnd }: Message): Buffer | null {
 }
 
 const MOST_ELICITATIONS = 1_000;
-/** How long a process that would otherwise be stopped is kept for users who are still at an address. */
+/** How long a process that would otherwise be stopped is kept for users who may still be busy at a URL. */
 const PATIENCE = 10 * 60_000;
 
-/** Which client was sent to which address. The notification that its user is done goes to that client and to no other. */
+/** Which client was sent to which URL. Only that client is notified when its user is done there. */
 class Elicitations {
   readonly #clients = new BoundedMap<string, ClientChannel>(MOST_ELICITATIONS);
   #last = Number.NEGATIVE_INFINITY;
@@ -198,7 +199,7 @@ class Elicitations {
     return this.#clients.size > 0 && performance.now() - this.#last < PATIENCE;
   }
 
-  /** The client was sent to the address in these parameters. */
+  /** The client was sent to the URL in these parameters. */
   note(params: Buffer | null, client: ClientChannel | null): void {
     const id = elicitationId(params);
     // Clients without a session are not notified: their revision has no such notification.

@@ -1,6 +1,6 @@
 /**
- * Requests that a modern server refuses because of how we asked. What we know about the server may be outdated, so each
- * is sent once more at most. The codes concern our own connection and are never passed on to callers.
+ * Requests that a modern server refuses because of how we sent them. What we know about the server may be outdated, so
+ * each is sent once more. The codes concern our own connection and are never passed on to callers.
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Offer } from '../catalog/item.ts';
@@ -19,17 +19,17 @@ const CODES: readonly number[] = [HEADER_MISMATCH, CAPABILITY_MISSING, REVISION_
 export interface UpstreamRefusal {
   readonly code: number;
   readonly data: unknown;
-  /** The whole error object, as it came. */
+  /** The complete error object, as the server sent it. */
   readonly error: Buffer;
 }
 
-/** The refusal in an error object; null for an error that is the caller's. */
+/** The refusal in an error object; null for an error that is meant for the caller. */
 export function readRefusal(error: Buffer, era: Era): UpstreamRefusal | null {
   const member = findMember(error, 'code')!;
   const code = Number(error.toString('latin1', member.start, member.end));
   if (!CODES.includes(code)) return null;
   const data = readData(error);
-  // Earlier revisions leave the codes to any use. But a modern server may have replaced one of an earlier revision.
+  // In earlier revisions the codes may mean anything. But a modern server may have taken the place of a legacy one.
   const isModern = era === 'modern' || (code === REVISION_UNSUPPORTED && Array.isArray(data?.supported));
   return isModern ? { code, error, data } : null;
 }
@@ -47,7 +47,7 @@ export interface RefusalRetryOptions {
   key(): string;
   isClosed(): boolean;
   call(request: SourceRequest): Ticket;
-  /** Lists the tools again and returns the whole offer. */
+  /** Lists the tools again and returns the complete offer. */
   relist(): Promise<Offer>;
 }
 
@@ -59,7 +59,7 @@ export class RefusalRetries {
     this.#options = options;
   }
 
-  /** Sends the request again; null if that was done before, or makes no sense. */
+  /** Sends the request again; null if it was already sent again once, or the server is closed. */
   again(request: SourceRequest): Ticket | null {
     if (this.#retried.has(request) || this.#options.isClosed()) return null;
     this.#retried.add(request);
@@ -67,8 +67,8 @@ export class RefusalRetries {
   }
 
   /**
-   * The request goes on under the ticket, or was answered if there is none. `reconnect` replaces the connection by one
-   * with a new handshake, and sends the request there.
+   * The request continues under the returned ticket, or was answered if there is none. `reconnect` opens a new
+   * connection with a new handshake, and sends the request there.
    */
   refused(
     request: SourceRequest,
@@ -84,7 +84,7 @@ export class RefusalRetries {
     return (code === REVISION_UNSUPPORTED ? reconnect(request) : null) ?? this.#giveUp(request, code);
   }
 
-  /** The headers mirror arguments that the definition of the tool marks, and the definition may have changed. */
+  /** Headers repeat the arguments that the tool's definition marks, and the definition may have changed. */
   #relist(request: SourceRequest, code: number): Ticket {
     const retry = (offer: Offer) => {
       request.renew?.(offer.items);
@@ -108,13 +108,13 @@ function capabilityMissing(source: string, data: unknown): GatewayError {
   if (isTasks(required))
     return new GatewayError(
       'capability_missing',
-      `Server "${source}" does this only as a task: it needs a client that declares the extension "${TASKS}".`,
+      `Server "${source}" runs this only as an MCP task: it needs a client that declares the extension "${TASKS}".`,
       { details: { requiredCapabilities: TASKS_CAPABILITY } },
     );
   const names = typeof required === 'object' && required !== null ? Object.keys(required) : [];
   const list = names.length === 0 ? 'a capability' : names.map((name) => `"${name}"`).join(', ');
   if (names.some((name) => !PASSED_ON.includes(name))) {
-    const text = `Server "${source}" needs ${list} of its client, which Toolgate cannot pass on.`;
+    const text = `Server "${source}" needs a client that declares ${list}, which Toolgate cannot pass on.`;
     return new GatewayError('source_broken', text);
   }
   return new GatewayError('capability_missing', `Server "${source}" needs a client that declares ${list}.`, {
@@ -122,7 +122,7 @@ function capabilityMissing(source: string, data: unknown): GatewayError {
   });
 }
 
-/** Whether all that is missing is the one extension that we pass on. */
+/** Whether only the extension is missing that we pass on. */
 function isTasks(required: unknown): boolean {
   const { extensions, ...others } = (required ?? {}) as { readonly extensions?: object | null };
   return Object.keys(others).length === 0 && Object.keys(extensions ?? {}).join() === TASKS;

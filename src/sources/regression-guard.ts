@@ -11,12 +11,12 @@ export function failureText({ file, line, message }: FailedFile): string {
   return `${String(file)}${typeof line === 'number' ? `:${line}` : ''}: ${String(message)}`;
 }
 
-/** What the workers of one gateway are compared with. Another gateway on the same folder has its own. */
+/** One for each gateway: another gateway on the same folder compares with its own workers. */
 export class RegressionGuard {
-  /** The files that the serving workers could not load, by what they serve. */
+  /** The files that the current workers could not load, by what they serve. */
   readonly #accepted = new Map<string, readonly string[]>();
 
-  /** What fails now and did not fail in the serving worker. Nothing is worse than no worker. */
+  /** The files that fail now and did not fail in the current worker. Empty if there is none: any worker is better. */
   regressions(served: string, failed: readonly FailedFile[]): string[] {
     const before = this.#accepted.get(served);
     return before === undefined ? [] : failed.filter(({ file }) => !before.includes(String(file))).map(failureText);

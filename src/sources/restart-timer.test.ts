@@ -17,7 +17,7 @@ describe('a server that keeps ending', () => {
     return [state, Math.round(delay / 1000)];
   }
 
-  it('is left alone for longer and longer, up to minutes', () => {
+  it('is restarted after ever longer delays, up to minutes', () => {
     const timer = new RestartTimer(() => {}, true);
     timer.failed(true);
     const seen = Array.from({ length: 10 }, () => cycle(timer));
@@ -25,7 +25,7 @@ describe('a server that keeps ending', () => {
     expect(seen.slice(4)).toEqual([30, 60, 120, 240, 300, 300].map((delay) => ['crash_loop', delay]));
   });
 
-  it('is not in a loop if it works for minutes in between, or after something changed', () => {
+  it('is not in a loop if it works for minutes in between, or if something changed', () => {
     const timer = new RestartTimer(() => {}, true);
     timer.failed(true);
     expect(Array.from({ length: 10 }, () => cycle(timer, 61_000)[0])).toEqual(Array(10).fill('down'));

@@ -1,11 +1,9 @@
-/**
- * Decides when a failed server is started again: after growing delays, and after long ones if it keeps ending.
- */
+/** Decides when a failed server is started again: after growing delays, and after long ones if it keeps ending. */
 import { backoffDelay } from '../base/backoff.ts';
 
-/** A server that was up for this long is not failing in a row. */
+/** After a server was up for this long, its next failure counts as the first again. */
 const STEADY = 30_000;
-/** A server that ends this often within this time is in a crash loop, and is left alone for longer and longer. */
+/** A server that ends this often within this time is in a crash loop, and is restarted after ever longer delays. */
 const LOOP = { ends: 5, within: 60_000, first: 30_000, most: 300_000 };
 
 export class RestartTimer {
@@ -16,7 +14,7 @@ export class RestartTimer {
   #upSince: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #ends: number[] = [];
-  /** Long waits in the present crash loop. */
+  /** Long waits in the current crash loop. */
   #waits = 0;
 
   /** `findsLoops`: whether a server that keeps ending is treated differently from one that fails now and then. */
@@ -25,7 +23,7 @@ export class RestartTimer {
     this.#findsLoops = findsLoops;
   }
 
-  /** The server works, until it fails or is stopped. */
+  /** The server is up. */
   works(): void {
     this.#upSince = Date.now();
   }

@@ -1,6 +1,4 @@
-/**
- * What connections over stdio, HTTP and SSE share: the pending requests, and the handling of each message that arrives.
- */
+/** What connections over stdio, HTTP and SSE share: pending requests, and the handling of incoming messages. */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
 import { readFastAnswer } from '../protocol/fast-answer.ts';
@@ -30,7 +28,7 @@ export interface ConnectionOptions {
   readonly client: ClientChannel | null;
 }
 
-/** The channel on which a server reports changes, as far as messages concern it. */
+/** The channel on which a server reports changes: the part that handles messages. */
 export interface ListenChannel {
   /** Takes the acknowledgement of a listen request. */
   acknowledged(message: Message): void;
@@ -50,7 +48,7 @@ export abstract class RpcConnection implements Connection {
   protected readonly questions: Questions;
   protected readonly channel: ListenChannel | null = null;
   protected ended = false;
-  /** Whether the connection is being closed on purpose, so that its end is no news. */
+  /** Whether the connection is being closed on purpose, so that its end is not reported. */
   protected isClosing = false;
   readonly #clean: Clean | null;
 
@@ -91,7 +89,7 @@ export abstract class RpcConnection implements Connection {
     return this.questions.isAwaited;
   }
 
-  /** Takes a whole message. `id` is the request with whose reply it came; null on a shared channel. */
+  /** Handles a complete message. `id` is the request whose reply it came with; null on a shared channel. */
   protected receive(message: Buffer, id: number | null): void {
     const bytes = this.#clean === null ? message : this.#clean(message);
     if (bytes.length > LONG) {
@@ -103,7 +101,7 @@ export abstract class RpcConnection implements Connection {
     else this.#dispatch(bytes, id);
   }
 
-  /** Takes a whole message in the parts it came in. */
+  /** Handles a complete message in the parts it came in. */
   protected receiveParts(parts: readonly Buffer[], id: number | null): void {
     if (parts.length === 1 || this.#clean !== null) this.receive(join(parts), id);
     else this.#receiveLong(parts, id);
@@ -138,10 +136,10 @@ export abstract class RpcConnection implements Connection {
 
   /** The server sent something that is not a JSON-RPC message. */
   protected invalid(_bytes: Buffer, problem: string): void {
-    this.events.note(`sent what is not a JSON-RPC message (${problem})`);
+    this.events.note(`sent something that is not a JSON-RPC message (${problem})`);
   }
 
-  /** Takes the response to a request that it may not name, if the bytes are one. */
+  /** Takes the response to request `id`, if the bytes are a response. It need not name the request. */
   protected settleReply(bytes: Buffer, id: number): void {
     try {
       const message = readMessage(this.#clean === null ? bytes : this.#clean(bytes));

@@ -1,6 +1,7 @@
 /**
- * One configured server, kept available: started, listed, restarted with growing delays when it ends, stopped when idle and
- * started again by a call. It has one shared connection, on which it is listed, and those that its callers need in addition.
+ * One configured server, kept available: it is started, listed, restarted with growing delays when it ends, stopped
+ * when idle, and started again by a call. It has one shared connection, on which it is listed, and further ones that
+ * its callers need.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { EMPTY_OFFER, type Kind, type Offer } from '../catalog/item.ts';
@@ -23,10 +24,10 @@ import { StderrTail } from './stderr-tail.ts';
 import { failRequest } from './tickets.ts';
 import { SecretMissing } from './vault.ts';
 
-/** A server that forgets its session this often in a row is given delays, too. */
+/** If a server forgets its session more often than this in a row, reconnecting is delayed. */
 const MAX_FORGETS = 5;
 const DRAIN_LOOK = 20;
-/** Progress that no request waits for may be that of a task. */
+/** Progress without a pending request may belong to an MCP task. */
 const ABOUT_TASKS: ReadonlySet<string> = new Set(['notifications/tasks/status', 'notifications/progress']);
 
 export function createServerSource(config: ServerConfig, context: ServerContext): ServerSource {
@@ -44,13 +45,13 @@ class KeptServerSource implements ServerSource, KeptServer {
   readonly #shared: ConnectionKeeper;
   readonly #leases: Leases;
   readonly #private: PrivateConnections;
-  /** Whether each client has a connection to itself. A server with another setting is another server. */
+  /** Whether each client has a connection to itself. Never changes: a change of `share` replaces the source. */
   readonly #isPrivate: boolean;
   readonly #retries: RefusalRetries;
-  /** As the server last introduced itself. */
+  /** The last handshake of the server. */
   #handshake: Handshake | null = null;
   #restarts = 0;
-  /** Whether it has been seen to ask its clients things. */
+  /** Whether it has ever asked its client something. */
   #asks = false;
   #mayProbe = true;
 
@@ -79,7 +80,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     this.#leases = new Leases(this, this.#shared, { notification, missed });
     this.#private = new PrivateConnections(this, {
       logLevel: () => this.#shared.interests.logLevel,
-      // What the server says about its lists on such a connection need not hold for others.
+      // Changes of its lists are ignored here: the lists come from the shared connection.
       notification: (message, client) => this.#passUpdate(message, client),
     });
     this.#lists = new Lists({
@@ -129,7 +130,7 @@ class KeptServerSource implements ServerSource, KeptServer {
 
   get present(): boolean {
     const { state } = this.#states;
-    // The worker of a folder is soon back: its offer stays, and its calls are told why they fail.
+    // The worker of a folder is back soon. Until then its offer stays, and calls fail with the reason.
     const isRestarting = state === 'down' && this.#restarts > 0 && this.config.launch.kind === 'folder';
     return this.#shared.live !== null || ((state === 'asleep' || isRestarting) && this.offer !== EMPTY_OFFER);
   }
@@ -252,7 +253,7 @@ class KeptServerSource implements ServerSource, KeptServer {
   }
 
   #failed(error: unknown): void {
-    // A few servers end at a question that they do not know. The next time they are not asked it.
+    // A few servers exit at a request that they do not know, so `server/discover` is not sent the next time.
     if (hasEndedEarly(error) && this.config.launch.kind === 'stdio') this.#mayProbe = !this.#mayProbe;
     const reason = messageOf(error);
     if (error instanceof SecretMissing) this.#states.enter('locked', reason);
@@ -265,7 +266,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     this.#states.enter(...this.#shared.restart.schedule(reason));
   }
 
-  /** A new handshake is soon done. So the items stay, and calls wait as for a sleeping server. */
+  /** A new handshake takes a moment, so the items stay, and calls wait as for a sleeping server. */
   #forgotten(): void {
     this.#lists.clear();
     if (this.#shared.restart.failures > MAX_FORGETS) {
@@ -286,7 +287,7 @@ class KeptServerSource implements ServerSource, KeptServer {
     else if (!this.#passUpdate(message, null)) this.#lists.hear(message.method);
   }
 
-  /** Takes the news that a resource has changed, for everybody or for one client alone; false for any other. */
+  /** Passes on that a resource has changed, to all clients or to this one; false for any other message. */
   #passUpdate({ method, bytes, uriStart, uriEnd }: Message, client: ClientChannel | null): boolean {
     if (method !== 'notifications/resources/updated') return false;
     if (uriStart >= 0 && bytes[uriStart] === 0x22)

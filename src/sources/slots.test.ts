@@ -28,7 +28,7 @@ it('behaves like a map whose ids are never reused', () => {
   );
 });
 
-it('has room for any number, even while one never ends', () => {
+it('has room for any number, even if one entry is never removed', () => {
   const slots = new Slots<{ id: number }>();
   const stuck = { id: slots.nextId() };
   slots.put(stuck);

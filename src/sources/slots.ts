@@ -1,7 +1,7 @@
 /**
- * Things under way, by ids that it assigns. It is an array whose slots are reused, and not a Map. V8 rebuilds a Map that is
- * constantly filled and emptied, and each dead table points to its successor. Once one of them is in the old generation,
- * every later call survives young collections with it.
+ * A table of pending things by ids that it assigns. It is an array whose slots are reused, and not a Map: V8 rebuilds a
+ * Map that is constantly filled and emptied, and each dead table points to its successor. Once one of them is in the
+ * old generation, all later calls survive young collections because of it.
  */
 export interface Numbered {
   readonly id: number;

@@ -25,13 +25,13 @@ export interface SourceStatus extends StateReport {
   readonly stderr: string;
 }
 
-/** What every source can do. Members that are optional are absent if there is nothing to do. */
+/** What every source can do. Optional members are absent if the source has nothing to do for them. */
 export interface Source {
   readonly offer: Offer;
   /** Whether its items are listed. */
   readonly present: boolean;
   readonly inFlight: number;
-  /** Resolves when the first attempt is over, well or not. Never rejects. */
+  /** Resolves when the first attempt to start is over, successful or not. Never rejects. */
   readonly tried: Promise<void>;
   status(): SourceStatus;
   call(request: SourceRequest): Ticket;
@@ -46,18 +46,18 @@ export interface Source {
   readonly subscribes?: boolean;
   /** The subscriptions of this client, or of all together if they share a connection. */
   subscriptions?(client: ClientChannel): ResourceSubscriptions;
-  /** Somebody wants log messages from this level on. */
+  /** A caller wants log messages of this level and above. */
   setLogLevel?(level: LogLevel): void;
-  /** Somebody looks at its items of this kind. Lists that are no longer valid are listed again. */
+  /** A caller lists its items of this kind. Lists that are no longer valid are listed again. */
   freshen?(kind: Kind): void;
-  /** Passes on a notification of a client to the connection that it has to itself, if it has one. */
+  /** Passes a notification of a client to the client's private connection, if it has one. */
   tell?(client: ClientChannel, message: Buffer): void;
-  /** The client is gone, and the connection that it had to itself is closed. */
+  /** The client is gone. Closes its private connection. */
   leave?(client: ClientChannel): void;
 }
 
 export interface ResourceSubscriptions {
-  /** Resolves when the server reports changes of the resource. Rejects if it does not agree. */
+  /** Resolves when the server reports changes of the resource. Rejects if it refuses. */
   add(uri: string): Promise<void>;
   remove(uri: string): void;
 }
@@ -69,7 +69,7 @@ export interface ServerSource extends Required<Source> {
   /** Starts it at once if it is in a crash loop. */
   revive(): void;
   subscriptions(client: ClientChannel | null): ResourceSubscriptions;
-  /** What is subscribed to at present, and by whom if clients have connections of their own. */
+  /** The current subscriptions: of all clients together (null), and of each client with a private connection. */
   readonly subscribed: readonly (readonly [ClientChannel | null, readonly string[]])[];
 }
 
@@ -79,7 +79,7 @@ export interface SourceContext {
   readonly redact: (text: string) => string;
   readonly offers: OfferStore;
   readonly eras: EraStore;
-  /** Those in force: a new configuration replaces them. */
+  /** The current limits. A new configuration replaces them. */
   limits(): LimitsConfig;
   readonly vault: Vault;
   readonly spawn: Spawn;
@@ -89,13 +89,13 @@ export interface SourceContext {
   started(key: string): void;
   /** New dependencies were installed for the folder of tools that is served under this key. */
   dependenciesInstalled(key: string): void;
-  /** A resource that was subscribed to changed: for all who did, or for this client alone. */
+  /** A resource changed: for all its subscribers, or only for this client. */
   updated(source: Source, uri: string, client: ClientChannel | null): void;
-  /** A server of the revision before reports on a task, or on its progress. */
+  /** A legacy server reports on an MCP task, or on its progress. */
   taskChanged(source: Source, message: Message): void;
 }
 
-/** The same, with what the servers of one fleet share. */
+/** The same, with what only the servers of a fleet share. */
 export interface ServerContext extends SourceContext {
   readonly guard: RegressionGuard;
 }

@@ -1,7 +1,6 @@
 /**
- * Starts the process of a server in a process group of its own. Before it becomes the server, the process itself reports its
- * group to the watchdog. If we did that afterwards, the report would be lost if we were killed in between, and the server
- * would be left behind.
+ * Starts the process of a server in a process group of its own. The process reports its group to the watchdog before it
+ * becomes the server. If we reported it afterwards and were killed in between, the server would be left behind.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
@@ -11,7 +10,7 @@ import { GatewayError, messageOf } from '../base/errors.ts';
 import type { Launch } from '../config/launch.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
-/** `isBare`: with only the declared environment, and nothing of ours. */
+/** `isBare`: it gets only the declared environment, and nothing of ours. */
 export type StdioLaunch = Extract<Launch, { kind: 'stdio' }> & { readonly isBare?: boolean };
 
 /** The process of a server, and everything that it started in its group. */
@@ -41,7 +40,7 @@ export interface ServerProcessEvents {
 export type Spawn = (launch: StdioLaunch) => ServerProcess;
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Writes the number of its group, which is its own pid, to the watchdog, and becomes the program without that pipe. */
+/** Writes its group, which is its own pid, to the watchdog, closes that pipe, and becomes the program. */
 const SCRIPT = 'echo "+ $$" >&3; exec "$@" 3>&-';
 /** The same for untrusted code: it is the first to be killed when memory is short, and leaves no core dump. */
 const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; ${SCRIPT}`;
@@ -62,7 +61,7 @@ export function spawnServer(launch: StdioLaunch): ServerProcess {
       });
       return serverProcess(launch, child);
     }
-    // Checked here: the shell would report it in its own words, and only on its standard error.
+    // Checked here, because the shell would report it in its own words, and only on its standard error.
     const problem = startProblem(launch, findProgram(launch, env.PATH));
     if (problem !== null) throw new Error(problem);
     const child = spawn('/bin/sh', ['-c', launch.isBare === true ? BARE : SCRIPT, 'sh', launch.file, ...launch.args], {

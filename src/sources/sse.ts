@@ -1,6 +1,6 @@
 /**
- * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server sends everything, and an
- * address for POSTs that the server names in the first event.
+ * A connection over HTTP+SSE, the transport of the first revision: one stream on which the server sends everything, and
+ * a URL for POSTs that the server names in the first event.
  */
 import type { Pool } from 'undici';
 import { GatewayError } from '../base/errors.ts';
@@ -31,7 +31,7 @@ class SseConnection extends RpcConnection {
   readonly #postHeaders: string[];
   /** The path for POSTs; null until the server has named it. */
   #endpoint: string | null = null;
-  /** What is sent as soon as there is an endpoint. */
+  /** Messages that wait for the endpoint. */
   readonly #early: (() => void)[] = [];
   #abort: () => void = () => {};
 
@@ -86,7 +86,7 @@ class SseConnection extends RpcConnection {
   #named(address: string): void {
     if (this.#endpoint !== null) return;
     this.#endpoint = pathAt(address, this.#url);
-    if (this.#endpoint === null) this.end('names an address on another host to send messages to; that is refused');
+    if (this.#endpoint === null) this.end('named a URL for messages on another host, which is refused');
     else for (const send of this.#early.splice(0)) send();
   }
 
@@ -109,7 +109,7 @@ class SseConnection extends RpcConnection {
   }
 
   protected abandoned({ id }: PendingRequest, reason: string): void {
-    if (this.#endpoint === null) this.events.note('has not said on its stream where to send messages to');
+    if (this.#endpoint === null) this.events.note('has not named the URL for messages on its stream');
     else this.#post(cancelMessage(id, reason), null, null);
   }
 
@@ -142,7 +142,7 @@ class SseConnection extends RpcConnection {
   }
 }
 
-/** The path to POST to; null on another origin, which would get the headers of this one, including its credentials. */
+/** The path for POSTs; null on another origin, which would get the headers of this one, including credentials. */
 function pathAt(address: string, url: URL): string | null {
   const target = URL.canParse(address, url.href) ? new URL(address, url.href) : null;
   return target?.origin === url.origin ? `${target.pathname}${target.search}` : null;

@@ -1,4 +1,4 @@
-/** The state of a server: which one, since when and why, and the last few before it. */
+/** The state of a server, since when and why, and its last few states. */
 import type { EventSink } from '../base/events.ts';
 import type { StderrTail } from './stderr-tail.ts';
 
@@ -22,7 +22,7 @@ export interface StateReport {
   readonly detail: string;
   /** When it entered the state, as ISO 8601. */
   readonly since: string;
-  /** Its last states, the present one at the end. A failure that only repeats itself is listed once. */
+  /** Its last states, the current one at the end. A failure that only repeats itself is listed once. */
   readonly history: readonly Transition[];
 }
 
@@ -66,15 +66,15 @@ export class StateHistory {
       this.#history = [...this.#history, { time, state, detail }].slice(-MOST);
     this.state = state;
     this.detail = detail;
-    // What the server wrote last is only for the operator's log: it may contain anything, and callers read `detail`.
-    // Shortened after redaction: half a secret would not be recognised.
+    // The server's last line is only for the operator's log, not for `detail`, which callers read: it may contain
+    // anything. Shortened after redaction, because half a secret would not be recognised.
     const lastLine = state === 'down' || state === 'crash_loop' ? redact(this.#stderr.lastLine()).slice(0, SHOWN) : '';
-    const told = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
-    events.emit('source', { source: this.#key(), state, detail: told });
+    const logged = lastLine === '' ? detail : `${detail} (it said: ${lastLine})`;
+    events.emit('source', { source: this.#key(), state, detail: logged });
     changed();
   }
 
-  /** The end, which is not announced. */
+  /** Enters the last state, without an event. */
   close(): void {
     this.state = 'closed';
   }

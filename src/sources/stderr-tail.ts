@@ -9,7 +9,7 @@ export class StderrTail {
   push(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
-    // Shortened now and then only: joining at every chunk would make a flood of small ones expensive.
+    // Shortened only now and then. Joining at every chunk would make many small chunks expensive.
     if (this.#size <= 2 * KEPT && this.#chunks.length <= 1024) return;
     const end = Buffer.from(Buffer.concat(this.#chunks).subarray(-KEPT));
     this.#chunks = [end];
@@ -18,11 +18,11 @@ export class StderrTail {
 
   text(): string {
     const all = Buffer.concat(this.#chunks);
-    // Starts at a line: half a secret would not be recognised.
+    // Starts at a whole line, because half a secret would not be recognised.
     return all.length <= KEPT ? all.toString() : all.subarray(all.indexOf(10, all.length - KEPT) + 1).toString();
   }
 
-  /** The whole last line that is not blank. */
+  /** The last line that is not blank. */
   lastLine(): string {
     const lines = this.text()
       .split('\n')

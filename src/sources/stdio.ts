@@ -15,11 +15,11 @@ import { failRequest } from './tickets.ts';
 
 /** How long a server has after its input is closed, and then after SIGTERM, before the next step. */
 const GRACE = { input: 400, term: 1200 };
-/** How long a server may live on after it closed one of its pipes. Most are about to exit. */
+/** How long a server may keep running after it closed one of its pipes. Most are about to exit. */
 const WITHOUT_PIPES = 1000;
 /** How long the pipes of a server that exited are read to their end. */
 const LAST_OUTPUT = 500;
-/** What may wait in a pipe that the server does not read. */
+/** The most bytes that may wait in a pipe that the server does not read. */
 const MAX_UNREAD = 64 * 1024 * 1024;
 /** This many invalid lines are reported. A server that logs to its stdout must not flood our log. */
 const MAX_NOTES = 20;
@@ -80,7 +80,7 @@ class StdioConnection extends RpcConnection {
     stdin.on('error', () => this.#pipeClosed());
   }
 
-  /** Without its pipes a server is of no use, though its process may live on. It has to end before it can be restarted. */
+  /** Without its pipes a server cannot be used, but its process may keep running. It is ended, and then restarted. */
   #pipeClosed(): void {
     if (!this.#child.isRunning || this.isClosing) return;
     this.#unpiped ??= setTimeout(this.#child.kill, WITHOUT_PIPES, 'SIGKILL');
@@ -149,14 +149,14 @@ class StdioConnection extends RpcConnection {
     clearTimeout(toKill);
   }
 
-  /** A broken answer ends its call now, not at the timeout. The ids are ours, so a fragment is enough to find the call. */
+  /** A broken answer ends its call now, not at its timeout. The ids are ours, so a fragment can identify the call. */
   protected override invalid(line: Buffer, problem: string): void {
-    // Shortened after redaction: half a secret would not be recognised.
+    // Shortened after redaction, because half a secret would not be recognised.
     const preview = JSON.stringify(this.redact(line.toString('utf8', 0, 4_096)).slice(0, 120));
     this.#note(`wrote a line that is not a JSON-RPC message: ${preview} (${problem})`);
     const ends = `${line.toString('latin1', 0, 200)} ${line.toString('latin1', Math.max(0, line.length - 64))}`;
     const id = /"id":\s*(\d+)/.exec(ends)?.[1];
-    // A log line may contain an id, too.
+    // A log line may also contain an id.
     if (id === undefined || ends.includes('"method"') || !ends.includes('"jsonrpc"')) return;
     const text = this.redact(`Server "${this.source}" answered with invalid JSON. ${problem}`);
     this.pending.fail(Number(id), new GatewayError('source_broken', text));
@@ -169,7 +169,7 @@ class StdioConnection extends RpcConnection {
     const start = head.toString('latin1', 0, 200);
     const id = /"id":\s*(\d+)\s*,\s*"(?:result|error)"/.exec(start)?.[1];
     if (id !== undefined) this.pending.fail(Number(id), error);
-    // An answer whose id is lost may have been the answer to any of them.
+    // Without its id, it may have been the answer to any of them.
     else if (start.startsWith('{') && !start.includes('"method"')) this.pending.failAll(error);
   }
 

@@ -1,4 +1,4 @@
-/** Tickets of requests that are not on a connection: those that have to wait for something, and those that fail at once. */
+/** Tickets of requests that are not on a connection: they have to wait for something, or fail at once. */
 import { type GatewayError, toGatewayError } from '../base/errors.ts';
 import type { SourceRequest, Ticket } from '../protocol/contract.ts';
 

@@ -28,7 +28,7 @@ export interface FilledLaunch {
   readonly clean: Clean | null;
 }
 
-/** The secrets that servers are given, as a gateway holds them. */
+/** The secrets that a gateway gives to its servers. */
 export interface Vault {
   /**
    * Rejects with SecretMissing if a secret that the server needs is not set.
@@ -36,30 +36,30 @@ export interface Vault {
    */
   fill(config: ServerConfig): Promise<FilledLaunch>;
   /**
-   * Changes with the values that the server is given and with whether they are redacted, and reveals nothing about them.
-   * Null while the secrets are not known yet.
+   * Changes if the server would get other values, or if the setting to redact them changes. Reveals nothing about the
+   * values. Null while the secrets are not known yet.
    * @internal
    */
   stampOf(config: ServerConfig): string | null;
-  /** Reads the store again. Resolves to what is wrong with it, or null; if something is, the secrets stay as they are. */
+  /** Reads the store again. Resolves to null, or to what is wrong with it; then the secrets stay as they are. */
   reload(): Promise<string | null>;
-  /** What was wrong with the store the last time. */
+  /** What was wrong with the store when it was last read; null if nothing. */
   readonly problem: string | null;
 }
 
-/** The vault as the gateway has it: the gateway decides when servers are given other secrets. */
+/** The vault as the gateway uses it. The gateway decides when servers get new secrets. */
 export interface OpenVault extends Omit<Vault, 'reload'> {
   /** Resolves when the store has been read for the first time. */
   readonly opened: Promise<unknown>;
-  /** Reads the store again, by these settings or those in force. */
+  /** Reads the store again, with these settings or the current ones. */
   reload(settings?: VaultConfig): Promise<string | null>;
 }
 
 export interface VaultOptions {
   readonly dataDir: string;
-  /** The settings in force. */
+  /** The current settings. */
   vault(): VaultConfig;
-  /** From here on these values must be redacted. */
+  /** From now on these values must be redacted. */
   learn(values: readonly string[]): void;
 }
 
@@ -73,7 +73,7 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
   let openedWith = vault();
 
   async function read(settings: VaultConfig): Promise<string | null> {
-    // The store is kept as long as possible, because it remembers its key.
+    // The store is reused if possible, because it remembers its key.
     if (!isSame(settings, openedWith)) store = openSecretStore(dataDir, settings);
     openedWith = settings;
     try {
@@ -90,11 +90,11 @@ export function createVault({ dataDir, vault, learn }: VaultOptions): OpenVault 
     return problem;
   }
 
-  // Reads follow one another, so that the last one counts.
+  // Reads run one after another, so that the last one counts.
   const opened = read(vault());
   let last: Promise<string | null> = opened;
 
-  /** Folders are given all secrets of their namespace, other servers those that they refer to. */
+  /** A folder gets all secrets of its namespace, any other server those that it refers to. */
   function namesOf({ launch, namespace }: ServerConfig): readonly string[] {
     const names = secretsIn(launch);
     return launch.kind === 'folder' ? [...new Set([...names, ...secretsFor(secrets, namespace).keys()])] : names;

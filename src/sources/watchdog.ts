@@ -1,7 +1,7 @@
 /**
- * Ends the process groups of servers when the gateway dies, however it dies. A small shell process reads from a pipe. When
- * the pipe closes, the gateway is gone, even after `kill -9`, and the shell kills every group that was reported to it. There
- * is one watchdog per process, shared by all gateways in it: it serves them until the process itself ends.
+ * Ends the process groups of servers when the gateway dies, however it dies. A small shell process reads from a pipe.
+ * The pipe closes when the gateway is gone, even after `kill -9`. Then the shell kills every group that was reported to
+ * it. There is one watchdog per process, for all gateways in it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
@@ -26,7 +26,7 @@ const RESTART = 1000;
 export const hasGroups = process.platform !== 'win32';
 
 let watchdog: ChildProcess | null = null;
-/** For the next watchdog, if this one is killed. */
+/** The reported groups, for the next watchdog if this one is killed. */
 const groups = new Set<number>();
 
 /** The pipe on which a process reports `+ GROUP`. Null if there is no watchdog. */
@@ -56,7 +56,7 @@ function startWatchdog(): ChildProcess {
   const forget = () => {
     if (watchdog !== child) return;
     watchdog = null;
-    // Somebody killed it. The next one waits, because if no shell can run, it would end just as fast.
+    // It was killed. The next one starts after a delay, because if no shell can run, it would end just as fast.
     setTimeout(() => groups.size > 0 && watchdogPipe(), RESTART).unref();
   };
   child.on('error', forget);
@@ -68,7 +68,7 @@ function startWatchdog(): ChildProcess {
   return child;
 }
 
-/** Signals a whole group. A group that is gone is fine. */
+/** Signals a whole group. Does nothing if the group is gone. */
 export function killGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(hasGroups ? -group : group, signal);

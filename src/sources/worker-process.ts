@@ -1,4 +1,4 @@
-/** The process of a worker: started in a process group of its own, kept within its memory, and reached over a socket. */
+/** The process of a worker: it has a process group of its own, a memory limit, and a socket. */
 import { lstat, mkdir } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
 import { constants } from 'node:os';
@@ -33,7 +33,7 @@ export interface WorkerProcess {
 
 /** This much of its output is read per interval. A process that prints more has to wait. */
 const PRINTED = { bytes: 1 << 20, ms: 100 };
-/** How long we wait for other processes that hold its pipes. */
+/** How long we wait for other processes that hold its pipes open. */
 const LAST_OUTPUT = 500;
 const BY_SIGNAL = 'was ended by';
 /** V8 has a limit of its own, and prints one of these before it ends. */
@@ -71,7 +71,7 @@ export function startWorkerProcess(
       watch?.stop();
       how = howEnded(code, signal);
       late = setTimeout(() => {
-        // A program that a tool detached may hold the pipes for ever.
+        // A program that a tool detached may hold the pipes open forever.
         for (const output of [child.stdout, child.stderr]) output.destroy();
         report();
       }, LAST_OUTPUT);
@@ -79,7 +79,7 @@ export function startWorkerProcess(
     },
     closed() {
       clearTimeout(late);
-      // What it wrote to its socket is read in the turns that follow.
+      // What it wrote to its socket is read in the next turns.
       setImmediate(() => setImmediate(report));
     },
   });
@@ -91,7 +91,7 @@ export function startWorkerProcess(
   };
 }
 
-/** A process that prints endlessly must not keep us busy with reading. */
+/** A process that prints without end must not keep us busy reading. */
 function readSlowly({ stdout, stderr }: ServerProcess, printed: (chunk: Buffer) => void): void {
   for (const output of [stdout, stderr]) {
     let room = PRINTED.bytes;
@@ -110,14 +110,14 @@ function readSlowly({ stdout, stderr }: ServerProcess, printed: (chunk: Buffer) 
   }
 }
 
-/** Some signals have an older name as well, which comes later in the table. */
+/** Some signals also have an older name, which comes later in the table. Reversed, so that the first name wins. */
 const SIGNALS = new Map(
   Object.entries(constants.signals)
     .reverse()
     .map(([name, number]) => [number, name]),
 );
 
-/** Around a worker that was ended by a signal, bubblewrap exits with 128 plus its number, as a shell does. */
+/** If a signal ends the worker inside bubblewrap, bubblewrap exits with 128 plus its number, as a shell does. */
 function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
   const name = signal ?? (code === null || code <= 128 ? undefined : SIGNALS.get(code - 128));
   return name === undefined ? `exited with code ${code}` : `${BY_SIGNAL} ${name}`;
@@ -125,7 +125,7 @@ function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
 
 export function memoryExceeded(memory: number | null): string {
   const limit = memory === null ? 'all available memory' : `its limit of ${bytesText(memory)} of memory`;
-  return `used more than ${limit}, and was ended; let its tools need less, or raise its memory`;
+  return `used more than ${limit}, and was ended; make its tools use less, or raise its memory`;
 }
 
 function bytesText(bytes: number): string {
@@ -136,7 +136,7 @@ function bytesText(bytes: number): string {
   return `${Math.round(value * 10) / 10} ${units[unit]}`;
 }
 
-/** Creates the folder of the sockets. Another user who could write there could answer in place of the worker. */
+/** Creates the folder of the sockets. It must be ours: another user who can write there could pose as the worker. */
 export async function makePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const { uid } = await lstat(folder);

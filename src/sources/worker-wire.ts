@@ -37,7 +37,7 @@ const HEAD = '{"id":"';
 const MIDDLE = '","ok":true,"result":{';
 const TAIL = ',"latency_ms":';
 const BRACE = 0x7d;
-/** Bytes of the end that are searched for the longest recognised tail. */
+/** How many bytes at the end are searched for the tail. */
 const LONGEST_TAIL = 48;
 
 /** The result of a call, in a line as both hosts write it; null for any other line. */
@@ -55,7 +55,7 @@ export function readAnswer(line: Buffer): WorkerAnswer | null {
   }
 }
 
-/** The same for a line that came in parts. It is passed on in them, and only its brackets are checked. */
+/** The same for a line that came in parts. It is passed on in parts, and only its brackets are checked. */
 export function readLong(parts: readonly Buffer[]): WorkerAnswer | null {
   const first = parts[0]!;
   const last = parts.at(-1)!;
@@ -90,7 +90,7 @@ function isTail(line: Buffer, at: number): boolean {
   return true;
 }
 
-/** An error of a tool or about its call, as a result for the model. */
+/** An error of a tool, or about its call, as a result that the model reads. */
 export function errorResult(error: { code?: unknown; message?: unknown; details?: unknown }): Buffer {
   const { code, message, details } = error;
   const body = {

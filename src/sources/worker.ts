@@ -1,6 +1,6 @@
 /**
- * A connection to a worker: a process that serves the tool files of one folder, in one language, over a Unix socket. It
- * has a wire format of its own. To the gateway it looks like any other server.
+ * A connection to a worker: a process that serves the tool files of one folder, in one language, over a Unix socket.
+ * The wire format is our own. To the gateway it looks like any other server.
  */
 import { unlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
@@ -39,14 +39,14 @@ export interface WorkerLaunch extends WorkerProcessLaunch {
   /** The folder of the sockets, and the path of this one. */
   readonly socketFolder: string;
   readonly socket: string;
-  /** Names what is served: a new worker for it must not do worse than the one before. */
+  /** Identifies what is served. A new worker for the same must not load fewer files than the one before. */
   readonly served: string;
 }
 
 export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
   /** Milliseconds until the worker has to be ready. */
   readonly startTimeout: number;
-  /** Compares the worker with the one that serves the same now. */
+  /** Compares the worker with the current one for the same folder and language. */
   readonly guard: RegressionGuard;
   readonly spawn: Spawn;
   /** Whether the worker is no longer wanted. */
@@ -55,14 +55,14 @@ export interface WorkerOptions extends Omit<ConnectionOptions, 'client'> {
   stderr(chunk: Buffer): void;
 }
 
-/** How long a worker has to release a timed-out call, to end, and to report how it ended. Then it is killed. */
+/** Milliseconds for a worker to release a timed-out call, to end, and to report how it ended. Then it is killed. */
 const GRACE = { cancel: 2_000, end: 2_000, report: 200 };
 /** This many invalid lines are reported, and this many are tolerated. */
 const INVALID = { reported: 10, most: 100 };
-/** What may wait for a worker that does not read. */
+/** The most bytes that may wait for a worker that does not read. */
 const MAX_UNREAD = 64 * 1024 * 1024;
 const EMPTY = toBytes({});
-/** The id of the last request. */
+/** The id of the request to shut down. */
 const SHUTDOWN_ID = 'end';
 const OPEN_BRACE = 0x7b;
 
@@ -86,7 +86,7 @@ interface WorkerMessage {
   readonly failed?: readonly FailedFile[];
 }
 
-/** Resolves when the worker is ready; rejects with the reason if it does not get there. */
+/** Resolves when the worker is ready. Rejects with the reason if it does not become ready. */
 export async function openWorker(
   launch: WorkerLaunch,
   options: WorkerOptions,
@@ -128,7 +128,7 @@ class WorkerConnection implements Connection {
   #fault: string | null = null;
   #isClosing = false;
   #invalidLines = 0;
-  /** Calls that were given up while their tools are running, and when the worker is ended if they do not return. */
+  /** Abandoned calls whose tools still run, each with the timer that ends the worker if the tool does not return. */
   readonly #overdue = new Map<number, NodeJS.Timeout>();
   #onReady: () => void = () => {};
   #onEnded: () => void = () => {};
@@ -188,7 +188,7 @@ class WorkerConnection implements Connection {
       reader.push(chunk);
     });
     socket.on('error', () => {});
-    // A process that ends closes its socket, too, and then reports more.
+    // A process that ends also closes its socket, and its exit says more about the reason.
     socket.on('close', () => setTimeout(() => this.#kill('closed its connection'), GRACE.report).unref());
     return new Promise((resolve) => {
       this.#onReady = resolve;
@@ -230,7 +230,7 @@ class WorkerConnection implements Connection {
     if (this.#ready !== null && !this.#isClosing) this.#events.closed(this.#reason);
   }
 
-  /** Ends it for a fault. */
+  /** Ends the worker because of a fault. */
   #kill(fault: string): void {
     if (this.#reason !== null) return;
     this.#fault ??= fault;
@@ -261,7 +261,7 @@ class WorkerConnection implements Connection {
     return pending;
   }
 
-  /** What a worker need not be asked. */
+  /** Our own answer to requests that a worker need not see; null for any other. */
   #ownAnswer({ method }: SourceRequest): Buffer | null {
     if (method === 'initialize')
       return toBytes({
@@ -279,11 +279,11 @@ class WorkerConnection implements Connection {
 
   #abandoned({ id, request }: PendingRequest, reason: string): void {
     this.#write(`{"op":"cancel","id":"${id}"}`);
-    // A cancelled call has as long as it would have had.
+    // A cancelled call may run for as long as its timeout.
     if (request.method === 'tools/call') this.#awaitReturn(id, reason === TIMED_OUT ? GRACE.cancel : request.timeout);
   }
 
-  /** A tool that does not return holds a thread, or the whole worker. Then another worker replaces this one. */
+  /** A tool that does not return blocks a thread, or the whole worker. Then the worker is replaced. */
   #awaitReturn(id: number, ms: number): void {
     if (!this.#overdue.has(id)) this.#overdue.set(id, setTimeout(() => this.#kill(STUCK), ms).unref());
   }
@@ -340,14 +340,14 @@ class WorkerConnection implements Connection {
     if (busy === true) this.#awaitReturn(id, GRACE.cancel);
     else this.#returned(id);
     const result = ok ? findMember(line, 'result') : null;
-    // The error of a tool may contain an address or an environment with secrets.
+    // The error of a tool may contain a URL or an environment with secrets.
     if (!ok) this.#pending.deliver(id, errorResult(redacted(error ?? {}, this.#options.redact) as object));
     else if (result !== null && line[result.start] === OPEN_BRACE)
       this.#pending.deliver(id, line.subarray(result.start, result.end));
     else throw new Error('its result is not an object');
   }
 
-  /** The ids are ours, so a call whose answer is broken can be found, and need not wait for its timeout. */
+  /** The ids are ours, so a call whose answer is broken can be found, and fails before its timeout. */
   #invalid(line: Buffer, problem: string): void {
     this.#invalidLines++;
     const { redact, source } = this.#options;

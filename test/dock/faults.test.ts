@@ -15,7 +15,7 @@ describe.skipIf(noPython !== undefined)('while other namespaces keep answering',
   }, 90_000);
 
   const TIMED_OUT = /did not answer tools\/call within 1 s and was told to stop. Try again, or raise its timeout/;
-  const MEMORY = /used more than its limit of 300 MiB of memory, and was ended; let its tools need less/;
+  const MEMORY = /used more than its limit of 300 MiB of memory, and was ended; make its tools use less/;
   const CONTRACT = /a tool must not write to the socket of its worker. Try again/;
 
   // Each namespace crashes too rarely to count as a crash loop. If one language cannot have a fault, it has a different

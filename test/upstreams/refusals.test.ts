@@ -132,7 +132,7 @@ describe('a capability that the caller lacks', () => {
     for (const { client } of [legacy, modern])
       expect(errorOf(await client.callTool({ name: 'extension_echo' }))).toMatchObject({
         code: 'source_broken',
-        message: 'Server "extension" needs "io.example/x" of its client, which Toolgate cannot pass on.',
+        message: 'Server "extension" needs a client that declares "io.example/x", which Toolgate cannot pass on.',
       });
   });
 });

@@ -178,7 +178,7 @@ describe('the message address that an HTTP+SSE server announces', () => {
     }));
     const { findings } = await runDoctor(toml(entries));
     for (const { message } of findings.slice(1))
-      expect(message).toBe('down: names an address on another host to send messages to; that is refused');
+      expect(message).toBe('down: named a URL for messages on another host, which is refused');
     expect(thief.seen).toEqual([]);
   });
 

@@ -35,7 +35,7 @@ const SILENT: Sink = {
   error() {},
   fail() {},
   notify() {},
-  ask: ({ method, refuse }) => refuse(unanswerable(method, 'nobody called')),
+  ask: ({ method, refuse }) => refuse(unanswerable(method, 'it was asked outside of a call')),
 };
 
 /** `notify` gets the parameters of each notification. */
