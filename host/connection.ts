@@ -9,7 +9,7 @@ import { type RunSink, ToolRun } from '../src/tools/tool-run.ts';
 import type { FolderTools } from './load.ts';
 
 const MOST_UNREAD = 8 * 1024 * 1024;
-/** A longer timer would fire at once. */
+/** Node fires a longer timer at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export interface HostOptions {
@@ -56,7 +56,7 @@ export class HostConnection implements RunSink {
     );
   }
 
-  // What runs say.
+  // Messages of runs.
 
   succeed({ id }: ToolRun, json: string, ms: number): void {
     this.runs.delete(id);
@@ -161,7 +161,7 @@ export class HostConnection implements RunSink {
     return null;
   }
 
-  // Lines out.
+  // Outgoing lines.
 
   private answer(id: unknown, json: string): void {
     this.send(`{"id":${JSON.stringify(id)},"ok":true,"result":${json}}`);

@@ -1,7 +1,7 @@
 /**
- * A thread that watches standard input, which the gateway holds open for as long as it lives. When standard input ends, the
- * process ends, even while a tool blocks the main thread. The thread reads by events and not by a blocking call, because a
- * process cannot exit while one of its threads is in such a call.
+ * A thread that watches standard input, which the gateway keeps open for as long as it runs. When standard input ends,
+ * the process ends, even while a tool blocks the main thread. The thread reads with events and not with a blocking
+ * call, because a process cannot exit while one of its threads is in such a call.
  */
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Loads the tools of a build: imports its modules and looks through their exports. A broken file hides only itself. */
+/** Loads the tools of a build: imports its modules and searches their exports. A broken file does not affect others. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -57,7 +57,9 @@ export async function loadTools(build: string, manifest: BuildManifest, folder: 
   return { tools, failed };
 }
 
-/** Every tool among the exports, including those in records of tools and in the whole of a CommonJS module. */
+/**
+ * Every tool among the exports, including those in records of tools, and in the exports object of a CommonJS module.
+ */
 function findTools(exports: Exports, file: string): FoundTool[] {
   const { default: main, ...named } = exports;
   const found = toolsIn(named);

@@ -1,6 +1,6 @@
 /**
- * The host program of a Node worker: runs the TypeScript and JavaScript tools of one namespace. The gateway starts it with
- * `--namespace`, `--socket`, `--folder` and `--build`. Its bundle contains no gateway code.
+ * The host program of a Node worker: runs the TypeScript and JavaScript tools of one namespace. The gateway starts it
+ * with `--namespace`, `--socket`, `--folder` and `--build`. Its bundle contains no gateway code.
  */
 import { chmodSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -28,7 +28,7 @@ const { values } = parseArgs({
 });
 const namespace = required('namespace');
 const path = required('socket');
-// The build has real paths, and so have stacks.
+// The build uses real paths, and so do stack traces.
 const folder = realpathSync(required('folder'));
 const build = required('build');
 const maxLine = Number(values['max-line']) || MAX_LINE;

@@ -1,9 +1,9 @@
-"""Starts the worker. Not part of the package, so that tool files do not find our modules on their import path."""
+"""Starts the worker. Outside of the package, so that tool files do not find our modules on their import path."""
 
 import os
 import sys
 
-# A tool that uses multiprocessing makes each new process import this file.
+# Processes that a tool starts with multiprocessing import this file, too.
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)

@@ -1,2 +1,2 @@
-/** The same for `zod/mini`. */
+/** Toolgate's `zod/mini`, for tool files whose folder has not installed zod. */
 export * from 'zod/mini';

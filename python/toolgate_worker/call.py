@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A running call. It is answered exactly once: if it is given up, at once, whatever its tool does then."""
+    """A running call. It is answered exactly once; if it is given up, at once, even if its tool still runs."""
 
     __slots__ = ("connection", "id", "tool", "arguments", "wants_progress", "started", "timer", "limit", "task", "runs", "is_awaited")
 
@@ -101,7 +101,7 @@ class Call:
         self.give_up("execution_timeout", f'The tool "{self.tool.name}" did not finish within {self.limit:g} s.')
 
     def give_up(self, code: str, message: str) -> None:
-        # In this order, because the thread may return at any moment and reads them in the opposite order.
+        # In this order, because the thread may return at any moment, and it uses the two in the opposite order.
         self.is_awaited = True
         busy = self.runs
         if self.end():

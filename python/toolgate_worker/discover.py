@@ -58,7 +58,7 @@ def tool_files(folder: str) -> list[str]:
 
 def load(file: str) -> ModuleType:
     stem = os.path.basename(file)[: -len(".py")]
-    # Under its plain name if other files can import it by that, so that it is imported only once.
+    # If other files can import it by its plain name, it gets that name, so that it is imported only once.
     if origin_of(stem) == file:
         return importlib.import_module(stem)
     name = "toolgate_tools_" + re.sub(r"\W", "_", stem)

@@ -1,4 +1,4 @@
-"""The worker process. The gateway is served over the socket; everything that tools print goes to standard error."""
+"""The worker process. It serves the gateway over a socket. Everything that tools print goes to standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .wire import Worker
 
 MAX_LINE = 64 * 1024 * 1024
-# More concurrent calls of synchronous tools than this wait for each other.
+# How many synchronous tools can run at the same time. Further calls wait.
 THREADS = 64
 GRACE = 2.0
 
@@ -29,7 +29,7 @@ def main() -> None:
     os.dup2(2, 1)
     listener = listen(options.socket)
 
-    # Imported modules stay for ever. Collecting garbage among them takes a tenth of the start-up, and more time later.
+    # Imported modules stay forever. Collecting garbage among them takes a tenth of the start-up, and more time later.
     gc.disable()
     # Before the event loop runs, because a tool file may run its own loop while it is imported.
     from .discover import discover
@@ -58,7 +58,10 @@ def read_options() -> argparse.Namespace:
 
 
 def hold_lifeline() -> None:
-    """Ends the process when the gateway closes our standard input, even while a tool blocks. Tools get an empty one."""
+    """Ends the process when the gateway closes our standard input, even while a tool blocks.
+
+    Tools get an empty standard input.
+    """
     lifeline = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -96,7 +99,7 @@ async def serve(worker: Worker, listener: socket.socket, threads: int) -> None:
     current_default_thread_limiter().total_tokens = threads
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, worker.stop)
-    # A terminal sends it to all processes, but the gateway decides when a worker ends.
+    # A terminal sends SIGINT to all processes, but the gateway decides when a worker ends.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     path = listener.getsockname()
     inode = os.stat(path).st_ino

@@ -1,7 +1,7 @@
 """Prepares a tool once, so that a call only checks the arguments, runs the function and renders the result.
 
-FastMCP creates definitions, validators and results. What its server does around every call is left out, because it takes
-most of the time of a call.
+FastMCP creates definitions, validators and results. Its server is not used, because most of the time of a call would be
+spent there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PreparedTool:
         plain = without_injected_parameters(function)
         self.injected = plain is not function
         self._validate = validator_of(plain)
-        # A thread goes on after its call was given up.
+        # A thread keeps running after its call was given up.
         self.threaded = runs_in_thread(plain, getattr(tool, "run_in_thread", True))
         self.run = runner_of(plain, self.threaded)
         # Most tools return a string and say so. Their results are rendered without FastMCP.
@@ -76,9 +76,9 @@ def define(tool: Tool, file: str) -> dict[str, Any]:
 
 
 def validator_of(function: Any) -> Any:
-    """FastMCP's validator, but for a stand-in that only returns its arguments.
+    """FastMCP's validator for a function with the same signature that only returns its arguments.
 
-    So a bad argument cannot be confused with a ValidationError that the tool itself raises.
+    Otherwise a bad argument could be confused with a ValidationError that the tool itself raises.
     """
 
     def called_with(*args: Any, **kwargs: Any) -> Any:

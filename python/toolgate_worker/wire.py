@@ -1,4 +1,7 @@
-"""The connection with the gateway: one JSON object per line, requests in, answers and events out. One at a time."""
+"""The connection with the gateway: one JSON object per line, requests in, answers and events out.
+
+The worker accepts one connection at a time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ BATCH = 64 * 1024
 
 
 class Worker:
-    """What outlives a connection: the tools, and the decision to stop."""
+    """What stays when a connection ends: the tools, and whether to stop."""
 
     def __init__(
         self, namespace: str, folder: str, tools: dict[str, PreparedTool], failed: list[Failure], max_line: int
@@ -52,7 +55,7 @@ class Worker:
         await self._end.wait()
 
     def detach(self) -> None:
-        """Runs in a forked child, which has inherited our socket: it must neither read our requests nor answer them.
+        """Runs in a forked child. It has inherited our socket, and must neither read our requests nor answer them.
 
         The child exits when a tool returns in it.
         """
@@ -252,7 +255,7 @@ class Connection(asyncio.Protocol):
 
 
 def to_line(value: dict[str, Any]) -> bytes:
-    """Never fails, because an odd value in a message or log entry must not."""
+    """Never fails, whatever value a message or log entry contains."""
     try:
         return to_json(value, fallback=str) + b"\n"
     except Exception:

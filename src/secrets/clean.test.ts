@@ -5,7 +5,7 @@ const secret = 'p"a\\ss/wörd<1>&é';
 const clean = createClean([secret, '12345678'])!;
 const through = (value: unknown) => JSON.parse(clean(Buffer.from(JSON.stringify(value))).toString()) as unknown;
 
-describe('what a server says', () => {
+describe('a message of a server', () => {
   it('loses the secrets that it was given, in every form', () => {
     const forms = [
       secret,
@@ -22,7 +22,7 @@ describe('what a server says', () => {
     expect(through({ [secret]: [secret] })).toEqual({ '[redacted]': ['[redacted]'] });
   });
 
-  it('also as Python and Go print it', () => {
+  it('loses secrets that are escaped as Python and Go print them', () => {
     const python = JSON.stringify({ a: secret }).replace(
       /[\u0080-\uffff]/g,
       (c) => `\\u00${c.charCodeAt(0).toString(16)}`,
@@ -32,14 +32,14 @@ describe('what a server says', () => {
       expect(JSON.parse(clean(Buffer.from(text)).toString())).toEqual({ a: '[redacted]' });
   });
 
-  it('is the same bytes where there is none, and stays JSON where one looks like a number', () => {
+  it('is the same buffer without a secret in it, and stays JSON if a secret looks like a number', () => {
     const bytes = Buffer.from('{"a":9007199254740993,"b":1.0,"c":"nothing"}');
     expect(clean(bytes)).toBe(bytes);
     const numbers = '{"a":12345678,"b":"12345678","c":9007199254740993}';
     expect(clean(Buffer.from(numbers)).toString()).toBe('{"a":12345678,"b":"[redacted]","c":9007199254740993}');
   });
 
-  it('is not looked at where there is nothing to look for', () => {
+  it('is not searched if there is nothing to search for', () => {
     expect(createClean([])).toBeNull();
     expect(createClean(['short'])).toBeNull();
   });

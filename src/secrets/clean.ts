@@ -1,5 +1,5 @@
 /**
- * Removes the secrets that a server was given from its messages before anyone reads them. Works on the bytes of JSON and
+ * Removes the secrets that a server was given from its messages, before they are read. Works on the bytes of JSON and
  * changes only what is inside strings.
  */
 import { formsOf } from './forms.ts';

@@ -10,11 +10,11 @@ async function open(text: string, keys = ring): Promise<string> {
   return decryptSecrets(envelope, await keys.keyFor(envelope));
 }
 
-describe('an envelope', async () => {
+describe('an encrypted file', async () => {
   const message = '{"global":{"NAME":"välue"}}';
   const text = encryptSecrets(message, recipe, await ring.keyFor(recipe));
 
-  it('gives back what was put into it', async () => {
+  it('is decrypted to the same text', async () => {
     expect(await open(text)).toBe(message);
     expect(Object.keys(JSON.parse(text) as object)).toEqual([
       'version',
@@ -28,7 +28,7 @@ describe('an envelope', async () => {
     expect(text).not.toContain('NAME');
   });
 
-  it('is another one each time', async () => {
+  it('is different each time', async () => {
     expect(encryptSecrets(message, recipe, await ring.keyFor(recipe))).not.toBe(text);
   });
 
@@ -36,10 +36,10 @@ describe('an envelope', async () => {
     await expect(open(text, createKeyring('another passphrase here'))).rejects.toThrow('written with another key');
   });
 
-  it('is refused with any byte changed, anywhere', async () => {
+  it('is refused if any byte was changed', async () => {
     const accepted: string[] = [];
     const bytes = Buffer.from(text);
-    // Each bit, all of them, and another character of the same kind.
+    // Each single bit, all bits, and another character of the same kind.
     const masks = [1, 2, 4, 8, 16, 32, 64, 128, 255, 3];
     for (let at = 0; at < bytes.length; at++)
       for (const mask of masks) {
@@ -53,13 +53,13 @@ describe('an envelope', async () => {
     expect(accepted).toEqual([]);
   });
 
-  it('is refused when it is cut anywhere, or has more to it', async () => {
+  it('is refused if it was cut anywhere, or something was appended', async () => {
     for (let length = 0; length < text.length; length++)
       await expect(open(text.slice(0, length)), String(length)).rejects.toThrow();
     for (const more of ['x', '{}', ',', '\u0000']) await expect(open(text + more)).rejects.toThrow();
   });
 
-  it('may be printed by other programs, with blanks and a time of their own', async () => {
+  it('may be printed by other programs, with spaces and another form of the time', async () => {
     const { created_at: created, ...rest } = JSON.parse(text) as Record<string, string>;
     const theirs = { created_at: new Date(Date.parse(created!) + 400).toISOString(), ...rest };
     expect(await open(`${JSON.stringify(theirs, null, 4)}\n`)).toBe(message);
@@ -68,24 +68,24 @@ describe('an envelope', async () => {
   });
 
   it.each([
-    [{ version: 2 }, 'version 2'],
-    [{ version: '1' }, 'version "1"'],
-    [{ kdf: { name: 'scrypt', n: 1 } }, 'made by "scrypt"'],
-    [{ kdf: null }, 'made by undefined'],
+    [{ version: 2 }, 'version is 2'],
+    [{ version: '1' }, 'version is "1"'],
+    [{ kdf: { name: 'scrypt', n: 1 } }, 'derived with "scrypt"'],
+    [{ kdf: null }, 'derived with undefined'],
     [{ kdf: { name: 'pbkdf2-hmac-sha256', iterations: 1 } }, 'number of iterations'],
     [{ kdf: { name: 'pbkdf2-hmac-sha256', iterations: 1e12 } }, 'number of iterations'],
     [{ cipher: 'aes-256-gcm' }, 'encrypted with "aes-256-gcm"'],
     [{ salt: 'AA==' }, 'salt or nonce'],
-    [{ more: 1 }, 'other keys'],
+    [{ more: 1 }, 'unexpected or missing keys'],
     [{ created_at: 'yesterday' }, 'time is damaged'],
-  ])('says what it does not know: %j', async (change, words) => {
+  ])('is refused with the reason if it has %j', async (change, words) => {
     const changed = { ...(JSON.parse(text) as object), ...change };
     await expect(open(JSON.stringify(changed))).rejects.toThrow(words);
   });
 });
 
 describe('a keyring', () => {
-  it('makes a key once', async () => {
+  it('derives each key once', async () => {
     const keys = createKeyring('something of sixteen');
     expect(keys.keyFor(recipe)).toBe(keys.keyFor({ ...recipe }));
     expect(await keys.keyFor(recipe)).toHaveLength(32);

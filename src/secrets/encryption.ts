@@ -1,6 +1,6 @@
 /**
- * The encrypted file of secrets: one JSON object with a Fernet token and how its key is derived from a passphrase. Everything
- * else in the object is bound to the token, so a change of any byte is noticed.
+ * The encrypted file of secrets: one JSON object with a Fernet token, and how its key is derived from a passphrase. All
+ * other members are bound to the token, so a change of any byte is noticed.
  */
 import { pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ import { decrypt, encrypt } from './fernet.ts';
 /** Rounds of PBKDF2 for a new file. A file with fewer is encrypted again at its next change. */
 export const ROUNDS = 600_000;
 const FEWEST = 1_000;
-/** More would let a file keep the gateway busy. */
+/** A file with more could keep the gateway busy. */
 const MOST = 10_000_000;
 const SALT = 16;
 
@@ -58,13 +58,13 @@ export function readEncrypted(text: string): EncryptedSecrets {
   const value = parse(text);
   const { version, kdf, cipher, salt, nonce, ciphertext, created_at: created } = value;
   if (version !== 1)
-    throw new Error(`it is of version ${JSON.stringify(version)}, and this Toolgate knows version 1 only`);
+    throw new Error(`its version is ${JSON.stringify(version)}, but this Toolgate reads only version 1`);
   const { name, iterations: rounds, ...rest } = toObject(kdf);
-  if (name !== KDF) throw new Error(`its key is made by ${JSON.stringify(name)}, and this Toolgate knows ${KDF} only`);
+  if (name !== KDF) throw new Error(`its key is derived with ${JSON.stringify(name)}, but this Toolgate knows only ${KDF}`);
   if (cipher !== CIPHER)
-    throw new Error(`it is encrypted with ${JSON.stringify(cipher)}, and this Toolgate knows ${CIPHER} only`);
+    throw new Error(`it is encrypted with ${JSON.stringify(cipher)}, but this Toolgate knows only ${CIPHER}`);
   if (Object.keys(rest).length > 0 || Object.keys(value).sort().join() !== KEYS)
-    throw new Error('it has other keys than it should');
+    throw new Error('it has unexpected or missing keys');
   if (typeof rounds !== 'number' || !Number.isInteger(rounds) || rounds < FEWEST || rounds > MOST)
     throw new Error(`its number of iterations is not from ${FEWEST} to ${MOST}`);
   if (!isBase64(salt, 8) || !isBase64(nonce, 16)) throw new Error('its salt or nonce is damaged');
@@ -73,7 +73,7 @@ export function readEncrypted(text: string): EncryptedSecrets {
   return { salt, rounds, nonce, ciphertext, created };
 }
 
-/** The text inside. Throws if it was encrypted with another key, or changed since. */
+/** The decrypted text. Throws if it was encrypted with another key, or changed since. */
 export function decryptSecrets({ nonce, ciphertext, created }: EncryptedSecrets, key: Buffer): string {
   const opened = decrypt(ciphertext, key);
   if (opened === null) throw new Error('it was written with another key, or changed since');
@@ -85,7 +85,7 @@ export function decryptSecrets({ nonce, ciphertext, created }: EncryptedSecrets,
 export function encryptSecrets(message: string, { salt, rounds }: Recipe, key: Buffer): string {
   const seconds = Math.floor(Date.now() / 1000);
   const nonce = randomBytes(16);
-  // Without spaces and line breaks: no byte can be changed without notice.
+  // Without spaces and line breaks, so that no byte can change unnoticed.
   return JSON.stringify({
     version: 1,
     kdf: { name: KDF, iterations: rounds },
@@ -104,7 +104,7 @@ function parse(text: string): Record<string, unknown> {
   } catch {
     // The parser's message would show parts of the text.
   }
-  throw new Error('it is not a JSON object, or not all of one');
+  throw new Error('it is not a complete JSON object');
 }
 
 function isBase64(text: unknown, least: number): text is string {
@@ -120,7 +120,7 @@ function toTime(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
 
-/** To the second if we wrote it. Other programs read the clock twice. */
+/** Exact to the second if we wrote it. Other programs read the clock twice, so theirs may differ a little. */
 function isTimeOf(created: string, seconds: number): boolean {
   if (OWN_TIME.test(created)) return created === toTime(seconds);
   return Math.abs(Date.parse(created) / 1000 - seconds) < 60;

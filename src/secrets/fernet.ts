@@ -1,4 +1,4 @@
-/** Fernet, compatible with Python's `cryptography`: AES-128-CBC and HMAC-SHA-256 in one text, with the time of encryption. */
+/** Fernet, as in Python's `cryptography`: AES-128-CBC and HMAC-SHA-256 in one text, with the time of encryption. */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const VERSION = 0x80;

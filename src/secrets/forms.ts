@@ -1,6 +1,6 @@
 /** The forms in which a secret may appear: as it is, as base64, URL-encoded, and as text in JSON. */
 
-/** Shorter values are words and numbers that appear in every other line. */
+/** Shorter values are not searched for: they are words and numbers that appear everywhere. */
 export const SHORTEST = 6;
 /** A longer value is searched for in pieces. */
 const LONGEST = 256;
@@ -19,15 +19,15 @@ export function formsOf(value: string): string[] {
 }
 
 function partsOf(value: string): string[] {
-  const whole = value.trim();
-  const lines = whole.split(/[\r\n]+/).map((line) => line.trim());
-  const parts = lines.length > 1 ? [whole, ...lines.filter((line) => line.length >= LONG_LINE)] : [whole];
+  const text = value.trim();
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim());
+  const parts = lines.length > 1 ? [text, ...lines.filter((line) => line.length >= LONG_LINE)] : [text];
   return parts.filter((part) => part.length >= SHORTEST).flatMap(piecesOf);
 }
 
 function piecesOf(text: string): string[] {
   const pieces: string[] = [];
-  // Pieces of equal length: a short one at the end would not be searched for.
+  // Pieces of equal length, because a short one at the end would not be searched for.
   const size = Math.ceil(text.length / Math.ceil(text.length / LONGEST));
   for (let at = 0; at < text.length; at += size) pieces.push(text.slice(at, at + size));
   return pieces;
@@ -43,7 +43,7 @@ function escaped(text: string): string[] {
   return [...nested(json), ascii, web, url, lower, url.replaceAll('%20', '+')];
 }
 
-/** A tool may return JSON as text inside JSON, which is text again in a line of the audit. */
+/** A tool may return JSON as text inside JSON, and the audit writes that as text inside JSON again. */
 function nested(json: string): string[] {
   const forms = [json];
   for (let depth = 1; depth < DEEPEST; depth++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1));

@@ -6,7 +6,7 @@ import { nameProblem } from './secret-names.ts';
 const some = withSecret(withSecret(withSecret(NO_SECRETS, null, 'A', 'global a'), null, 'B', 'b'), 'ns', 'A', 'own a');
 
 describe('secrets', () => {
-  it('of a namespace go before those of all', () => {
+  it('of a namespace take precedence over those for all', () => {
     expect(Object.fromEntries(secretsFor(some, 'ns'))).toEqual({ A: 'own a', B: 'b' });
     expect(Object.fromEntries(secretsFor(some, 'other'))).toEqual({ A: 'global a', B: 'b' });
   });
@@ -16,7 +16,7 @@ describe('secrets', () => {
     expect(readSecrets('{}')).toEqual(NO_SECRETS);
   });
 
-  it('change without changing what there was', () => {
+  it('are changed in a copy', () => {
     const less = withSecret(some, 'ns', 'A', null);
     expect(less.namespaces.size).toBe(0);
     expect(some.namespaces.size).toBe(1);
@@ -34,7 +34,7 @@ describe('secrets', () => {
     '{"global":{"__proto__":"x"}}',
     '{"namespaces":{"__proto__":{}}}',
     '{"namespaces":{"../x":{}}}',
-  ])('that make no sense are refused: %s', (text) => {
+  ])('that are not valid are refused: %s', (text) => {
     expect(() => readSecrets(text)).toThrow();
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
@@ -46,7 +46,7 @@ describe('names', () => {
     'not %s',
     (name) => expect(nameProblem(name)).not.toBeNull(),
   );
-  it('do not show what may be a value', () => expect(nameProblem('A=hunter2')).not.toContain('hunter2'));
+  it('are not shown if they may be a value', () => expect(nameProblem('A=hunter2')).not.toContain('hunter2'));
 });
 
 describe('references', () => {
@@ -56,7 +56,7 @@ describe('references', () => {
     const tricky: Record<string, string> = { A: '$& ${secret:B}', B: 'b' };
     expect(fillIn(text, (name) => tricky[name])).toBe('Bearer $& ${secret:B}/b');
   });
-  it('come from the text alone', () => {
+  it('are made only from valid names', () => {
     expect(referencesIn(referToSecrets('x${secret:A}${HOME}${secret:not a name}'))).toEqual(['A']);
   });
 });

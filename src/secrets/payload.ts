@@ -1,4 +1,4 @@
-/** The secrets by name, for all namespaces or for one: immutable values, and the JSON that is encrypted. */
+/** The secrets of all namespaces and of each one: as immutable values, and as the JSON that is encrypted. */
 import { canonicalJson } from '../base/canonical-json.ts';
 import { isObject } from '../base/objects.ts';
 import { isNamespace, nameProblem } from './secret-names.ts';
@@ -22,18 +22,18 @@ export interface SecretStatus {
   readonly scope: SecretScope;
   /** `placeholder`: it is needed, and has no value yet. */
   readonly status: 'set' | 'placeholder';
-  /** When it was set or asked for, as ISO 8601; null if that is unknown. */
+  /** When it was set or requested, as ISO 8601; null if unknown. */
   readonly updated: string | null;
 }
 
-/** A key of several lines has a few thousand characters. */
+/** A private key of many lines has a few thousand characters. */
 export const LONGEST_VALUE = 65_536;
 
 export function secretsOf({ global, namespaces }: Secrets, scope: SecretScope): NamedSecrets {
   return scope === null ? global : (namespaces.get(scope) ?? new Map());
 }
 
-/** What one namespace is given: its own secrets, and those of all namespaces. Its own win. */
+/** What one namespace gets: its own secrets, and those for all namespaces. Its own take precedence. */
 export function secretsFor(secrets: Secrets, namespace: string): NamedSecrets {
   return new Map([...secrets.global, ...secretsOf(secrets, namespace)]);
 }
@@ -57,7 +57,7 @@ export function withSecret(secrets: Secrets, scope: SecretScope, name: string, v
 /** Why this cannot be a value; null if it can. */
 export function valueProblem(value: string): string | null {
   if (value === '') return 'is empty';
-  if (value.includes('\0')) return 'has a NUL in it, which no environment variable can carry';
+  if (value.includes('\0')) return 'contains a NUL character, which an environment variable cannot hold';
   if (value.length > LONGEST_VALUE) return `has more than ${LONGEST_VALUE} characters`;
   return null;
 }
@@ -69,7 +69,7 @@ export function printSecrets({ global, namespaces }: Secrets): string {
   });
 }
 
-/** Throws if the text cannot be understood. The message may show names and never shows a value. */
+/** Throws if the text is not valid. The message may show names, but never a value. */
 export function readSecrets(text: string): Secrets {
   let value: unknown;
   try {
@@ -94,7 +94,7 @@ function readNamed(value: unknown, where: string): NamedSecrets {
     Object.entries(toMap(value, where)).map(([name, secret]) => {
       const problem = nameProblem(name);
       if (problem !== null) throw new Error(`${where} has an invalid name. ${problem}`);
-      if (typeof secret !== 'string') throw new Error(`${where} has no text under ${name}`);
+      if (typeof secret !== 'string') throw new Error(`${where}: the value of ${name} is not a string`);
       const fault = valueProblem(secret);
       if (fault !== null) throw new Error(`${where}: the value of ${name} ${fault}`);
       return [name, secret];

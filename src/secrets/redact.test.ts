@@ -18,23 +18,23 @@ describe('a known value', () => {
     ['as JSON in JSON', JSON.stringify(JSON.stringify({ a: S })), '"{\\"a\\":\\"[redacted]\\"}"'],
     ['URL-encoded', `?t=${encodeURIComponent(S)}&x=1`, '?t=[redacted]&x=1'],
     ['URL-encoded in lower case', `?t=${encodeURIComponent(S).toLowerCase()}`, '?t=[redacted]'],
-    ['nothing of it', 'a short story of a second', 'a short story of a second'],
+    ['text without it', 'a short story of a second', 'a short story of a second'],
   ])('%s', (_, text, clean) => {
     expect(redact(text)).toBe(clean);
   });
 
-  it.each(['', 'a', 'ab', 'user:', 'user::'])('in base64 behind "%s"', (before) => {
+  it.each(['', 'a', 'ab', 'user:', 'user::'])('in base64 after "%s"', (before) => {
     for (const encoding of ['base64', 'base64url'] as const) {
       const encoded = Buffer.from(`${before}${S}tail`).toString(encoding);
       const clean = redact(`x ${encoded} y`);
       expect(clean).toContain('[redacted]');
-      // What is left has at most a few characters of it, which are shared with its neighbours.
+      // At most a few characters of it are left, which it shares with its neighbours.
       expect(clean.length).toBeLessThan(Buffer.from(`${before}tail`).toString('base64').length + 20);
     }
   });
 });
 
-it('finds what overlaps, what is long, and what has many lines', () => {
+it('finds values that overlap, are long, or have many lines', () => {
   const long = Array.from({ length: 300 }, (_, i) => `chunk${i}`).join('-');
   const pem = `-----BEGIN X-----\n${'QUJD'.repeat(16)}\n${'REVG'.repeat(16)}\n-----END X-----`;
   const { redact } = createRedactor(['abcdefgh', 'efghijklmn', long, pem]);
@@ -43,7 +43,7 @@ it('finds what overlaps, what is long, and what has many lines', () => {
   expect(redact(`key: ${'REVG'.repeat(16)}`)).toBe('key: [redacted]');
 });
 
-it('leaves no value behind, wherever it stands', () => {
+it('removes every value at any position', () => {
   const value = fc.string({ minLength: 6, maxLength: 40 }).filter((text) => text.trim().length >= 6);
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 8 }), fc.string(), fc.string(), (values, before, after) => {
@@ -57,14 +57,14 @@ it('leaves no value behind, wherever it stands', () => {
   );
 });
 
-it('learns', () => {
+it('learns further values', () => {
   const redactor = createRedactor();
   expect(redactor.redact('hunter2-hunter2')).toBe('hunter2-hunter2');
   redactor.learn(['hunter2-hunter2']);
   expect(redactor.redact('hunter2-hunter2')).toBe('[redacted]');
 });
 
-it('is linear in the text, whatever the values', () => {
+it('takes linear time for any values', () => {
   const { redact } = createRedactor([
     `${'a'.repeat(800)}b`,
     ...Array.from({ length: 500 }, (_, i) => `secret-value-${i}`),
@@ -77,7 +77,7 @@ it('is linear in the text, whatever the values', () => {
   expect(performance.now() - started).toBeLessThan(5_000);
 });
 
-describe('a credential that nobody knows', () => {
+describe('text that looks like a credential', () => {
   const { redact } = createRedactor();
 
   it.each([
@@ -120,7 +120,7 @@ it('knows secrets by their names', () => {
   expect(plain.filter(looksSecret)).toEqual([]);
 });
 
-it('finds secrets in variables, headers and addresses', () => {
+it('finds secrets in variables, headers and URLs', () => {
   expect(environmentSecrets({ API_KEY: 'k1', HOME: '/h', DB: 'postgres://u:p%40ss@h/d' })).toEqual([
     'k1',
     'p%40ss',
@@ -139,7 +139,7 @@ it('finds secrets in variables, headers and addresses', () => {
   expect(urlSecrets('not an address')).toEqual([]);
 });
 
-it('knows what it was told last, however much that is', () => {
+it('keeps the values that it learned last, even if there are too many', () => {
   const { learn, redact } = createRedactor(['the very first secret']);
   for (let i = 0; i < 30; i++) learn(Array.from({ length: 100 }, (_, n) => `secret number ${i} ${n}`));
   expect(redact('secret number 29 99 and secret number 29 0')).toBe('[redacted] and [redacted]');

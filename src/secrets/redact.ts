@@ -1,6 +1,7 @@
 /**
- * Removes secrets from text by their value. All values are searched for at once (after Wu and Manber): a table says, for each
- * pair of characters, how far to skip to the next position where a value could end, so most of a text is never looked at.
+ * Removes secrets from text by their value. All values are searched for at once, with the algorithm of Wu and Manber:
+ * for each pair of characters, a table says how far to skip to the next position where a value could end. So most of a
+ * text is never read.
  *
  * Measured on 100 KB of log text without a hit: with 100 secrets (400 forms) 0.18 ms, against 1.2 ms for one regular
  * expression and 2.7 ms for one search per form. With 5 secrets all three take 0.09 ms.
@@ -13,11 +14,11 @@ export const REDACTED = '[redacted]';
 /** Removes secrets from texts. */
 export interface Redactor {
   redact(text: string): string;
-  /** From here on these are secret too. */
+  /** From now on these are secret too. */
   learn(values: Iterable<string>): void;
 }
 
-/** More than any configuration has. Beyond it the oldest are forgotten, so that endless changes do not fill the memory. */
+/** More than any configuration has. Beyond it the oldest are forgotten, so that many changes do not fill the memory. */
 const MOST = 20_000;
 
 /** Removes these values from texts, in every encoding in which they are likely to appear. */
@@ -29,7 +30,7 @@ export function createRedactor(values: Iterable<string> = []): Redactor {
     let isNew = false;
     for (const value of more)
       for (const form of formsOf(value)) {
-        // The newest stand last.
+        // The newest come last.
         if (!forms.delete(form)) isNew = true;
         forms.add(form);
       }
@@ -48,7 +49,7 @@ export function createRedactor(values: Iterable<string> = []): Redactor {
   };
 }
 
-/** What looks like a credential is treated as one. None of these expressions backtracks far. */
+/** Text that looks like a credential is treated as one. None of these expressions backtracks far. */
 const BEARER = /\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}/gi;
 const TOKEN = /\btg_[A-Za-z0-9_-]{40,}/g;
 const JWT = /\beyJ[A-Za-z0-9_-]{8,1024}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g;
@@ -67,7 +68,9 @@ export interface Search {
   readonly groups: ReadonlyMap<string, Group>;
 }
 
-/** Sorted forms with the same first characters. `parents` has, for each form, the longest other form that it begins with. */
+/**
+ * Sorted forms with the same first characters. `parents`: for each form, the longest other form that it starts with.
+ */
 interface Group {
   readonly forms: readonly string[];
   readonly parents: readonly number[];
@@ -123,7 +126,7 @@ function lengthAt(text: string, start: number, { forms, parents, longest }: Grou
 /** The text with a mark in place of each form; the same string if there is none. */
 export function searchFor(text: string, { shifts, groups }: Search): string {
   let clean = '';
-  /** Up to where the text is done, and whether that is the end of a mark. */
+  /** The text before `from` is done. If `marked`, a mark ends there. */
   let from = 0;
   let marked = false;
   let end = WINDOW - 1;
@@ -134,7 +137,7 @@ export function searchFor(text: string, { shifts, groups }: Search): string {
       continue;
     }
     const start = end - WINDOW + 1;
-    // One step even after a hit: another secret may begin inside it.
+    // One step, even after a hit, because another secret may begin inside it.
     end++;
     const group = groups.get(text.slice(start, start + WINDOW));
     const length = group === undefined ? 0 : lengthAt(text, start, group);

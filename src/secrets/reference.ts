@@ -1,6 +1,6 @@
 /**
- * A reference to a secret inside a text, until the secret is filled in. It is marked with NUL, which neither a configuration
- * nor the environment can contain: the value of a variable is never taken for a reference.
+ * A reference to a secret inside a text, until the secret is filled in. It is marked with NUL, which neither a
+ * configuration nor the environment can contain. So the value of a variable is never mistaken for a reference.
  */
 
 const REFERENCE = /\0([^\0]*)\0/g;
@@ -14,7 +14,7 @@ export function referencesIn(text: string): string[] {
   return [...text.matchAll(REFERENCE)].map((match) => match[1]!);
 }
 
-/** With the values filled in; a missing one becomes empty. */
+/** The text with the values filled in; a missing one becomes empty. */
 export function fillIn(text: string, lookUp: (name: string) => string | undefined): string {
   return text.replace(REFERENCE, (_, name: string) => lookUp(name) ?? '');
 }

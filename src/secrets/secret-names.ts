@@ -6,11 +6,11 @@ export const RESERVED = /^(LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PATH|HOME|ENV|BASH_ENV
 /** Namespaces of servers may have more characters than those of folders. */
 const NAMESPACE = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** Why a secret cannot have this name; null if it can. Does not quote what is not a name: it may be a value in the wrong place. */
+/** Why a secret cannot have this name; null if it can. An invalid name is not quoted: it may be a value by mistake. */
 export function nameProblem(name: string): string | null {
   if (!NAME.test(name)) return 'A secret is named like an environment variable: letters, digits and "_"';
-  if (RESERVED.test(name)) return `${name} would change how tools are started, and is no name for a secret`;
-  if (name === '__proto__') return '"__proto__" is no name for a secret';
+  if (RESERVED.test(name)) return `${name} would change how tools are started, so it cannot be the name of a secret`;
+  if (name === '__proto__') return '"__proto__" cannot be the name of a secret';
   return null;
 }
 

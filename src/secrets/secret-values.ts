@@ -1,8 +1,8 @@
-/** Guesses which values are secret, by the names of variables, headers and parameters and by their position in a URL. */
+/** Guesses which values are secret, by the names of variables, headers and parameters, and by the position in a URL. */
 
 const PARTS = ['TOKEN', 'SECRET', 'PASSWORD', 'PASSWD', 'PASSPHRASE', 'CREDENTIAL', 'COOKIE', 'APIKEY', 'SIGNATURE'];
 const WORDS = new Set(['KEY', 'KEYS', 'PASS', 'PWD', 'AUTH', 'AUTHORIZATION', 'PRIVATE', 'PAT', 'SIG', 'JWT']);
-/** Names that end like this are about a secret, but do not hold it. */
+/** Names that end in one of these are about a secret, but do not hold it. */
 const ABOUT = new Set(['SOCK', 'FILE', 'PATH', 'DIR', 'MODE', 'TYPE', 'METHOD', 'URL', 'URI', 'HOST', 'PORT', 'TTL']);
 /** The folders of a shell, not passwords. */
 const FOLDERS = new Set(['PWD', 'OLDPWD']);

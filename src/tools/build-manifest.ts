@@ -1,4 +1,4 @@
-/** What a build of tool files says about itself. The gateway writes it; the worker's host reads it. */
+/** The manifest of a build of tool files. The gateway writes it; the worker's host reads it. */
 
 export const MANIFEST = 'manifest.json';
 

@@ -38,7 +38,7 @@ describe('defineTool', () => {
     });
   });
 
-  it('rejects what does not fit the schemas', () => {
+  it('rejects types that do not fit the schemas', () => {
     defineTool({
       description: 'x',
       inputSchema: z.object({}),

@@ -67,7 +67,7 @@ export interface ToolContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly requestId: string;
   readonly namespace: string;
-  /** The id of the client. Known only to tools that run inside a program, with `createMcpServer`; workers do not receive it. */
+  /** The id of the client. Only tools inside a program (`createMcpServer`) get it; workers do not. */
   readonly clientId?: string | undefined;
 }
 
@@ -126,7 +126,7 @@ export interface McpToolDefinition<
   readonly outputSchema?: StandardSchema | JsonSchema;
   readonly annotations?: ToolDefinition['annotations'];
   readonly timeoutMs?: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the schema decides, where it can
+  // biome-ignore lint/suspicious/noExplicitAny: the schema decides, if there is one
   handler(args: 0 extends 1 & Schema ? any : HandlerInput<Schema>, context: ToolContext): unknown;
 }
 

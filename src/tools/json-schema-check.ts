@@ -1,4 +1,4 @@
-/** Checks values by a plain JSON Schema. The validator is loaded for the first tool that needs it. */
+/** Checks values against a plain JSON Schema. The validator is loaded for the first tool that needs it. */
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { BoundedMap } from '../base/bounded-map.ts';
 import type { StandardResult } from './define-tool.ts';
@@ -10,7 +10,7 @@ interface Compiler {
 }
 
 const options = {
-  // Schemas are written for many validators: an unknown keyword is not a mistake.
+  // Schemas are written for many validators, so an unknown keyword is not a mistake.
   strict: false,
   // In the current draft a format is only an annotation.
   validateFormats: false,

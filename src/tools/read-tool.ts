@@ -49,7 +49,7 @@ export async function readTool(given: ToolObject, name: string, file: string): P
       'its name is not valid: use at most 128 letters, digits, "_", "-" and ".". Give the tool a `name`.',
     );
   if (typeof given.description !== 'string' || given.description.trim() === '')
-    throw new Error('has no description; say in `description` what it does, for the model that is to use it.');
+    throw new Error('has no description; say in `description` what it does, for the model that uses it.');
   const { title, description, timeoutMs } = given;
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
     throw new Error('has a `timeoutMs` that is not a number of milliseconds.');

@@ -1,9 +1,11 @@
-/** Prints what a tool returned as the JSON of an MCP result. By hand, so that a large object is serialized only once. */
+/**
+ * Prints what a tool returned as the JSON of an MCP result. The JSON is joined by hand: a large object is printed once.
+ */
 import { isObject } from '../base/objects.ts';
 import { type CheckedSchema, issuesText } from './schema.ts';
 
 export interface OutputSchema extends CheckedSchema {
-  /** The tool's results are not objects: they are returned as the member `result` of one. */
+  /** The tool's results are not objects. They are returned in an object, as its member `result`. */
   readonly isWrapped: boolean;
 }
 
@@ -12,7 +14,7 @@ const MEMBERS: readonly string[] = ['content', 'structuredContent', 'isError', '
 
 const NOTHING = '{"content":[{"type":"text","text":""}]}';
 
-/** A promise only if the check of the schema is one. Throws if the value does not fit the schema or has no JSON. */
+/** A promise only if the schema's check returns one. Throws if the value does not fit the schema or has no JSON. */
 export function resultJson(value: unknown, output: OutputSchema | null): string | Promise<string> {
   if (isObject(value) && Array.isArray(value.content) && isResult(value, value.content)) return toJson(value);
   if (output === null) {

@@ -1,6 +1,6 @@
 /**
  * What a tool receives in addition to its arguments. Most tools use none of it, so each part is created on first use.
- * Besides our own names it has those of the AI SDK and of FastMCP, whose tools run here unchanged.
+ * In addition to our own names it has those of the AI SDK and of FastMCP, whose tools run here unchanged.
  */
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../protocol/levels.ts';
 import type { ToolContext, ToolLog } from './define-tool.ts';

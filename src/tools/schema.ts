@@ -1,5 +1,5 @@
 /**
- * Reads any kind of schema that a tool may come with: as JSON Schema for the list of tools, and as a check for values.
+ * Reads any kind of schema that a tool may have: as JSON Schema for the list of tools, and as a check for values.
  * Schemas are recognized by shape, never by class, because a tool's copy of zod is not ours.
  */
 import { isObject } from '../base/objects.ts';

@@ -1,4 +1,4 @@
-/** One run of a tool. It is answered exactly once, by whichever comes first: result, error, timeout or cancellation. */
+/** One run of a tool. It is answered exactly once: by its result, an error, its timeout or a cancellation. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
 import { fault, type ToolFault, thrownFault } from './fault.ts';

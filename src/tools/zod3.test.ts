@@ -60,7 +60,7 @@ describe('the JSON Schema of a zod 3 schema', () => {
       { type: 'string', description: 'Outer' },
     ],
     ['an intersection', z.object({}).and(z.object({})), { allOf: [expect.anything(), expect.anything()] }],
-    ['a pipeline, by what goes in', z.string().transform(Number).pipe(z.number()), { type: 'string' }],
+    ['a pipeline, by its input', z.string().transform(Number).pipe(z.number()), { type: 'string' }],
     [
       'a refined, branded, readonly string',
       z
@@ -73,12 +73,12 @@ describe('the JSON Schema of a zod 3 schema', () => {
     ['anything', z.any(), {}],
     ['a pattern with flags, without the pattern', z.string().min(1).regex(/^a\S/i), { type: 'string', minLength: 1 }],
     [
-      'a schema that contains itself, down to where it does',
+      'a schema that contains itself, up to that point',
       tree,
       { type: 'object', properties: { children: { type: 'array', items: {} } }, required: ['children'] },
     ],
     [
-      'a schema that is used twice, written out twice',
+      'a schema that is used twice, in full both times',
       z.object({ a: tree, b: tree }),
       {
         type: 'object',
@@ -114,7 +114,7 @@ describe('the JSON Schema of a zod 3 schema', () => {
     });
   });
 
-  it('does not replace the check by the schema itself, which may be asynchronous', async () => {
+  it('leaves the check to the schema itself, which may be asynchronous', async () => {
     const { check } = await readSchema(z.object({ a: z.string().refine(async (text) => text === 'yes') }), 'input');
     expect(await check({ a: 'yes', b: 1 })).toEqual({ value: { a: 'yes' } });
     expect(await check({ a: 'no' })).toMatchObject({ issues: [{ path: ['a'] }] });

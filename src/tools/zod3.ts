@@ -43,12 +43,12 @@ export async function zod3Json(schema: Zod3Schema): Promise<Record<string, unkno
   return rest;
 }
 
-/** A schema inside itself. Without references it can only be described as anything. */
+/** Whether a schema is inside itself. Without references, such a schema can only be described as "anything". */
 function isAncestor(path: readonly string[] | undefined, current: readonly string[]): boolean {
   return path !== undefined && path.length < current.length && path.every((part, i) => part === current[i]);
 }
 
-/** The same meaning in JSON Schema 2020-12, and without what the library says of values that JSON does not have. */
+/** The same in JSON Schema 2020-12, and without statements about values that JSON does not have. */
 function corrected(json: JsonObject, def: Zod3Schema['_def']): JsonObject {
   switch (def.typeName) {
     case 'ZodTuple': {

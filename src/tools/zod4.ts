@@ -1,5 +1,5 @@
 /**
- * The one function of zod 4 that schemas need, loaded on demand. `import('zod')` would keep all of zod in a chunk that imports
- * the gateway's part of zod and is imported by it, which fails at start-up.
+ * The one function of zod 4 that schemas need, loaded on demand. `import('zod')` would put all of zod into one chunk.
+ * That chunk and the gateway's part of zod would import each other, which fails at start-up.
  */
 export { toJSONSchema } from 'zod';

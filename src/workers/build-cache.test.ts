@@ -1,4 +1,4 @@
-/** With real processes: a folder is built once and completely, whichever process dies meanwhile. */
+/** With real processes: a folder is built once and completely, even if one of them dies. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -100,7 +100,7 @@ it('builds again if the folder no longer works, or ready.json is damaged', async
   }
 });
 
-it('keeps only the reason of a failure, until that is forgotten or old', async () => {
+it('remembers a failure until it is forgotten or old, and keeps nothing else of it', async () => {
   const root = tempFolder();
   let tries = 0;
   const failing = job(root, {
@@ -160,7 +160,7 @@ it('keeps the current build and the one before it, and removes older ones', asyn
   }
   await removeOlder(root, 'd');
   expect(readdirSync(root).sort()).toEqual(['c', 'd']);
-  // Going back makes the other one the older.
+  // Using the earlier build again makes the other one the older.
   await buildOnce(job(root, { key: 'c' }));
   await removeOlder(root, 'c');
   expect(readdirSync(root).sort()).toEqual(['c', 'd']);

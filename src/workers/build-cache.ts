@@ -1,7 +1,7 @@
 /**
- * Folders that are built once per key and never changed afterwards. Several processes may want the same folder at the same
- * time, and any of them may die, or be stopped for an hour, in the middle. So every attempt has its own folder, and one small
- * file, written last, names the good one:
+ * Folders that are built once per key and never changed afterwards. Several processes may need the same folder at the
+ * same time, and any of them may die, or be suspended for an hour, while it builds. So every attempt has its own
+ * folder, and one small file, written last, names the good one:
  *
  *     <root>/<key>/ready.json   the name of the good folder
  *     <root>/<key>/failed.json  why there is none, for a while
@@ -35,7 +35,7 @@ const READY = 'ready.json';
 const FAILED = 'failed.json';
 const LOCK = 'building';
 
-/** A failure is not retried for this long. Not for ever, because the network may have caused it. */
+/** A failure is not retried for this long. Not longer, because the network may have caused it. */
 const FAILURE_LASTS = 10 * 60_000;
 /** A builder without a sign of life for this long counts as dead. */
 const SILENCE = 30_000;
@@ -62,13 +62,13 @@ export async function buildOnce(job: FolderBuild): Promise<string> {
   }
 }
 
-/** The next attempt is a real one, although nothing has changed. */
+/** The next attempt builds again, although nothing has changed. */
 export async function forgetFailures(root: string): Promise<void> {
   for (const key of await namesIn(root)) await rm(join(root, key, FAILED), { force: true });
 }
 
 /**
- * Removes old builds below `root`. The current one stays, and the one used before it, in case somebody goes back.
+ * Removes old builds below `root`. The current one stays, and the one used before it, in case an edit is undone.
  *
  * @param usedFile the file in a build's folder whose time says when the build was last used.
  * @param keepMs builds that were used within this time stay too.
@@ -86,14 +86,14 @@ export async function removeOlder(root: string, current: string, usedFile = READ
 }
 
 async function build(place: string, lock: Lock, job: FolderBuild): Promise<string> {
-  // Attempts that were cut off.
+  // Removes attempts that were interrupted.
   for (const name of await namesIn(place, true)) await removeFolder(join(place, name));
   const name = randomBytes(4).toString('hex');
   const folder = join(place, name);
   try {
     const about = await job.build(folder);
     job.signal?.throwIfAborted();
-    // The process that took over may have removed our folder.
+    // Another process may have taken over, and removed our folder.
     if (!(await lock.isHeld()))
       throw new EnvironmentError('Building the environment took so long that another process took over. Try again.');
     await replaceFile(join(place, READY), printJson({ folder: name, key: job.key, ...about }));
@@ -104,7 +104,7 @@ async function build(place: string, lock: Lock, job: FolderBuild): Promise<strin
     if (job.signal?.aborted) throw new EnvironmentError('Building the environment was stopped.');
     const failure = toEnvironmentError(error);
     const { message, log } = failure;
-    // Not worth another error: on a full disk this fails too.
+    // On a full disk this fails too. The first failure is the one to report.
     await replaceFile(join(place, FAILED), JSON.stringify({ message, log: log.slice(-LOG_KEPT) })).catch(() => {});
     throw failure;
   }

@@ -1,6 +1,7 @@
 /**
- * Resolves the imports of tool files: files of the folder are bundled, packages are left to the environment, and zod and our
- * own types come from Toolgate unless the environment has them. Imports that resolve to nothing are reported with their line.
+ * Resolves the imports of tool files. Files of the folder are bundled, packages come from the environment, and zod and
+ * our own types come from Toolgate unless the environment has them. Imports that cannot be resolved are reported with
+ * their line.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
@@ -32,7 +33,7 @@ export function toolPlugin({ folder, environment }: BuildFolders, failed: BuildF
   const fail = (source: string, importer: string, message: string) => {
     const { line, column } = positionOf(source, importer);
     failed.push({ file: displayPath(importer, folder), line, column, message });
-    // Goes on, to report all missing imports and not only the first.
+    // Continues, to report all missing imports and not only the first.
     return { id: source, external: true };
   };
   return {

@@ -1,6 +1,7 @@
 /**
- * Builds tool files into modules that plain Node runs: one bundle for all files of a folder, so that shared helpers exist only
- * once. The build is written below the environment, where Node finds the packages, in a folder named by its hash.
+ * Builds tool files into modules that plain Node runs: one bundle for all files of a folder, so that shared helpers
+ * exist only once. The build is written below the environment, where Node finds the packages, in a folder named after
+ * its hash.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -71,7 +72,7 @@ async function bundleAll(
     else failed.push(...alone.failed.map((failure) => attributedTo(file, failure)));
   }
   const rest = good.length === 0 ? { chunks: [] } : await bundle(good, folders);
-  // Each was good alone, so a file has changed meanwhile. The next build will tell.
+  // Each was good alone, so a file has changed meanwhile. The next build will find out.
   if (rest.failed !== undefined) return { chunks: [], failed: [...failed, ...rest.failed] };
   return { chunks: rest.chunks, failed };
 }
@@ -167,7 +168,7 @@ function positionOf(
 ): { line: number | null; column?: number } {
   if (loc !== undefined) return { line: loc.line, column: loc.column + 1 };
   if (pos !== undefined && path !== undefined) return positionAt(pos, path);
-  // The code frame in the message says it: `╭─[ a.ts:3:7 ]`.
+  // The code frame in the message has the position: `╭─[ a.ts:3:7 ]`.
   const frame = /\[\s*[^\]\n]*?:(\d+):(\d+)\s*\]/.exec(message);
   return frame === null ? { line: null } : { line: Number(frame[1]), column: Number(frame[2]) };
 }
@@ -206,7 +207,7 @@ async function write(
   } else {
     const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     for (const [name, text] of contents) await replaceFile(join(draft, name), text);
-    // In one step. If another process was faster, it wrote the same.
+    // In one step. If another process was faster, it wrote the same files.
     await rename(draft, path).catch(() => rm(draft, { recursive: true, force: true }));
   }
   await removeOlder(root, key, '.', KEPT_MS);

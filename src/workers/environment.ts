@@ -14,7 +14,7 @@ export interface EnvironmentRequest {
   readonly namespace: string;
   readonly folder: string;
   readonly dataDir: string;
-  /** Says what is being done: "installing 3 packages". */
+  /** Reports what is being done: "installing 3 packages". */
   progress(message: string): void;
   readonly signal: AbortSignal | null;
 }

@@ -1,6 +1,6 @@
 /**
- * Isolates workers with bubblewrap, where it works. A worker then has its own process space, and sees its folder, its
- * environment and the system's programs, all read-only, but nothing of other namespaces or of the gateway.
+ * Isolates workers with bubblewrap, if it works on this system. A worker then has its own process space. It sees its
+ * folder, its environment and the system's programs, all read-only, but nothing of other namespaces or of the gateway.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,7 +18,7 @@ export type IsolationLevel = 'bubblewrap' | 'process';
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc', '/opt'];
 
-/** How long a failed probe counts: bubblewrap may be installed meanwhile. */
+/** How long a failed probe is remembered. Bubblewrap may be installed meanwhile. */
 const PROBE_LASTS = 60_000;
 
 let works = false;
@@ -41,7 +41,7 @@ export function bubblewrapTrouble(): Promise<string | null> {
   return probe;
 }
 
-/** The isolation that a setting results in, as far as bubblewrap has been probed yet. */
+/** The isolation that a setting results in. Before the first probe, bubblewrap counts as unusable. */
 export function levelOf(isolation: Isolation): IsolationLevel {
   return isolation !== 'off' && works ? 'bubblewrap' : 'process';
 }

@@ -1,6 +1,6 @@
 /**
- * Measures the memory of a worker and of all processes it started. Resident memory counts, because runtimes reserve far more
- * than they use. Pages that processes share count once, because a fork does not double the memory.
+ * Measures the memory of a worker and of all processes it started. Resident memory counts, because runtimes reserve far
+ * more than they use. Pages that processes share count once, because a fork does not double the memory.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -11,7 +11,7 @@ export interface MemoryWatch {
 /** Milliseconds between two looks at a worker. */
 const LOOK = { busy: 200, idle: 2_000 };
 const PAGE = 4_096;
-/** More processes than this are not counted. */
+/** The most processes that are counted. */
 const MOST = 1_000;
 
 /** Calls `exceeded` once, when the worker uses more than `most` bytes. */

@@ -1,4 +1,4 @@
-/** Reads `tooldock.yaml`, in which a namespace describes itself. A wrong value is reported and ignored; the rest counts. */
+/** Reads `tooldock.yaml`, in which a namespace describes itself. A wrong value is reported and ignored. */
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { didYouMean } from '../base/similar.ts';

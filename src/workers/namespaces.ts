@@ -1,4 +1,4 @@
-/** Finds all namespaces: the folders below `tools/` in the data folder, and the folders that the configuration names. */
+/** Finds all namespaces: the folders below `tools/` in the data folder, and those that the configuration names. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../catalog/catalog.ts';

@@ -1,6 +1,6 @@
 /**
- * What the TypeScript tools of a namespace run in: its npm packages, installed once for each state of package.json and lock
- * file, and below them the build of its tool files, because Node looks for packages in the folders above a module.
+ * What the TypeScript tools of a namespace run in: its npm packages, installed once for each state of package.json and
+ * lock file, and below them the build of its tool files, because Node looks for packages in the folders above a module.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -55,12 +55,12 @@ export async function prepareNode(request: EnvironmentRequest, options: NodeOpti
   };
 }
 
-/** A failed installation is not tried again for a while. After this it is. */
+/** A failed installation is not tried again for a while. This forgets the failure, so that it is. */
 export async function forgetNodeFailures(request: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): Promise<void> {
   await forgetFailures(rootOf(request));
 }
 
-/** Next to the Python environment of the namespace. Namespaces have no dot in their names, so the two never meet. */
+/** Next to the Python environment of the namespace. Names of namespaces have no dot, so the two cannot collide. */
 function rootOf({ dataDir, namespace }: Pick<EnvironmentRequest, 'namespace' | 'dataDir'>): string {
   return resolve(dataDir, 'venvs', `${namespace}.node`);
 }

@@ -19,8 +19,8 @@ const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
 const FLAGS = ['--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
 
 /**
- * The variables that npm gets. If Toolgate itself runs under npm, that npm has set more for its script, and some of them would
- * put packages elsewhere.
+ * The variables that npm gets. If npm started Toolgate, it has set further variables for its script. Some of those
+ * would install packages elsewhere.
  */
 const INHERITED =
   /^(?:PATH|HOME|LANG|LC_ALL|TMPDIR|XDG_(?:CACHE|CONFIG)_HOME|(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_AUTH_TOKEN|NPM_TOKEN|npm_config_(?!(?:local_)?prefix$|global$|location$|dry_run$|workspaces?$)\w+)$/i;
@@ -52,7 +52,7 @@ function countPackages(text: string): number {
   return names.size;
 }
 
-/** Returns facts about the environment for later. Throws an EnvironmentError that says why npm failed. */
+/** Returns facts about the environment for ready.json. Throws an EnvironmentError that says why npm failed. */
 export async function installPackages(
   folder: string,
   manifest: PackageManifest | null,

@@ -17,7 +17,7 @@ const FORMAT = 1;
 /** Cannot be the name of a namespace. */
 const SHARED = '_base';
 const INSTALL_TIMEOUT = 15 * 60_000;
-/** How often it starts over because requirements.txt was edited during the installation. */
+/** How often we install if requirements.txt is edited during the installation. */
 const TRIES = 3;
 
 /** The variables that say where packages come from. */
@@ -55,7 +55,7 @@ export async function preparePython(
   }
 }
 
-/** A failed installation is not tried again for a while. After this it is. */
+/** A failed installation is not tried again for a while. This forgets the failure, so that it is. */
 export async function forgetPythonFailures(dataDir: string, namespace: string): Promise<void> {
   await forgetFailures(join(dataDir, 'venvs', namespace));
   await forgetFailures(join(dataDir, 'venvs', SHARED));
@@ -73,7 +73,7 @@ function keyOf(requirements: Requirements | null, python: Interpreter, env: Node
   return sha256(JSON.stringify(inputs)).slice(0, 16);
 }
 
-/** It is a link to a Python that may have been removed. */
+/** The environment's Python is a link to one that may have been removed. */
 async function hasPython(folder: string): Promise<boolean> {
   return stat(join(folder, 'bin', 'python')).then(
     () => true,
@@ -86,8 +86,8 @@ function environmentOf(folder: string, key: string, python: Interpreter, env: No
   const bin = join(folder, 'bin');
   return {
     key,
-    // -I: ignores Python's variables and the user's own packages. -B: writes no compiled files next to the tools, where a
-    // stale one could be used. -X utf8: text is UTF-8 whatever the locale.
+    // -I: ignores Python's variables and the user's own packages. -B: writes no compiled files next to the tools, where
+    // a stale one could be used. -X utf8: text is UTF-8 in every locale.
     command: [join(bin, 'python'), '-I', '-B', '-u', '-X', 'utf8', join(host, 'start.py')],
     env: { VIRTUAL_ENV: folder, PATH: [bin, env.PATH].filter(Boolean).join(delimiter) },
     reads: [folder, host, ...python.prefixes],

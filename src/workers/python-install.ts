@@ -22,7 +22,7 @@ export interface Installation {
   readonly folder: string;
 }
 
-/** The variables that installers get. Settings that would put packages elsewhere are not among them. */
+/** The variables that installers get. Settings that would install packages elsewhere are not among them. */
 const INHERITED = [
   /^(?:PATH|HOME|LANG|LC_ALL|TMPDIR|XDG_CACHE_HOME|XDG_CONFIG_HOME|NETRC)$/,
   /^(?:https?|all|no)_proxy$/i,
@@ -30,7 +30,7 @@ const INHERITED = [
   /^(?:PIP|UV)_(?!(?:USER|TARGET|PREFIX|ROOT|PYTHON|REQUIRE_VIRTUALENV|PROJECT_ENVIRONMENT)$)/,
 ];
 
-/** Returns facts about the environment for later. */
+/** Returns facts about the environment for ready.json. */
 export async function install(job: Installation): Promise<Record<string, unknown>> {
   const { folder, python, requirements, request } = job;
   const uv = await findUv(job);
@@ -54,7 +54,7 @@ export async function install(job: Installation): Promise<Record<string, unknown
   const installed =
     uv === null
       ? await step(job, inside, ['-I', '-m', 'pip', 'install', '--progress-bar', 'off', ...wanted])
-      : // Compiles now, because a worker may not write there.
+      : // Compiles now, because a worker cannot write there.
         await step(job, uv, ['pip', 'install', '--python', inside, '--compile-bytecode', ...wanted]);
   if (installed.code !== 0) throw failure(job, 'The packages could not be installed', installed);
 

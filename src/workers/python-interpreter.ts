@@ -31,7 +31,7 @@ print(json.dumps({
     "prefixes": sorted({sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.path.realpath(executable))}),
 }))`;
 
-/** By TOOLGATE_PYTHON and PATH. A probe takes 50 ms, or four times as long through a shim. */
+/** Found interpreters by TOOLGATE_PYTHON and PATH. A probe takes 50 ms, or four times as long through a shim. */
 const known = new Map<string, Interpreter>();
 
 export async function findPython(env: NodeJS.ProcessEnv, signal: AbortSignal | null): Promise<Interpreter> {

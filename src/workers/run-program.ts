@@ -1,4 +1,4 @@
-/** Runs a program, such as an installer, to its end. It has its own process group, so that nothing of it is left behind. */
+/** Runs a program, such as an installer, to its end. In its own process group, so that it leaves no process behind. */
 import { spawn } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 
@@ -40,7 +40,7 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
     const aborted = () => stop('stopped');
     const timer = setTimeout(stop, timeout, 'timeout');
     signal?.addEventListener('abort', aborted, { once: true });
-    // Signals to our process group do not reach the program's.
+    // Signals to our process group do not reach the group of the program.
     process.once('exit', kill);
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output.stdout = (output.stdout + text).slice(-KEPT);
@@ -59,7 +59,7 @@ export function runProgram({ command, args, cwd, env, timeout, signal }: Program
       resolve({ code, stdout: output.stdout, log: withoutCredentials(output.log), problem });
     };
     child.once('close', finish);
-    // Programs that it left in the background would keep the pipes open.
+    // Programs that it started in the background would keep the pipes open.
     child.once('exit', kill);
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Scans one folder of tools: its languages, its metadata, and a hash that changes with everything its workers are built from.
- * Anybody may write to the folder, also during the scan. So everything odd is reported and left out, and everything is bounded.
+ * Scans one folder of tools: its languages, its metadata, and a hash that changes with everything its workers are built
+ * from. Anybody may write to the folder, even during the scan. So everything unusual is reported and left out, and
+ * every size has a limit.
  */
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
@@ -24,7 +25,7 @@ export interface Namespace {
   readonly metadata: Metadata;
   /** Empty if the folder has no tools. */
   readonly parts: readonly NamespacePart[];
-  /** What is wrong in the folder. The rest of it is served all the same. */
+  /** What is wrong in the folder. The rest of it is still served. */
   readonly problems: readonly string[];
   /** Changes with anything above. */
   readonly hash: string;
@@ -36,7 +37,7 @@ export interface ScannedFolder {
   readonly watched: ReadonlyMap<string, string>;
 }
 
-/** Hashes of files by path. A hash counts as long as the file's stamp (times, size, inode) is the same. */
+/** Hashes of files by path. A hash is valid as long as the file's stamp (times, size, inode) is the same. */
 export type Hashes = Map<string, { readonly stamp: string; readonly hash: string }>;
 
 const MOST_ENTRIES = 20_000;

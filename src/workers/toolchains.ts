@@ -1,4 +1,6 @@
-/** The toolchain of each language, which prepares a folder of tools to be run. Loaded on demand: most gateways need none. */
+/**
+ * The toolchain of each language prepares a folder of tools to run. Loaded on demand, because most gateways need none.
+ */
 import { messageOf } from '../base/errors.ts';
 import { EnvironmentError, type EnvironmentRequest, type WorkerEnvironment } from './environment.ts';
 import type { Namespace } from './scan-folder.ts';
@@ -33,7 +35,7 @@ export interface Prepared {
   readonly error: { readonly message: string; readonly log: string } | null;
 }
 
-/** Installs the dependencies of a namespace, one language after the other. If one fails, the next is tried all the same. */
+/** Installs the dependencies of a namespace, one language after the other. If one fails, the next is still tried. */
 export async function prepareNamespace(
   { name, folder, parts }: Namespace,
   dataDir: string,

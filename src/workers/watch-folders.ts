@@ -1,6 +1,6 @@
 /**
- * Reports changes of the namespaces: a folder that was added, edited or deleted. File system notifications make it quick,
- * polling makes it certain, and a hash of the contents tells whether anything really changed.
+ * Reports changes of the namespaces: a folder that was added, edited or deleted. File system notifications make it
+ * fast, polling makes it reliable, and a hash of the contents shows whether anything really changed.
  */
 import type { FSWatcher } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -27,7 +27,7 @@ export interface WatchOptions {
   readonly folders?: readonly NamedFolder[];
   /** False: scans only when `check` is called. */
   readonly enabled?: boolean;
-  /** How many milliseconds without a change it waits for before a scan. */
+  /** Milliseconds without a further change before a scan starts. */
   readonly debounce?: number;
   changed(scan: NamespaceScan): void;
 }
