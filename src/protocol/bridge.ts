@@ -21,7 +21,7 @@ import { SERVER_INFO } from './meta.ts';
 import { join, type Parts, sizeOf } from './parts.ts';
 import { errorObject, type Reply } from './rpc.ts';
 
-/** Results that a modern client may cache have to say for how long. Legacy servers do not say, so: not at all. */
+/** Results that a modern client may cache must say for how long. Legacy servers do not say, so we forbid it. */
 const CACHEABLE = new Set([
   'server/discover',
   'tools/list',
@@ -51,7 +51,7 @@ export function modernReply(id: string, method: string, result: Parts, identity:
   return { head, body: bytes.subarray(at), tail: `,"id":${id}}` };
 }
 
-/** Whether the object that begins like this has a member, and is not long because of spaces only. */
+/** Whether the object that starts here has a member. Spaces alone can make an empty object long. */
 function hasMember(first: Buffer): boolean {
   return first[skipSpace(first, 1, first.length)] === 0x22;
 }

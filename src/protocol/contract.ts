@@ -34,7 +34,7 @@ export interface Sink extends ClientAbilities {
   fail(error: GatewayError): void;
   /** A complete progress or log message of this request, with the caller's own token. Always before the answer. */
   notify(message: Buffer): void;
-  /** Whether the caller has unread messages. A server that can be paused is paused. */
+  /** Whether the caller has too many unread messages. Then the server is paused, if that is possible. */
   readonly isFull: boolean;
   whenDrained(resume: () => void): void;
   /** The server asks the caller something. The caller declared that it can answer that. */
@@ -63,7 +63,7 @@ export interface SourceRequest {
   readonly totalTimeout: number;
   /** The client that it is made for; null for requests on behalf of all. */
   readonly client: ClientChannel | null;
-  /** The agent that calls, for tools that get to know it. */
+  /** The agent that calls. Only tools in this process get it. */
   readonly agent?: string;
   readonly sink: Sink;
   /** Whether it has to go to the server's first process, because the state that it needs is there. */

@@ -83,7 +83,7 @@ function wrapSchema(schema: JsonObject): JsonObject {
 /** The same schema one level deeper: references to its root have to follow it there. */
 function moveReferences(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
-  // A schema with an address of its own is the root of the references below it.
+  // A schema with an `$id` of its own is the root of the references below it.
   if (typeof schema.$id === 'string' && !schema.$id.startsWith('#')) return schema;
   return mapSchemaChildren(schema, (child, keyword) =>
     POINTERS.has(keyword) && typeof child === 'string'

@@ -18,13 +18,13 @@ export function elicitationId(params: Buffer | null): string | null {
   return id === null || params![id.start] !== 0x22 ? null : decodeString(params!, id.start, id.end);
 }
 
-/** In the form of the legacy era. */
+/** The parameters in the form of the legacy era. */
 export function withElicitationId(params: Buffer): Buffer {
   if (!isUrlMode(params) || findMember(params, ID) !== null) return params;
   return Buffer.concat([Buffer.from(`{"${ID}":"${randomUUID()}",`), params.subarray(1)]);
 }
 
-/** In the form of the modern era. */
+/** The parameters in the form of the modern era. */
 export function withoutElicitationId(params: Buffer): Buffer {
   if (!isUrlMode(params)) return params;
   const members = readMembers(params) ?? [];

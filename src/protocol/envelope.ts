@@ -17,7 +17,7 @@ import { ALL_REVISIONS, type Era, MODERN_REVISION } from './revisions.ts';
 export interface ClientAbilities {
   /** The capabilities of the caller that can be passed on, as JSON with one character per byte. */
   readonly capabilities: string;
-  /** What it can be asked, in the words of `capabilityFor`. */
+  /** What it can be asked, as values of `capabilityFor`. */
   readonly asks: ReadonlySet<string>;
   /** The least serious log message that the caller wants; null for none. */
   readonly logLevel: LogLevel | null;

@@ -201,7 +201,7 @@ function skipNested(bytes: Buffer, at: number, end: number, maxDepth: number): n
   }
 }
 
-// Past `"key" :` to the start of its value.
+// Skips `"key" :`. Returns the start of the value.
 function skipKey(bytes: Buffer, at: number, end: number): number {
   let i = skipSpace(bytes, skipString(bytes, at, end), end);
   if (i >= end || bytes[i] !== 0x3a) fail(i, 'expected a colon');

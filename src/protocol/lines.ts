@@ -42,7 +42,7 @@ export function createLineReader(limit: number, sink: LineSink): LineReader {
     const line = parts;
     parts = [];
     size = 0;
-    // The line break may have come alone.
+    // The line break may have come in a chunk of its own.
     if (tail.length > 0) line.push(tail);
     const last = withoutReturn(line.pop()!);
     if (last.length > 0) line.push(last);

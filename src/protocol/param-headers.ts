@@ -105,7 +105,7 @@ export function encodeHeader(text: string): string {
   return `${PREFIX}${Buffer.from(text).toString('base64')}${SUFFIX}`;
 }
 
-/** Null if the encoding is broken, or the text would have had to be encoded. */
+/** Null if the encoding is broken, or if the text needs an encoding and has none. */
 export function decodeHeader(text: string): string | null {
   if (!isEncoded(text)) return PLAIN.test(text) ? text : null;
   const encoded = text.slice(PREFIX.length, -SUFFIX.length);

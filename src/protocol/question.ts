@@ -46,10 +46,10 @@ export function unanswerable(method: string, why: string): Buffer {
   return Buffer.from(JSON.stringify({ code: -32_601, message: `Toolgate cannot pass on ${method}: ${why}.` }));
 }
 
-/** Questions by the key that the answer comes under. */
+/** Questions by key. The answer to each comes back under the same key. */
 export type Inquiry = ReadonlyMap<string, Pick<Question, 'method' | 'params'>>;
 
-/** The modern result that asks: the questions, and the state to come back with. */
+/** The modern result that asks questions. The client sends the state back with its answers. */
 export function inputRequired(questions: Inquiry, state: string): Buffer {
   const parts: Buffer[] = [Buffer.from('{"resultType":"input_required","inputRequests":{')];
   let first = true;

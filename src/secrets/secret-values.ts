@@ -42,7 +42,7 @@ function credentialsIn(value: string): string[] {
   return [value, rest, pair, pair.slice(pair.indexOf(':') + 1)];
 }
 
-/** The secrets in a URL: the password, and parameters with secret names. Empty if the text is no URL. */
+/** The secrets in a URL: the password, and parameters with secret names. Empty if the text is not a URL. */
 export function urlSecrets(text: string): string[] {
   if (!text.includes('://') || !URL.canParse(text)) return [];
   const { username, password, searchParams } = new URL(text);

@@ -9,7 +9,7 @@ export interface Connection {
   request(request: SourceRequest): Ticket;
   /** Sends a message that has no answer. Absent if the server understands no such messages. */
   notify?(message: Wire): void;
-  /** Sets the era from here on; the revision is null until one is agreed on. Absent if nothing depends on it. */
+  /** Sets the era from now on; the revision is null until one is agreed on. Absent if nothing depends on it. */
   speak?(era: Era, revision: string | null): void;
   /**
    * Opens the channel on which the server reports changes; absent if there is nothing to open. A modern server is sent

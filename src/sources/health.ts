@@ -46,7 +46,7 @@ export class Health {
   /** The value of `heard` at the last look. */
   #heard = 0;
   #misses = 0;
-  /** Since when it has had running calls without sending anything. */
+  /** When it was first found silent with running calls; null if it is not. */
   #busySince: number | null = null;
 
   constructor(options: HealthOptions) {

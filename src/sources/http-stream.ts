@@ -1,4 +1,4 @@
-/** The stream on which an HTTP server reports changes. A server may have none, and then answers otherwise. */
+/** The stream on which an HTTP server reports changes. A server without one answers with an error or with no stream. */
 import type { Dispatcher } from 'undici';
 import type { Message } from '../protocol/message.ts';
 import { createSseReader, type SseReader } from '../protocol/sse.ts';

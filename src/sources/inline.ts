@@ -32,7 +32,7 @@ const DRAIN_LOOK = 20;
 
 const CANCELLED = new Error('The call was cancelled.');
 
-/** The settings of a source of functions, as those of a server. */
+/** The server settings of a source of functions. */
 export function inlineConfig(key: string, namespace: string, description: string, timeout: number): ServerConfig {
   return {
     key,

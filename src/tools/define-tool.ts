@@ -98,7 +98,7 @@ export interface Zod3Schema {
   safeParseAsync(value: unknown): Promise<Zod3Result>;
 }
 
-/** What a zod 3 schema makes of a value. */
+/** The result of parsing a value with a zod 3 schema. */
 export interface Zod3Result {
   readonly success: boolean;
   readonly data?: unknown;

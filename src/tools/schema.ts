@@ -129,7 +129,7 @@ export function isObjectSchema({ type, properties }: JsonSchemaObject): boolean 
   return type === 'object' || (type === undefined && properties !== undefined);
 }
 
-/** The schema of an object around the value, for results that are not objects: in MCP a structured result is one. */
+/** The schema of an object around a result that is not an object. In MCP a structured result is always an object. */
 export function wrappedSchema(json: JsonSchemaObject): JsonSchemaObject {
   const { $schema: _, $defs, ...result } = json;
   return {

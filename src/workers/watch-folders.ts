@@ -55,9 +55,9 @@ class FolderWatch implements NamespaceWatch {
   readonly #options: WatchOptions;
   readonly #isEnabled: boolean;
   readonly #hashes: Hashes = new BoundedMap(MOST_HASHES);
-  /** Of the folders that were scanned. */
+  /** The watchers of the folders that were scanned. */
   readonly #inside: Watchers = new Map();
-  /** Of the folders in which a scanned folder would appear: it may not exist yet, or be removed. */
+  /** The watchers of the folders above these: a folder may not exist yet, or may be removed. */
   readonly #above: Watchers = new Map();
   #folders: readonly NamedFolder[];
   /** Whether some folder cannot be watched, and only polling finds its changes. */
