@@ -81,10 +81,13 @@ describe('a result for a legacy client', () => {
     ['null', false, '{"result":null}'],
     ['{"a":1.0}', false, '{"a":1.0}'],
     ['{"a":1.0}', true, '{"result":{"a":1.0}}'],
-  ])('wraps the structured content %s if it is not an object, or if the schema was wrapped: %s', (value, wraps, expected) => {
-    const text = `{"resultType":"complete","content":[],"structuredContent":${value}}`;
-    expect(legacyResult(Buffer.from(text), wraps).toString()).toBe(`{"content":[],"structuredContent":${expected}}`);
-  });
+  ])(
+    'wraps the structured content %s if it is not an object, or if the schema was wrapped: %s',
+    (value, wraps, expected) => {
+      const text = `{"resultType":"complete","content":[],"structuredContent":${value}}`;
+      expect(legacyResult(Buffer.from(text), wraps).toString()).toBe(`{"content":[],"structuredContent":${expected}}`);
+    },
+  );
 
   it.each(['input_required', 'input\\u005frequired'])('does not exist yet if the type is "%s"', (type) => {
     expect(legacyResult(Buffer.from(`{"inputRequests":{},"resultType":"${type}"}`), false)).toBe(ASKS);

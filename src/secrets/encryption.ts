@@ -60,7 +60,8 @@ export function readEncrypted(text: string): EncryptedSecrets {
   if (version !== 1)
     throw new Error(`its version is ${JSON.stringify(version)}, but this Toolgate reads only version 1`);
   const { name, iterations: rounds, ...rest } = toObject(kdf);
-  if (name !== KDF) throw new Error(`its key is derived with ${JSON.stringify(name)}, but this Toolgate knows only ${KDF}`);
+  if (name !== KDF)
+    throw new Error(`its key is derived with ${JSON.stringify(name)}, but this Toolgate knows only ${KDF}`);
   if (cipher !== CIPHER)
     throw new Error(`it is encrypted with ${JSON.stringify(cipher)}, but this Toolgate knows only ${CIPHER}`);
   if (Object.keys(rest).length > 0 || Object.keys(value).sort().join() !== KEYS)

@@ -74,7 +74,8 @@ export class Questions {
     if (method === 'ping') this.#reply(resultReply(key, toBytes({})));
     // A server may restrict itself to the roots that it gets, and a shared server serves all clients.
     else if (method === 'roots/list' && this.#client === null) this.#reply(resultReply(key, NO_ROOTS));
-    else if (capability === null) this.#reply(errorReply(key, unanswerable(method, 'it is not a question to a client')));
+    else if (capability === null)
+      this.#reply(errorReply(key, unanswerable(method, 'it is not a question to a client')));
     else {
       this.#events.asked();
       this.#open.set(key, null);

@@ -48,7 +48,9 @@ export function readAnswer(line: Buffer): WorkerAnswer | null {
   const start = idEnd + MIDDLE.length - 1;
   try {
     const end = isUtf8(line) ? skipValue(line, start, line.length) : -1;
-    return end < 0 || !isTail(line, end) ? null : { id: readDigits(line, HEAD.length, idEnd), result: line.subarray(start, end) };
+    return end < 0 || !isTail(line, end)
+      ? null
+      : { id: readDigits(line, HEAD.length, idEnd), result: line.subarray(start, end) };
   } catch (error) {
     if (error instanceof JsonError) return null;
     throw error;
