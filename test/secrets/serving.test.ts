@@ -199,7 +199,7 @@ describe('the secrets file', () => {
     const before = pids();
     const whole = readFileSync(store.file);
     writeFileSync(store.file, whole.subarray(10));
-    await waitFor(() => gateway.stderr().includes('cannot be opened: it is not a JSON object'), 15_000);
+    await waitFor(() => gateway.stderr().includes('cannot be opened: it is not a complete JSON object'), 15_000);
     writeFileSync(store.file, whole);
     expect(gateway.stderr()).toContain('What is in force stays.');
     expect(pids()).toEqual(before);
