@@ -192,9 +192,13 @@ function ensurePackages(name, folder, what) {
       step(what, async () => {
         // --include=dev: with NODE_ENV=production npm would skip the compiler.
         const args = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-        const code = await run('npm', args, { cwd: folder, shell: process.platform === 'win32' });
-        if (code !== 0)
-          throw new Error(`npm ci failed in ${relative(root, folder) || 'the project folder'}; its message is above.`);
+        await retry(3, async () => {
+          const code = await run('npm', args, { cwd: folder, shell: process.platform === 'win32' });
+          if (code !== 0)
+            throw new Error(
+              `npm ci failed in ${relative(root, folder) || 'the project folder'}; its message is above.`,
+            );
+        });
       }),
   );
 }
@@ -254,6 +258,19 @@ export async function once(what, isDone, work) {
   }
 }
 
+/** Tries work that needs the network several times. */
+export async function retry(times, work) {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tried === times) throw error;
+      console.error(`${error.message} Trying again…`);
+      await sleep(tried * 2_000);
+    }
+  }
+}
+
 async function acquireLock(lock) {
   mkdirSync(dirname(lock), { recursive: true });
   for (let waited = false; ; waited = true) {
@@ -271,7 +288,7 @@ async function acquireLock(lock) {
   }
 }
 
-function isAlive(pid) {
+export function isAlive(pid) {
   try {
     process.kill(pid, 0);
     return true;

@@ -1,32 +1,75 @@
-// `npm test`: runs every check and test, also on a fresh clone. The last line is always `N passed, N failed`.
-// `--soak` runs the long tests instead, `--wide` runs every combination. Other arguments go to vitest.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+// `npm test`: runs every check and test, also on a fresh clone. The last line is always `N passed, N failed`, and the exit code
+// is 0 exactly if nothing failed.
+//   --wide        every combination, full loops, and processes everywhere
+//   --ci          the usual tests, and then the wide ones as far as the time allows
+//   --soak        the long tests
+//   --only-tests  no set-up and no checks
+//   --root=FOLDER, --results=FOLDER, --deadlines=SOFT,HARD (in minutes)
+// All other arguments go to vitest.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { ensurePrograms } from './programs.mjs';
 import { ensurePython } from './python.mjs';
+import { readResults } from './results.mjs';
 import { ensureBuilt, ensureInstalled, ensureTestTools, root, run } from './setup.mjs';
 import { stopWithNpm } from './stop-with-npm.mjs';
 
-const TIMEOUT = 60 * 60_000;
+/**
+ * When no more files are started, and when vitest is killed because a test blocks its process and never reaches its own
+ * timeout. In minutes since the start of this script, and several times what a quiet machine needs.
+ */
+const DEADLINES = {
+  test: [45, 60],
+  wide: [75, 90],
+  ci: [75, 88],
+  soak: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+};
 /** If more files than this fail, they are not run again: that is no accident. */
 const MOST_RETRIED = 5;
-const soak = process.argv.includes('--soak');
-const wide = process.argv.includes('--wide');
-const extra = process.argv.slice(2).filter((argument) => argument !== '--soak' && argument !== '--wide');
-const total = { passed: 0, failed: 0, skipped: 0 };
+/** More unsteady files than this fail the run. */
+const MOST_UNSTEADY = 2;
+const MOST_RESULTS_KEPT = 20;
 
+const FLAGS = ['--wide', '--ci', '--soak', '--only-tests'];
+const OPTIONS = ['--root=', '--results=', '--deadlines='];
+const given = process.argv.slice(2);
+const has = (flag) => given.includes(flag);
+const valueAfter = (option) => given.find((argument) => argument.startsWith(option))?.slice(option.length);
+const vitestArguments = given.filter(
+  (argument) => !FLAGS.includes(argument) && !OPTIONS.some((option) => argument.startsWith(option)),
+);
+const testRoot = resolve(valueAfter('--root=') ?? root);
+const resultsFolder = resolve(valueAfter('--results=') ?? join(root, 'test', 'results'));
+const startedAt = Date.now() - performance.now();
+
+const total = { passed: 0, failed: 0, skipped: 0, unsteady: 0, notRun: 0 };
+/** What the last lines name, by heading. */
+const named = { Skipped: [], 'Not run': [], 'Unsteady, passed only when run again alone': [], Failed: [] };
+const resultFiles = [];
+let stoppedBy;
+let vitest;
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
+stopWithNpm();
 try {
-  stopWithNpm();
+  if (has('--ci')) process.env.CI ||= 'true';
+  if (!has('--only-tests')) await setUp();
+  await runParts();
+} catch (error) {
+  fail(error.message);
+}
+finish();
+
+async function setUp() {
   await ensureInstalled();
   // At the same time, because each mostly waits for something else.
-  await Promise.all([ensureTestTools(), ensurePython(), checkSource()]);
-  await runTests();
-} catch (error) {
-  console.error(error.message);
-  total.failed += 1;
+  await Promise.all([ensureTestTools(), ensurePrograms().then(ensurePython), checkSource()]);
 }
-if (total.failed > 0) process.exitCode = 1;
-console.log(`${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`);
 
 async function checkSource() {
   await ensureBuilt();
@@ -42,73 +85,168 @@ async function checkSource() {
 
 /** A check that fails counts as one failed test; one that passes is not counted. */
 async function check(what, bin, ...args) {
-  const code = await node(bin, args);
-  if (code === 0) return;
-  console.error(`${what}: failed`);
-  total.failed += 1;
+  const code = await run(process.execPath, [join(root, 'node_modules', bin), ...args], { stdio: 'inherit' });
+  if (code !== 0) fail(`${what}: failed, see above.`);
 }
 
-async function runTests() {
-  const folder = mkdtempSync(join(tmpdir(), 'toolgate-test-'));
-  try {
-    const all = await vitest(join(folder, 'all.json'), extra);
-    const failed = all.testResults.filter(({ status }) => status === 'failed');
-    if (soak || failed.length === 0 || failed.length > MOST_RETRIED) return count(all.testResults, all.code);
-    // Runs the failed files again, alone, to tell real failures from those of a busy machine.
-    const names = failed.map(({ name }) => name);
-    console.log(`Running again, alone: ${names.map((name) => relative(root, name)).join(', ')}`);
-    const alone = await vitest(join(folder, 'alone.json'), [...names, '--maxWorkers=1']);
-    report(failed, alone.testResults);
-    count([...all.testResults.filter(({ name }) => !names.includes(name)), ...alone.testResults], alone.code);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+async function runParts() {
+  const usual = { name: 'test', env: {}, deadlines: deadlinesOf('test') };
+  const wide = { name: 'wide', env: { WIDE: '1', PROCESSES: '1' }, deadlines: deadlinesOf('wide') };
+  if (has('--soak')) return runPart({ name: 'soak', env: { SOAK: '1' }, deadlines: deadlinesOf('soak') });
+  if (!has('--ci')) return runPart(has('--wide') ? wide : usual);
+  await runPart(usual);
+  if (stoppedBy) return;
+  if (total.failed > 0) return console.log('The wide tests were not run, because the usual ones failed.');
+  // It depends on the machine how many of the wide tests there is time for. Those that are not run are named.
+  await runPart({ ...wide, deadlines: deadlinesOf('ci'), mayEndEarly: true });
+}
+
+function deadlinesOf(part) {
+  const minutes = valueAfter('--deadlines=')?.split(',').map(Number) ?? DEADLINES[part];
+  return minutes.map((minute) => startedAt + minute * 60_000);
+}
+
+async function runPart(part) {
+  const path = newResults(part.name);
+  const results = await runVitest(part, path, vitestArguments);
+  const again = await runAgain(part, results);
+  count(part, path, results, again);
+}
+
+/** Runs files that failed again, alone, to tell real failures from unsteady tests. */
+async function runAgain(part, { files, hasEnded }) {
+  const failed = [...files].filter(([, { state }]) => state === 'failed' || state === 'running').map(([file]) => file);
+  const isWorthIt = hasEnded && failed.length > 0 && failed.length <= MOST_RETRIED && part.name !== 'soak';
+  if (!isWorthIt || stoppedBy || Date.now() > part.deadlines[0]) return new Map();
+  console.log(`Running again, alone: ${failed.join(', ')}`);
+  const paths = failed.map((file) => join(testRoot, file));
+  const { files: again } = await runVitest(part, newResults(`${part.name}-again`), [...paths, '--maxWorkers=1']);
+  return again;
+}
+
+function count(part, path, { files, failures, skips, errors, hasEnded, code, wasKilled }, again) {
+  const nameOf = (file) => (part.name === 'test' ? file : `${part.name}: ${file}`);
+  const add = ({ passed, skipped }) => {
+    total.passed += passed;
+    total.skipped += skipped;
+  };
+  const before = total.failed;
+  const notRun = [];
+  const unsteady = [];
+  for (const [file, first] of files) {
+    const failedTests = failures.filter((failure) => failure.file === file);
+    const second = again.get(file);
+    if (first.state === 'passed') add(first);
+    else if (first.state === 'waiting') notRun.push(file);
+    else if (first.state === 'cut') {
+      add(first);
+      notRun.push(`${file} (in part)`);
+    } else if (second?.state === 'passed') {
+      add(first);
+      const tests = failedTests.map(({ name }) => name);
+      unsteady.push(file);
+      appendFileSync(path, `${JSON.stringify({ unsteady: file, tests })}\n`);
+      named['Unsteady, passed only when run again alone'].push(`${nameOf(file)}: ${tests.join('; ') || 'did not end'}`);
+    } else if (first.state === 'running' && stoppedBy) notRun.push(`${file} (in part)`);
+    else {
+      add(first);
+      total.failed += Math.max(1, failedTests.length);
+      if (first.state === 'running') named.Failed.push(`${nameOf(file)}: did not end`);
+      for (const { name, message } of failedTests)
+        named.Failed.push(`${nameOf(file)}: ${name}\n    ${firstLine(message)}`);
+    }
   }
+  for (const { file, name, note } of skips) named.Skipped.push(`${nameOf(file)}: ${name}${note ? ` (${note})` : ''}`);
+  for (const file of notRun) named['Not run'].push(nameOf(file));
+  total.notRun += notRun.length;
+  total.unsteady += unsteady.length;
+  for (const message of errors) fail(`${part.name}: an error outside of any test: ${firstLine(message)}`);
+  if (stoppedBy) fail(`Stopped by ${stoppedBy}.`);
+  else if (wasKilled) fail(`${part.name}: the tests did not end in time, and were killed.`);
+  else if (files.size === 0) fail(`${part.name}: no test was run.`);
+  else if (!hasEnded) fail(`${part.name}: vitest ended in the middle of the run.`);
+  else if (notRun.length > 0 && !part.mayEndEarly) fail(`${part.name}: the time was up before all files were run.`);
+  else if (code !== 0 && notRun.length === 0 && unsteady.length === 0 && total.failed === before)
+    fail(`${part.name}: vitest failed outside of any test.`);
+  if (unsteady.length > MOST_UNSTEADY)
+    fail(`${part.name}: ${unsteady.length} files are unsteady, ${MOST_UNSTEADY} may be.`);
 }
 
-async function vitest(file, args) {
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const code = await node(join('vitest', 'vitest.mjs'), ['run', ...reporters, ...args], {
-    ...(soak && { SOAK: '1' }),
-    ...(wide && { WIDE: '1' }),
+async function runVitest({ env, deadlines: [stopAt, killAt] }, path, args) {
+  const reporter = fileURLToPath(new URL('results-reporter.mjs', import.meta.url));
+  const reporters = ['--reporter=default', `--reporter=${reporter}`];
+  const program = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const limits = Number.isFinite(stopAt) ? { TEST_STOP_AT: String(Math.round(stopAt)) } : {};
+  const child = spawn(process.execPath, [program, 'run', '--root', testRoot, ...reporters, ...args], {
+    cwd: testRoot,
+    env: { ...process.env, ...env, ...limits, TEST_RESULTS: path },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    // A process group of its own, so that workers which are blocked can be ended with it.
+    detached: true,
   });
+  let wasKilled = false;
+  const watchdog = () => {
+    wasKilled = true;
+    killGroup(child);
+  };
+  const timer = Number.isFinite(killAt) ? setTimeout(watchdog, Math.max(0, killAt - Date.now())) : undefined;
+  vitest = child;
+  const [code] = await once(child, 'close');
+  vitest = undefined;
+  clearTimeout(timer);
+  killGroup(child);
+  return { ...readResults(path), code, wasKilled };
+}
+
+function killGroup({ pid }) {
   try {
-    return { ...JSON.parse(readFileSync(file, 'utf8')), code };
+    process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    if (error.code !== 'ENOENT') throw error;
-    throw new Error('vitest ended without a report: it crashed, or a test never ended.');
+    if (error.code !== 'ESRCH') throw error;
   }
 }
 
-/** Names the tests that passed only when run alone. */
-function report(before, after) {
-  const stillFailed = new Set(after.flatMap(failures));
-  for (const name of before.flatMap(failures)) {
-    if (!stillFailed.has(name)) console.log(`Unsteady, passed when run alone: ${name}`);
-  }
+function newResults(name) {
+  mkdirSync(resultsFolder, { recursive: true });
+  const kept = readdirSync(resultsFolder).sort();
+  for (const old of kept.slice(0, -MOST_RESULTS_KEPT)) rmSync(join(resultsFolder, old), { force: true });
+  const path = join(resultsFolder, `${new Date().toISOString().replaceAll(':', '-')}-${name}.jsonl`);
+  resultFiles.push(path);
+  return path;
 }
 
-function failures({ assertionResults }) {
-  return assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
+function stop(signal) {
+  if (stoppedBy) return;
+  stoppedBy = signal;
+  process.exitCode = 128 + constants.signals[signal];
+  if (vitest) void endVitest(vitest);
+  // Later, because programs of the set-up are stopped by listeners of their own.
+  else setImmediate(finish);
 }
 
-function count(results, code) {
-  const tests = results.flatMap(({ assertionResults }) => assertionResults);
-  const of = (...statuses) => tests.filter(({ status }) => statuses.includes(status)).length;
-  // A file that cannot be loaded has no tests, but counts as a failure.
-  const broken = results.filter((file) => file.status === 'failed' && failures(file).length === 0).length;
-  const failed = of('failed') + broken;
-  total.passed += of('passed');
-  total.skipped += of('skipped', 'pending', 'todo', 'disabled');
-  total.failed += failed;
-  if (total.passed + failed === 0) throw new Error('No test was run.');
-  if (code !== 0 && failed === 0) throw new Error('vitest failed outside of any test.');
+async function endVitest(child) {
+  child.kill('SIGTERM');
+  await sleep(3_000, undefined, { ref: false });
+  killGroup(child);
 }
 
-function node(bin, args, env = {}) {
-  return run(process.execPath, [join(root, 'node_modules', bin), ...args], {
-    env: { ...process.env, ...env },
-    stdio: 'inherit',
-    // The watchdog: a test that blocks its process never reaches its own timeout.
-    timeout: soak || wide ? undefined : Math.max(1, Math.round(TIMEOUT - performance.now())),
-  });
+function fail(message) {
+  total.failed += 1;
+  named.Failed.push(message);
+}
+
+function finish() {
+  for (const [heading, lines] of Object.entries(named))
+    if (lines.length > 0) console.log(`\n${heading}:\n${lines.map((line) => `  ${line}`).join('\n')}`);
+  if (resultFiles.length > 0) console.log(`\nResults: ${resultFiles.map((path) => relative('', path)).join(', ')}`);
+  const { passed, failed, skipped, unsteady, notRun } = total;
+  const more = Object.entries({ skipped, unsteady, 'not run': notRun }).filter(([, number]) => number > 0);
+  console.log(
+    [`${passed} passed`, `${failed} failed`, ...more.map(([what, number]) => `${number} ${what}`)].join(', '),
+  );
+  process.exit(process.exitCode ?? (failed > 0 ? 1 : 0));
+}
+
+function firstLine(text = '') {
+  return text.split('\n')[0].slice(0, 300);
 }

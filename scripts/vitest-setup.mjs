@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureBuilt, root } from './setup.mjs';
+import { ensureBuilt, isAlive, root } from './setup.mjs';
 
-const bundled = join(root, '.toolgate', `fixtures-${process.pid}`);
+const own = join(root, '.toolgate');
+const bundled = join(own, `fixtures-${process.pid}`);
 
 export async function setup() {
   process.env.SEED ??= String(seedOfCommit());
@@ -39,6 +40,7 @@ async function bundleFixtures() {
   const folder = join(root, 'test', 'fixtures');
   const names = readdirSync(folder).filter((name) => name.endsWith('.mjs'));
   mkdirSync(bundled, { recursive: true });
+  removeLeftovers();
   const build = await rolldown({
     input: names.map((name) => join(folder, name)),
     platform: 'node',
@@ -52,4 +54,12 @@ async function bundleFixtures() {
     minify: { mangle: false },
   });
   process.env.TOOLGATE_FIXTURES = bundled;
+}
+
+/** A run that was killed could not remove its bundles. */
+function removeLeftovers() {
+  for (const name of readdirSync(own)) {
+    const [, pid] = /^fixtures-(\d+)$/.exec(name) ?? [];
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(own, name), { recursive: true, force: true });
+  }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { asOtherUser } from '../../test/support/other-user.ts';
 import { runs } from '../../test/support/wide.ts';
 import { GatewayError } from '../base/errors.ts';
 import { configFromValue, findConfig, loadConfig } from './load.ts';
@@ -94,10 +95,12 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."
     await expect(load({}, '/dev/null')).rejects.toThrow('/dev/null: is not a regular file. Name one.');
   });
 
-  it.skipIf(process.getuid?.() === 0)('is refused if it may not be read', async () => {
+  it('is refused if it may not be read', async () => {
     await write('tools.toml', '');
     await chmod(join(cwd, 'tools.toml'), 0);
-    await expect(load()).rejects.toThrow('tools.toml: may not be read. Give this user permission to.');
+    await asOtherUser(cwd, () =>
+      expect(load()).rejects.toThrow('tools.toml: may not be read. Give this user permission to.'),
+    );
   });
 
   it('may begin with a byte order mark', async () => {

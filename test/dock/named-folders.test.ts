@@ -4,9 +4,9 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
 import { childEnv } from '../support/child.ts';
 import { bin, type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { isWithoutIsolation } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -133,7 +133,7 @@ describe('folders named in the configuration, on the command line', () => {
     });
     const list = async (env = {}) =>
       JSON.parse((await toolgate(cwd, ['list', 'servers', '--json'], env)).stdout) as Record<string, unknown>[];
-    const level = (await bubblewrapTrouble()) === null ? 'bubblewrap' : 'process';
+    const level = (await isWithoutIsolation()) ? 'process' : 'bubblewrap';
     expect(await list()).toMatchObject([{ key: 'loud', kind: 'folder', state: 'up', isolation: level }]);
     writeFileSync(join(cwd, 'tools.toml'), '[servers.loud]\nfolder = "loud"\nisolation = "off"\n');
     expect(await list()).toMatchObject([{ state: 'up', isolation: 'process' }]);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { scanNamespaces } from '../../src/workers/namespaces.ts';
 import type { Namespace } from '../../src/workers/scan-folder.ts';
+import { asOtherUser } from '../support/other-user.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 
 /** A data folder with these files in `tools/`. */
@@ -263,11 +264,11 @@ describe('the namespace scan of odd folders', () => {
     expect(namespace!.parts).toMatchObject([{ files: ['a.py'] }]);
   });
 
-  it.skipIf(process.getuid?.() === 0)('reports what it has no permission to read', async () => {
+  it('reports what it has no permission to read', async () => {
     const data = dataDir({ 'n/a.py': '', 'n/lib/x.py': '' });
     chmodSync(join(data, 'tools/n/lib'), 0o000);
     chmodSync(join(data, 'tools/n/a.py'), 0o000);
-    const { problems } = await scanNamespaces(data);
+    const { problems } = await asOtherUser(data, () => scanNamespaces(data));
     chmodSync(join(data, 'tools/n/lib'), 0o755);
     expect(problems.map(({ message }) => message)).toEqual([
       '"lib" cannot be read (EACCES).',

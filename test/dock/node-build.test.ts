@@ -8,12 +8,12 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { buildTools } from '../../src/workers/build.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
-import { nodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
+import { describeOnNodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
 
 const schema = `inputSchema: { type: 'object' }`;
 const good = `export const fine = { description: 'x', ${schema}, execute: () => 'fine' };`;
 
-describe.each(nodes)('on %s', (_, node) => {
+describeOnNodes((node) => {
   const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
 
   describe('TypeScript', () => {

@@ -6,12 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { within } from '../support/child.ts';
 import type { Files } from '../support/temp.ts';
-import { attach, nodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
+import { attach, describeOnNodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
 
 const tool = (name: string, body: string) =>
   `export const ${name} = { description: 'x', inputSchema: { type: 'object' }, async execute(input, ctx) { ${body} } };\n`;
 
-describe.each(nodes)('on %s', (_, node) => {
+describeOnNodes((node) => {
   const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
 
   describe('the worker contract', () => {

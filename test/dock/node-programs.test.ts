@@ -1,6 +1,6 @@
 /** Tools and schemas built with published third-party libraries. */
-import { beforeAll, describe, expect, it } from 'vitest';
-import { nodes, startWorker, type TestWorker, textOf } from './worker.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { describeOnNodes, startWorker, type TestWorker, textOf } from './worker.ts';
 
 const files = {
   'package.json': JSON.stringify({
@@ -56,7 +56,7 @@ const files = {
     export const mastra = new Tool();`,
 };
 
-describe.each(nodes)('on %s', (_, node) => {
+describeOnNodes((node) => {
   let worker: TestWorker;
   beforeAll(async () => {
     worker = await startWorker(files, { node });

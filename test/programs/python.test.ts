@@ -1,16 +1,14 @@
 /** Clients of both major versions of the Python SDK. Version 1 supports only the older era. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bin, startHttp } from '../support/gateway.ts';
+import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { runTool } from '../support/tools.ts';
 import { some } from '../support/wide.ts';
 import { configWith } from './use.ts';
 
-const folder = fileURLToPath(new URL('../tools/python/', import.meta.url));
 const program = fileURLToPath(new URL('client.py', import.meta.url));
 
 type Version = 'v1' | 'v2';
@@ -22,13 +20,6 @@ interface Outcome {
   readonly revision: string;
   readonly answers: Record<string, unknown>[];
   readonly heard: unknown[][];
-}
-
-const missing = ['v1', 'v2'].every((version) => existsSync(join(folder, version, '.stamp'))) ? undefined : whyNot();
-
-function whyNot(): string {
-  const file = join(folder, 'missing.txt');
-  return existsSync(file) ? readFileSync(file, 'utf8') : 'it is installed by `npm test`';
 }
 
 async function drive(
@@ -43,7 +34,7 @@ async function drive(
       ? { command: { command: process.execPath, args: [bin], cwd: tempFolder({ 'tools.toml': config }) } }
       : { url: (await startHttp({ config })).origin + (transport === 'sse' ? '/sse' : '/mcp') };
   const job = JSON.stringify({ ...way, transport, mode, steps });
-  const { stdout, stderr } = await runTool(join(folder, version, 'bin', 'python'), [program], { input: job });
+  const { stdout, stderr } = await runTool(pythonProgram(version), [program], { input: job });
   expect(stdout, stderr).toMatch(/^\{/);
   return JSON.parse(stdout) as Outcome;
 }
@@ -67,7 +58,7 @@ const steps = {
   watch: ['watch', 'changing://first', 'touch_resource', { uri: 'changing://first' }],
 } satisfies Record<string, Step>;
 
-describe.skipIf(missing)(`the Python SDK${missing === undefined ? '' : `, left out: ${missing}`}`, () => {
+describe.skipIf(isMissingPython('v1') || isMissingPython('v2'))('the Python SDK', () => {
   const clients: [Version, Transport, Mode][] = [
     ['v1', 'stdio', 'legacy'],
     ['v1', 'http', 'legacy'],

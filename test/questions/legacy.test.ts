@@ -62,7 +62,7 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     expect(JSON.stringify(result)).toContain('no screen');
   });
 
-  it('asks several questions, at once and one after the other', async () => {
+  it('asks several questions one after the other', async () => {
     const { client, questions } = await openLegacy(gateway, (message) => ({
       action: 'accept',
       content: Object.fromEntries([message.includes('color') ? ['color', 'red'] : ['name', 'Ann']]),
@@ -70,12 +70,17 @@ describe.each(UPSTREAMS)('a server called %s', (upstream) => {
     const call = async (name: string) => textOf(await client.callTool({ name, arguments: {} }));
     expect(await call('test_input_required_result_multi_round')).toBe('Ann likes red');
     expect(questions).toEqual(['What is your name?', 'Which color do you like?']);
-    // A legacy server that asks for the roots gets an empty list.
-    if (upstream.startsWith('legacy')) return;
-    client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [] }));
-    expect(await call('test_input_required_result_multiple_inputs')).toBe('all three answered');
-    expect(questions.slice(2).sort()).toEqual(['What is your name?', 'sampling']);
   });
+
+  // Not with a legacy server: one that asks for the roots gets an empty list.
+  if (!upstream.startsWith('legacy'))
+    it('asks several questions at once', async () => {
+      const { client, questions } = await openLegacy(gateway, () => ({ action: 'accept', content: { name: 'Ann' } }));
+      client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [] }));
+      const result = await client.callTool({ name: 'test_input_required_result_multiple_inputs', arguments: {} });
+      expect(textOf(result)).toBe('all three answered');
+      expect(questions.sort()).toEqual(['What is your name?', 'sampling']);
+    });
 
   it('cannot ask a client that declared no capability, and the call ends at once', async () => {
     const { client } = await gateway.connect();

@@ -38,17 +38,19 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
       expect(hearer.heard()).toEqual([two, one]);
     });
 
-    it.skipIf(upstream === 'modern http')('keep working after the server was restarted', async () => {
-      const { gateway, touch, told, one } = await start(upstream);
-      const hearer = await listen(client, gateway, one);
-      await touch(one);
-      const processes = descendants(gateway.pid);
-      for (const pid of processes) process.kill(pid, 'SIGKILL');
-      await waitFor(() => !processes.some(alive));
-      await waitFor(async () => (await touch(one))?.isError !== true && hearer.heard().length > 1, 15_000);
-      expect(new Set(hearer.heard())).toEqual(new Set([one]));
-      expect(told().filter((text) => text.includes(one)).length).toBe(2);
-    });
+    // Over HTTP there is no process of the gateway's own to restart.
+    if (upstream !== 'modern http')
+      it('keep working after the server was restarted', async () => {
+        const { gateway, touch, told, one } = await start(upstream);
+        const hearer = await listen(client, gateway, one);
+        await touch(one);
+        const processes = descendants(gateway.pid);
+        for (const pid of processes) process.kill(pid, 'SIGKILL');
+        await waitFor(() => !processes.some(alive));
+        await waitFor(async () => (await touch(one))?.isError !== true && hearer.heard().length > 1, 15_000);
+        expect(new Set(hearer.heard())).toEqual(new Set([one]));
+        expect(told().filter((text) => text.includes(one)).length).toBe(2);
+      });
   },
 );
 

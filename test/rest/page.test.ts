@@ -1,21 +1,12 @@
 /** `/docs` in a real browser: it shows and calls tools, asks for a token if needed, and runs no code from descriptions of tools. */
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { programs } from '../../scripts/programs.mjs';
+import { isMissing } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
 import { basic, type RestGateway, startRest, TYPESCRIPT } from './use.ts';
-
-const chromium = findChromium();
-
-/** `CHROMIUM`, or the first of the usual names on PATH. */
-function findChromium(): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-  const usual = folders.flatMap((folder) => names.map((name) => join(folder, name)));
-  return [process.env.CHROMIUM ?? '', ...usual].find((path) => path !== '' && existsSync(path));
-}
 
 const TOKEN = 'a-token-for-the-page';
 const EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
@@ -36,7 +27,7 @@ type Any = any;
 let browser: Any;
 let gateway: RestGateway;
 
-describe.skipIf(chromium === undefined)('the page in Chromium (skipped if it is not installed)', () => {
+describe.skipIf(isMissing('chromium'))('the page in Chromium', () => {
   beforeAll(async () => {
     const folder = tempFolder({ 'tools.json': EVIL_TOOLS });
     gateway = await startRest(
@@ -45,7 +36,10 @@ describe.skipIf(chromium === undefined)('the page in Chromium (skipped if it is 
       { BEARER_TOKEN: TOKEN },
     );
     const playwright = await import(pathToFileURL(tool('playwright-core', 'index.mjs')).href);
-    browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-gpu'] });
+    browser = await playwright.chromium.launch({
+      executablePath: programs.chromium.find(),
+      args: ['--no-sandbox', '--disable-gpu'],
+    });
   }, 60_000);
   afterAll(() => browser?.close());
 

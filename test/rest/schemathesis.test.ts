@@ -1,12 +1,10 @@
 /** Schemathesis reads the document, generates good and bad calls, and checks the answers: no 500, and only what the document promises. */
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { noPython } from '../support/python.ts';
+import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { runTool } from '../support/tools.ts';
 import { type RestGateway, startRest } from './use.ts';
 
-const program = fileURLToPath(new URL('../tools/python/rest/bin/st', import.meta.url));
+const program = pythonProgram('rest', 'st');
 const TOKEN = 'a-token-for-schemathesis';
 const TOOLS = `
 import { z } from 'zod';
@@ -32,9 +30,8 @@ export const nothing = { description: 'Takes nothing.', inputSchema: z.object({}
 `;
 
 let gateway: RestGateway;
-describe.skipIf(noPython !== undefined)('Schemathesis', () => {
+describe.skipIf(isMissingPython('rest'))('Schemathesis', () => {
   beforeAll(async () => {
-    expect(existsSync(program), 'npm test installs it').toBe(true);
     const config = { http: { mcpo: true } };
     gateway = await startRest(config, { '.toolgate/tools/ts/tools.ts': TOOLS }, { BEARER_TOKEN: TOKEN });
   });

