@@ -164,7 +164,7 @@ export { createRedactor, type Redactor } from './secrets/redact.ts';
 export type { Vault } from './sources/vault.ts';
 export { openSecretStore, type SecretChange, type SecretStore } from './store/secrets.ts';
 
-// Metrics, tracing and audit
+// Metrics and audit
 
 export type { CallKind, Outcome } from './calls/outcome.ts';
 export type { AuditMetrics } from './observe/audit.ts';
