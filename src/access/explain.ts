@@ -1,6 +1,6 @@
 /** Explains to the operator why an agent may use something, or may not. */
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { KINDS } from '../catalog/item.ts';

@@ -1,6 +1,6 @@
 /** Finds the entry that a caller names, or throws an error that says how to continue. */
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { nameIn } from '../catalog/catalog.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';

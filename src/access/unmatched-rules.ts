@@ -1,6 +1,6 @@
 /** Finds policy rules that match nothing: nearly always a misspelled name, which denies or allows too much. */
 import { matchesPattern } from '../base/pattern.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory } from '../catalog/category.ts';
 import { type Entry, matchesServer } from '../catalog/entry.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { tempFolder } from '../../test/support/temp.ts';
-import { tryLock, withLock } from './lock.ts';
+import { isAlive, tryLock, withLock } from './lock.ts';
 
 const newFile = () => join(tempFolder(), 'count.txt');
 /** More than Linux gives to any process. */
@@ -77,4 +77,13 @@ describe('tryLock', () => {
     await lock!.release();
     expect(readFileSync(path, 'utf8')).toBe('another');
   });
+});
+
+it('isAlive is true for running processes, including those of other users', () => {
+  expect([process.pid, 1].map(isAlive)).toEqual([true, true]);
+});
+
+it('isAlive is false for ids without a process', () => {
+  // More than Linux gives to any process.
+  expect([4_194_999, 0, -1, 1.5, Number.NaN].map(isAlive)).toEqual([false, false, false, false, false]);
 });

@@ -8,7 +8,6 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from './errors.ts';
 import { createFile } from './files.ts';
-import { isAlive } from './is-alive.ts';
 
 export interface Lock {
   /** False if another process took the lock over because this one was suspended for too long. */
@@ -90,4 +89,16 @@ function isDead(holder: string): boolean {
 
 function contentOf(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch(() => null);
+}
+
+/** Whether a process of this number runs on this machine. It may be another one than before: numbers are used again. */
+export function isAlive(pid: number): boolean {
+  // 0 and negative numbers address process groups.
+  if (!Number.isSafeInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }

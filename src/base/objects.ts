@@ -1,4 +1,5 @@
-/** Guards for values of unknown shape, such as parsed JSON. */
+/** Guards for values of unknown shape, such as parsed JSON, and the comparison of values. */
+import { isDeepStrictEqual } from 'node:util';
 
 /** An object with names of any kind: not null, and not an array. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -10,4 +11,26 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** The value itself if it is an object, else an empty one: for fields that are checked one by one afterwards. */
 export function toObject(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
+}
+
+/**
+ * Whether two configurations, or parts of them, say the same. Functions without parameters are called and their results
+ * compared: configurations keep secrets behind them. Functions with parameters are made from values that are compared too.
+ */
+export function isSameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a === 'function' && typeof b === 'function') return a.length > 0 || b.length > 0 || isSameValue(a(), b());
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((one, i) => isSameValue(one, b[i]));
+  if (a instanceof Map && b instanceof Map) return isSameValue([...a], [...b]);
+  if (!isPlain(a) || !isPlain(b)) return isDeepStrictEqual(a, b);
+  const keys = Object.keys(a);
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameValue(a[key], b[key]))
+  );
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

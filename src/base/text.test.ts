@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
-import { counted, quotedList } from './text.ts';
+import { describe, expect, it } from 'vitest';
+import { counted, didYouMean, quotedList, similarNames } from './text.ts';
 
 it('counts in the singular and the plural', () => {
   expect([counted(0, 'tool'), counted(1, 'tool'), counted(2, 'entry', 'entries')]).toEqual([
@@ -17,4 +17,53 @@ it('lists names in quotes', () => {
     '"a", "b" or "c"',
   ]);
   expect(quotedList(['a', 'b'], 'and')).toBe('"a" and "b"');
+});
+
+const names = ['git_status', 'git_stash', 'git_commit', 'fs_read_file', 'fs_read_text_file', 'fs_write_file'];
+
+describe('similarNames', () => {
+  it.each([
+    ['git_staus', 'git_status'],
+    ['git_comit', 'git_commit'],
+    ['GIT_STATUS', 'git_status'],
+    ['gitstatus', 'git_status'],
+    ['read_file', 'fs_read_file'],
+    ['status', 'git_status'],
+    ['my_fs_write_file', 'fs_write_file'],
+  ])('recognizes %s as %s', (slip, meant) => {
+    expect(similarNames(slip, names)[0]).toBe(meant);
+  });
+
+  it('returns nothing if no name is close', () => {
+    expect(similarNames('weather_tomorrow', names)).toEqual([]);
+    expect(similarNames('', names)).toEqual([]);
+    expect(similarNames('git_status', [])).toEqual([]);
+  });
+
+  it('returns the best match first and no more than requested', () => {
+    const many = ['tool_5', 'tool_12', 'tool_1', 'tool_345'];
+    expect(similarNames('tool_1', many)).toEqual(['tool_1', 'tool_12', 'tool_5']);
+    expect(similarNames('tool_1', many, 1)).toEqual(['tool_1']);
+  });
+
+  it('sorts equally close names alphabetically, regardless of input order', () => {
+    expect(similarNames('ax', ['ad', 'ac', 'ab'])).toEqual(['ab', 'ac', 'ad']);
+  });
+
+  it('compares only the beginning of very long names', () => {
+    const long = 'x'.repeat(1_000_000);
+    expect(similarNames(long, [`${long}y`, 'short'])).toEqual([`${long}y`]);
+  });
+});
+
+describe('didYouMean', () => {
+  it('phrases one, two and three suggestions as a question', () => {
+    expect(didYouMean('git_commit_', ['git_commit'])).toBe(' Did you mean "git_commit"?');
+    expect(didYouMean('ax', ['ab', 'ac'])).toBe(' Did you mean "ab" or "ac"?');
+    expect(didYouMean('ax', ['ab', 'ac', 'ad', 'ae'])).toBe(' Did you mean "ab", "ac" or "ad"?');
+  });
+
+  it('is empty without suggestions', () => {
+    expect(didYouMean('weather', names)).toBe('');
+  });
 });

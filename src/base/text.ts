@@ -12,3 +12,43 @@ export function quotedList(names: readonly string[], joint = 'or'): string {
   if (last === undefined) return '';
   return quoted.length === 0 ? last : `${quoted.join(', ')} ${joint} ${last}`;
 }
+
+const MAX_COMPARED = 64;
+
+/** The candidates most like `name`, best first. Empty if none is close. */
+export function similarNames(name: string, candidates: Iterable<string>, limit = 3): string[] {
+  const wanted = name.slice(0, MAX_COMPARED).toLowerCase();
+  const scored: { candidate: string; distance: number }[] = [];
+  for (const candidate of candidates) {
+    const other = candidate.slice(0, MAX_COMPARED).toLowerCase();
+    // Part of a name is a common slip too: `read_file` for `fs_read_file`.
+    const within = wanted.length >= 3 && (other.includes(wanted) || (other.length >= 3 && wanted.includes(other)));
+    const apart = Math.abs(other.length - wanted.length);
+    const most = Math.max(2, Math.floor(Math.max(wanted.length, other.length) * 0.4));
+    if (!within && apart > most) continue;
+    const distance = within ? apart / 8 : editDistance(wanted, other);
+    if (within || distance <= most) scored.push({ candidate, distance });
+  }
+  scored.sort((a, b) => a.distance - b.distance || (a.candidate < b.candidate ? -1 : 1));
+  return scored.slice(0, limit).map((one) => one.candidate);
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a.charCodeAt(i - 1) === b.charCodeAt(j - 1) ? 0 : 1;
+      current.push(Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + cost));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}
+
+/** ` Did you mean "x" or "y"?`, or an empty text. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const found = similarNames(name, candidates);
+  if (found.length === 0) return '';
+  return ` Did you mean ${quotedList(found)}?`;
+}

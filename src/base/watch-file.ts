@@ -6,7 +6,7 @@
 
 import { type FSWatcher, readFileSync, readlinkSync, statSync, watch } from 'node:fs';
 import { basename, join, parse, resolve, sep } from 'node:path';
-import { sha256 } from './sha256.ts';
+import { sha256 } from './hash.ts';
 
 const DEBOUNCE_MS = 100;
 const POLL_MS = 2000;

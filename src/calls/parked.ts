@@ -4,9 +4,8 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { canonicalJson } from '../base/canonical-json.ts';
 import { GatewayError } from '../base/errors.ts';
-import { sha256 } from '../base/sha256.ts';
+import { canonicalJson, sha256 } from '../base/hash.ts';
 import type { Sink } from '../protocol/contract.ts';
 import { decodeString, findMember, readMembers } from '../protocol/json.ts';
 import { idText, type Message } from '../protocol/message.ts';

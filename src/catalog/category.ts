@@ -4,7 +4,7 @@
  */
 import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { ANYTHING, DOMAINS, LOOKING, LOSING, RUNNING, THINGS, VERBS } from './category-words.ts';
 import type { Entry } from './entry.ts';
 import { annotationsOf, type Item } from './item.ts';

@@ -1,5 +1,5 @@
 /** The names under which items of servers are exposed. */
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import type { Kind } from './item.ts';
 
 /** How exposed names are built. */

@@ -1,12 +1,13 @@
 /** `toolgate agents`: who may connect over HTTP with a token. No server is started. */
 import { GatewayError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Agent, agentUnknown, openAgentStore } from '../store/agents.ts';
 import { onlyName, readDuration, withVerbs } from './arguments.ts';
 import type { Options } from './options.ts';
 import { loadOptions } from './session.ts';
-import { brief, columns, counted, paint, printResult, table } from './terminal.ts';
+import { brief, columns, paint, printResult, table } from './terminal.ts';
 
 export const agents = withVerbs('agents', { list, add, rotate, revoke });
 

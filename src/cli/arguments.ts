@@ -1,6 +1,6 @@
 /** Reads what was given on the command line: verbs, names, durations, addresses. */
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { toLifetime } from '../config/units.ts';
 import type { RunCommand } from './options.ts';
 

@@ -1,5 +1,6 @@
 /** `toolgate audit`: reads the audit files. No gateway has to run. */
 import { GatewayError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import { loadConfig } from '../config/load.ts';
 import { type AuditFilter, type AuditRecord, readAudit, verifyAudit } from '../store/audit-read.ts';
 import { type AuditUsage, createUsageCount } from '../store/audit-usage.ts';
@@ -9,7 +10,6 @@ import { loadOptions } from './session.ts';
 import {
   brief,
   columns,
-  counted,
   duration,
   jsonText,
   paint,

@@ -1,7 +1,7 @@
 /** The commands: what `--help` says about them, the options they take, and the code that runs them. */
 import { parseArgs } from 'node:util';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { type OptionName, type Options, optionSpec, type RunCommand } from './options.ts';
 import { print } from './terminal.ts';
 

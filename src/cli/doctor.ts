@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { unmatchedRules } from '../access/unmatched-rules.ts';
 import { GatewayError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { secretsInArguments } from '../config/launch-secrets.ts';
 import { loadConfig } from '../config/load.ts';
@@ -12,7 +13,7 @@ import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { Options } from './options.ts';
 import { loadOptions } from './session.ts';
-import { counted, paint, plain, printResult, withSpinner } from './terminal.ts';
+import { paint, plain, printResult, withSpinner } from './terminal.ts';
 
 interface Diagnosis {
   readonly level: 'ok' | 'warning' | 'broken';

@@ -4,7 +4,7 @@ import { accessSync, constants, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { isAlive } from '../base/is-alive.ts';
+import { isAlive } from '../base/lock.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import type { SecretChange, SecretStore } from '../store/secrets.ts';
 import { changesIn, secretsText } from '../store/secrets-text.ts';

@@ -1,6 +1,6 @@
 /** `toolgate list`: servers, and what they offer. */
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { categoryOf } from '../catalog/category.ts';
 import type { Entry } from '../catalog/entry.ts';
 import type { Kind } from '../catalog/item.ts';

@@ -1,7 +1,7 @@
 /** `toolgate namespaces`: folders of tools. No server is started. */
 import { basename, dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { loadConfig } from '../config/load.ts';
 import { type FoundFolder, scanFolders } from '../gateway/folders.ts';
 import { createNamespace, deleteNamespace } from '../workers/namespace-folders.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { wantedSecrets } from '../config/wanted-secrets.ts';

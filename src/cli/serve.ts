@@ -2,6 +2,7 @@
 import { Console } from 'node:console';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
 import { openStdioDoor } from '../doors/stdio.ts';
@@ -10,7 +11,7 @@ import { followConfig, followSecrets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
 import type { Options } from './options.ts';
 import { loadOptions, startGateway } from './session.ts';
-import { counted, paint, plain, print, table, untilSignal, warn } from './terminal.ts';
+import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
 export async function stdio(_: readonly string[], options: Options): Promise<number> {
   const gateway = await startGateway(options, 'warn');

@@ -76,11 +76,6 @@ export function columns(): number {
   return process.stdout.columns ?? 120;
 }
 
-/** A count with its noun: "1 file", "2 files". */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 /** Shows that work is in progress, on a terminal only. */
 export async function withSpinner<T>(text: string, work: Promise<T>): Promise<T> {
   if (process.stderr.isTTY !== true) return work;

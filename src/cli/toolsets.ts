@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isMeant } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { counted, didYouMean } from '../base/text.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { refIdOf } from '../controls/equip.ts';
 import { tokensOf } from '../controls/toolset-report.ts';
@@ -15,7 +15,7 @@ import { withVerbs } from './arguments.ts';
 import type { Options, RunCommand } from './options.ts';
 import { canPick, pick } from './prompts.ts';
 import { withGateway } from './session.ts';
-import { brief, columns, counted, paint, plain, print, printResult, table, warn } from './terminal.ts';
+import { brief, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
 type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options) => Promise<number>;
 
@@ -41,7 +41,7 @@ async function list(gateway: Gateway, _: readonly string[], options: Options): P
   const rows = all.map(({ name, place, tools, description }) => [
     paint('bold', name),
     place,
-    `${tools.length} ${tools.length === 1 ? 'entry' : 'entries'}`,
+    counted(tools.length, 'entry', 'entries'),
     brief(description, columns() - 50),
   ]);
   return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows));

@@ -1,7 +1,7 @@
 /** The section `agents`: agents by name, with the tokens that let them in over HTTP. */
 
 import * as z from 'zod';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import type { ResolveContext } from './context.ts';
 import { variablesIn } from './expand.ts';
 import { mapOf, section, text, textList } from './fields.ts';

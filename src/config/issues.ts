@@ -2,7 +2,7 @@
 
 import type * as z from 'zod';
 import { GatewayError } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 
 /** The keys and positions that lead to a value. */
 export type Path = readonly (string | number)[];

@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { ResolveContext } from './context.ts';
 import { duration, mapOf, strictMap, text } from './fields.ts';
 import type { Path } from './issues.ts';

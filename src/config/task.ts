@@ -3,8 +3,7 @@
 import { basename, extname, resolve } from 'node:path';
 import { type ErrorCode, GatewayError } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
-import { didYouMean } from '../base/similar.ts';
-import { quotedList } from '../base/text.ts';
+import { didYouMean, quotedList } from '../base/text.ts';
 import { parseConfig, readConfigText } from './parse.ts';
 
 /** What an agent is going to work on; parts that are not given are empty. */

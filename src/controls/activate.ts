@@ -10,8 +10,9 @@ import {
 } from '../access/selection.ts';
 import { GatewayError } from '../base/errors.ts';
 import { memo } from '../base/memo.ts';
+import { toObject } from '../base/objects.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { similarNames } from '../base/similar.ts';
+import { similarNames } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { builtInEntry, type Entry } from '../catalog/entry.ts';
 import { textResult } from '../protocol/rpc.ts';
@@ -113,7 +114,7 @@ function resourceNames(catalog: Catalog): string[] {
 }
 
 function readLists(args: unknown): Record<ListName, string[]> {
-  const given = typeof args === 'object' && args !== null ? (args as Record<string, unknown>) : {};
+  const given = toObject(args);
   const wrong = LISTS.filter((list) => {
     const value = given[list];
     return !Array.isArray(value) || value.some((name) => typeof name !== 'string');

@@ -4,6 +4,7 @@ import { concerns } from '../access/confirm.ts';
 import { isMeant } from '../access/toolset.ts';
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
+import { isObject } from '../base/objects.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import type { Approvals } from '../calls/approvals/approvals.ts';
 import type { Grants } from '../calls/approvals/grants.ts';
@@ -134,11 +135,10 @@ function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call,
 }
 
 function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Call, given: unknown): void {
-  if (typeof given !== 'object' || given === null) throw invalid('The arguments must be an object.');
-  const args = given as Readonly<Record<string, unknown>>;
-  const tool = readText(args, 'tool_name', 200);
-  const { input } = args;
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw invalid('"input" must be an object.');
+  if (!isObject(given)) throw invalid('The arguments must be an object.');
+  const tool = readText(given, 'tool_name', 200);
+  const { input } = given;
+  if (!isObject(input)) throw invalid('"input" must be an object.');
   const answer = (approved: boolean, message: string) =>
     answerText(
       call,
@@ -152,7 +152,7 @@ function answerPrompt(context: ApprovalToolContext, { agent }: Caller, call: Cal
     answer(action === 'allow', `${rule!.place} does not allow it.`);
     return;
   }
-  const who = typeof args.agent_identity === 'string' ? ` for ${args.agent_identity}` : '';
+  const who = typeof given.agent_identity === 'string' ? ` for ${given.agent_identity}` : '';
   const question = {
     kind: 'prompt',
     agent,

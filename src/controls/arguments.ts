@@ -1,6 +1,7 @@
 /** Reads the arguments of control tools one by one, so that each error tells the model what to correct. */
 import type { ToolReference } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
+import { isObject } from '../base/objects.ts';
 import { TOOLSET_NAME } from '../store/toolsets.ts';
 import type { ControlContext } from './control.ts';
 
@@ -13,14 +14,13 @@ export function invalid(text: string): GatewayError {
 /** The arguments as an object. Throws if it has any other keys. */
 export function readArguments(args: unknown, known: readonly string[]): Arguments {
   if (args === undefined) return {};
-  if (typeof args !== 'object' || args === null || Array.isArray(args))
-    throw invalid('The arguments must be an object.');
+  if (!isObject(args)) throw invalid('The arguments must be an object.');
   const extra = Object.keys(args).filter((key) => !known.includes(key));
   if (extra.length > 0) {
     const takes = known.length === 0 ? 'This tool takes none.' : `Known are ${known.join(', ')}.`;
     throw invalid(`Unknown argument ${extra.join(', ')}. ${takes}`);
   }
-  return args as Arguments;
+  return args;
 }
 
 export function readText(args: Arguments, key: string, most: number): string {

@@ -1,11 +1,11 @@
 /** Implements the toolset tools. Each validates everything first: a mistake throws, and nothing changes. */
 
-import { createHash } from 'node:crypto';
 import { equip } from '../access/selection.ts';
 import { isMeant, type ToolReference, type Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
+import { sha256 } from '../base/hash.ts';
 import { memo } from '../base/memo.ts';
-import { didYouMean } from '../base/similar.ts';
+import { counted, didYouMean } from '../base/text.ts';
 import { canonicalName, type Entry } from '../catalog/entry.ts';
 import { toBytes } from '../protocol/json.ts';
 import {
@@ -44,12 +44,9 @@ function outcomeOf({ selection }: Pick<ControlContext, 'selection'>, value: obje
  * An id that changes with any part of the definition. The description counts too, because a compromised server would
  * use it to address the model. Cached, because hashing 10,000 definitions takes measurable time.
  */
-export const refIdOf = memo((entry: Entry): string => {
-  const hash = createHash('sha256')
-    .update(`${canonicalName(entry)}\n`)
-    .update(entry.item.bytes);
-  return hash.digest('hex');
-});
+export const refIdOf = memo((entry: Entry): string =>
+  sha256(Buffer.concat([Buffer.from(`${canonicalName(entry)}\n`), entry.item.bytes])),
+);
 
 const toolsOf = ({ catalog }: ControlContext) => [...catalog.entries.tool.values()];
 
@@ -132,7 +129,7 @@ async function equipOne(context: ControlContext, args: unknown): Promise<Control
     { selection },
     {
       success: true,
-      message: `Equipped "${name}": ${entries.length} ${entries.length === 1 ? 'tool' : 'tools'}.`,
+      message: `Equipped "${name}": ${counted(entries.length, 'tool')}.`,
       toolset,
       exposedTools: entries.map((entry) => entry.name),
       unavailableServers,

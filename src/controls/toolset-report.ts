@@ -1,7 +1,7 @@
 /** Reports which tools of a toolset are available, which are not, and why. */
 
 import { isMeant, type Toolset } from '../access/toolset.ts';
-import { similarNames } from '../base/similar.ts';
+import { similarNames } from '../base/text.ts';
 import { canonicalName, definitionOf, type Entry, serverOf } from '../catalog/entry.ts';
 import type { ControlContext } from './control.ts';
 

@@ -5,7 +5,7 @@
  * no list can therefore see half of a change.
  */
 import { GatewayError, messageOf } from '../base/errors.ts';
-import { isSameValue } from '../base/same-value.ts';
+import { isSameValue } from '../base/objects.ts';
 import type { Problem } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../config/servers.ts';

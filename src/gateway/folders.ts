@@ -1,5 +1,5 @@
 /** Tool folders as servers: those in the data folder, and those that the configuration names. */
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import type { Problem } from '../catalog/catalog.ts';
 import { UNLIMITED } from '../config/call-limits.ts';
 import type { Config } from '../config/config.ts';

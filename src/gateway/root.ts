@@ -6,7 +6,7 @@ import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/p
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { createViews, type Views } from '../access/views.ts';
 import { createEvents, type Events } from '../base/events.ts';
-import { isSameValue } from '../base/same-value.ts';
+import { isSameValue } from '../base/objects.ts';
 import { type Approvals, createApprovals } from '../calls/approvals/approvals.ts';
 import { createGrants, type Grants } from '../calls/approvals/grants.ts';
 import type { Callee } from '../calls/call.ts';

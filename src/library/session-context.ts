@@ -4,7 +4,7 @@
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isObject } from '../base/objects.ts';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { SessionContextConfig, SessionRequestContext } from './types.ts';

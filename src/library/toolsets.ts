@@ -3,7 +3,7 @@
 import { messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import { isObject } from '../base/objects.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
 import type { SourceSets } from '../gateway/source-sets.ts';
 import { inlineConfig } from '../sources/inline.ts';

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../base/errors.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { isCategory, isOfCategory } from '../catalog/category.ts';
 import { BUILT_IN, type Entry, matchesServer } from '../catalog/entry.ts';

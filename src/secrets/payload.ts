@@ -1,5 +1,5 @@
 /** The secrets of all namespaces and of each one: as immutable values, and as the JSON that is encrypted. */
-import { canonicalJson } from '../base/canonical-json.ts';
+import { canonicalJson } from '../base/hash.ts';
 import { isObject } from '../base/objects.ts';
 import { isNamespace, nameProblem } from './secret-names.ts';
 

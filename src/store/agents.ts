@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { jsonFile } from '../base/json-file.ts';
 import { toObject } from '../base/objects.ts';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import { AGENT_NAME } from '../config/agents.ts';
 
 export interface AgentToken {

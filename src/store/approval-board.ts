@@ -3,7 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
 import { printJson } from '../base/json-file.ts';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import {
   type ApprovalRequest,
   approvalsFolder,

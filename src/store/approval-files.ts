@@ -5,7 +5,7 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive } from '../base/is-alive.ts';
+import { isAlive } from '../base/lock.ts';
 import { jsonFile } from '../base/json-file.ts';
 import { toObject } from '../base/objects.ts';
 

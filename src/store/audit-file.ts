@@ -7,6 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The names of our files in the folder. */
 export const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
 
+/** The day of a time, in UTC, as files are named: `2026-07-28`. */
+export function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
 export interface DayFile {
   /** What is appended from now on belongs to this day. */
   use(day: string): Promise<void>;
@@ -98,7 +103,7 @@ const DAY = 24 * 60 * 60 * 1000;
 
 /** Removes the files of earlier days. Fails silently: the next day tries again. */
 export async function removeOld(folder: string, days: number, now: number): Promise<void> {
-  const first = new Date(now - (days - 1) * DAY).toISOString().slice(0, 10);
+  const first = dayOf(now - (days - 1) * DAY);
   const names = await readdir(folder).catch(() => []);
   const old = names.filter((name) => (DAY_FILE.exec(name)?.[1] ?? first) < first);
   await Promise.all(old.map((name) => unlink(join(folder, name)).catch(() => {})));

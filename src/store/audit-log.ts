@@ -4,7 +4,7 @@
  * memory, within bounds, until it can.
  */
 import { messageOf } from '../base/errors.ts';
-import { openDayFile, removeOld } from './audit-file.ts';
+import { dayOf, openDayFile, removeOld } from './audit-file.ts';
 import { createSeals, SEAL_ROOM } from './audit-seal.ts';
 
 export interface AuditLogOptions {
@@ -267,8 +267,4 @@ export class AuditLog {
     this.#swept = `${day} ${days}`;
     await removeOld(this.#options.folder, days, this.now());
   }
-}
-
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
 }

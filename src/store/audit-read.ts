@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { matchesPattern } from '../base/pattern.ts';
-import { DAY_FILE } from './audit-file.ts';
+import { DAY_FILE, dayOf } from './audit-file.ts';
 import { createVerifier, type SealProblem } from './audit-seal.ts';
 
 /** One line of the audit. Which keys it has depends on its kind. */
@@ -81,10 +81,6 @@ export async function* readAudit(folder: string, options: ReadOptions = {}): Asy
     if (follow === undefined || follow.aborted) return;
     await sleep(POLL, undefined, { signal: follow }).catch(() => {});
   }
-}
-
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
 }
 
 /** In the order of days: the names sort so. */

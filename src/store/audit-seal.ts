@@ -2,7 +2,7 @@
  * Seals for the audit: the last line of each batch carries a hash of the batch and of the seal before, so that a line that was
  * changed, removed or inserted later is found. Each gateway has a chain of its own.
  */
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import { counted } from '../base/text.ts';
 
 export interface Seals {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../base/errors.ts';
 import { createFile } from '../base/files.ts';
 import { printJson } from '../base/json-file.ts';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import {
   type ApprovalRequest,
   approvalsFolder,

@@ -11,7 +11,7 @@ import type { OutputChunk, RolldownOptions } from 'rolldown';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
 import { printJson } from '../base/json-file.ts';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import { type BuildFailure, type BuildManifest, MANIFEST } from '../tools/build-manifest.ts';
 import { removeOlder } from './build-cache.ts';
 import { type BuildFolders, displayPath, isBelow, toolPlugin } from './build-plugin.ts';

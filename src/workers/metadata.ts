@@ -1,7 +1,7 @@
 /** Reads `tooldock.yaml`, in which a namespace describes itself. A wrong value is reported and ignored. */
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
-import { didYouMean } from '../base/similar.ts';
+import { didYouMean } from '../base/text.ts';
 import { text } from '../config/fields.ts';
 import type { LineOf } from '../config/issues.ts';
 import { parseConfig } from '../config/parse.ts';

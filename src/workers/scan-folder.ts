@@ -6,7 +6,7 @@
 import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { sha256 } from '../base/sha256.ts';
+import { sha256 } from '../base/hash.ts';
 import { type Metadata, NO_METADATA, readMetadata } from './metadata.ts';
 import { isSkipped, LANGUAGES, type Language, METADATA_FILE, matters, toolLanguage } from './tool-files.ts';
 

@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../../base/errors.ts';
 import { getOrMake, memo } from '../../base/memo.ts';
-import { didYouMean } from '../../base/similar.ts';
+import { didYouMean } from '../../base/text.ts';
 import type { Contribution } from '../../catalog/catalog.ts';
 import { categoryOf, type Effect } from '../../catalog/category.ts';
 import { EMPTY_OFFER, type Item, readItems } from '../../catalog/item.ts';

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { GatewayError } from '../../../base/errors.ts';
 import { isLoopback } from '../../../base/loopback.ts';
-import { isSameValue } from '../../../base/same-value.ts';
+import { isSameValue } from '../../../base/objects.ts';
 import { type Credential, type Identity, isInvalid, requireNotRevoked } from '../../../calls/identity.ts';
 import { AGENT_NAME } from '../../../config/agents.ts';
 import type { Config } from '../../../config/config.ts';

@@ -2,8 +2,8 @@
  * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`, whose file
  * is watched. Only their hashes are known.
  */
-import { isSameValue } from '../../../base/same-value.ts';
-import { sha256 } from '../../../base/sha256.ts';
+import { isSameValue } from '../../../base/objects.ts';
+import { sha256 } from '../../../base/hash.ts';
 import { watchFile } from '../../../base/watch-file.ts';
 import type { Credential } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';

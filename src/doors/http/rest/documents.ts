@@ -2,7 +2,7 @@
 import type { View } from '../../../access/view.ts';
 import { getOrMake, memo } from '../../../base/memo.ts';
 import type { JsonObject } from '../../../base/objects.ts';
-import { sha256 } from '../../../base/sha256.ts';
+import { sha256 } from '../../../base/hash.ts';
 import type { Entry } from '../../../catalog/entry.ts';
 import { findMember, toBytes } from '../../../protocol/json.ts';
 import { type OpenApiOptions, openApi } from './openapi.ts';

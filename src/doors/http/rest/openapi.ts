@@ -3,7 +3,7 @@
  * tool of every operation.
  */
 import { type JsonObject, toObject } from '../../../base/objects.ts';
-import { sha256 } from '../../../base/sha256.ts';
+import { sha256 } from '../../../base/hash.ts';
 import { VERSION } from '../../../base/version.ts';
 import { toOpenApiSchema } from './openapi-schema.ts';
 
