@@ -59,7 +59,7 @@ describe('a condition on the time of day', () => {
   it.each([
     ['2026-11-16T07:00:00Z', true],
     ['2026-11-16T17:00:00Z', false],
-    // One hour earlier by UTC in summer.
+    // In summer, Monday in Berlin begins one hour earlier in UTC.
     ['2026-07-13T06:00:00Z', true],
     ['2026-07-13T16:00:00Z', false],
     ['2026-11-17T09:00:00Z', false],

@@ -27,13 +27,13 @@ export function lacks(condition: Condition, entry: Entry, now: Date): string | n
   return null;
 }
 
-/** The annotations of a tool, with the protocol's defaults for what they do not say. */
+/** The annotations of a tool, with the protocol's defaults for missing ones. */
 export function hintsOf({ item }: Entry): Hints {
   const { readOnlyHint: isReadOnly, destructiveHint, idempotentHint, openWorldHint } = annotationsOf(item);
   const readOnlyHint = isReadOnly ?? false;
   return {
     readOnlyHint,
-    // These two mean something only for tools that change things.
+    // The protocol defines these two only for tools that change something.
     destructiveHint: !readOnlyHint && (destructiveHint ?? true),
     idempotentHint: readOnlyHint || (idempotentHint ?? false),
     openWorldHint: openWorldHint ?? true,
@@ -88,8 +88,8 @@ export function misfit(condition: Condition, { bytes, argumentsStart, argumentsE
 }
 
 /**
- * By its whole name, or else step by step along the dots. A name that is given twice, even in different case, is not found:
- * the server could take the other one.
+ * Finds an argument by its whole name, or else step by step along the dots. A name that is given twice, even in
+ * different case, is not found, because the server could use the other one.
  */
 function findArgument(bytes: Buffer, start: number, end: number, path: string): Span | null {
   const members = readMembers(bytes, start, end);
@@ -106,8 +106,8 @@ function findArgument(bytes: Buffer, start: number, end: number, path: string): 
 }
 
 /**
- * Whether the arguments of a call may be those of the condition: all of them are given and match. Names that are given twice,
- * and paths with "..", could mean anything, and so match.
+ * Whether the arguments of a call may meet the condition: all of them are given and match. Names that are given twice
+ * and paths with ".." could mean anything, so they match.
  */
 export function touches(condition: Condition, { bytes, argumentsStart, argumentsEnd }: Message): boolean {
   return Object.entries(condition.arguments ?? {}).every(([path, patterns]) => {
@@ -117,7 +117,7 @@ export function touches(condition: Condition, { bytes, argumentsStart, arguments
   });
 }
 
-/** Everything that the name could mean, in upper or lower case. */
+/** Every argument that the name could mean, in upper or lower case. */
 function findAll(bytes: Buffer, start: number, end: number, path: string): Span[] {
   const members = readMembers(bytes, start, end) ?? [];
   const named = (name: string) => members.filter(({ key }) => key.toLowerCase() === name.toLowerCase());

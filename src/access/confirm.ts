@@ -1,4 +1,4 @@
-/** Which calls need a person's approval. If it is uncertain whether a rule applies, it does. */
+/** Which calls need a person's approval. In doubt, a rule applies. */
 import { memo } from '../base/memo.ts';
 import { matchesPattern } from '../base/pattern.ts';
 import type { Entry } from '../catalog/entry.ts';

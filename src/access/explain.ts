@@ -14,11 +14,12 @@ export interface EntryDecision extends Decision {
 }
 
 /**
- * What the policy says about everything of that name, of any kind: an exposed name, `server:name`, or the server's own name.
- * Throws if nothing has the name.
+ * What the policy says about everything of that name, of any kind: an exposed name, `server:name`, or the server's own
+ * name. Throws if nothing has the name.
  *
  * @example
- * for (const { entry, allowed } of explainName(gateway.catalog, gateway.config.policy, 'ci', 'files_write_file', new Date()))
+ * const { catalog, config } = gateway;
+ * for (const { entry, allowed } of explainName(catalog, config.policy, 'ci', 'files_write_file', new Date()))
  *   console.log(entry.name, allowed);
  */
 export function explainName(

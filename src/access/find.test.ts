@@ -48,7 +48,7 @@ describe('findTool', () => {
     });
     expect(failure(() => findTool(view, 'toolman_activat')).message).toContain('"toolman_activate"');
     expect(failure(() => findTool(view, 'zzz')).message).toBe(
-      'There is no tool "zzz". List the tools to see which there are.',
+      'There is no tool "zzz". List the tools to see their names.',
     );
   });
 
@@ -163,11 +163,11 @@ describe('an alias', () => {
   });
 
   it('is looked up quickly even if it is very long', () => {
-    const begun = process.cpuUsage();
+    const started = process.cpuUsage();
     for (const part of ['.', 'git.', 'git:status:']) {
       expect(failure(() => findTool(all, part.repeat(200_000))).code).toBe('item_unknown');
     }
-    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(1000);
+    expect(process.cpuUsage(started).user / 1000).toBeLessThan(1000);
   });
 
   it('works for prompts and does not confuse them with tools', () => {

@@ -48,8 +48,8 @@ function ambiguous(kind: Kind, alias: string, meant: readonly string[]): Gateway
 }
 
 /**
- * A resource by its exposed URI, by a URI expanded from an exposed template, or by the server's own URI if exactly one visible
- * server has it (results contain such URIs, because results are not changed).
+ * A resource by its exposed URI, by a URI expanded from an exposed template, or by the server's own URI if exactly one
+ * visible server has it. Results contain such URIs, because results are not changed.
  */
 export function findResource(view: View, uri: string): FoundResource {
   const exact = view.entries.resource.get(uri);
@@ -72,7 +72,8 @@ export function findResource(view: View, uri: string): FoundResource {
 }
 
 /**
- * Whether the resource must stay unknown to the caller: its view contains none of that name, not even an inactive one.
+ * Whether the resource must stay unknown to the caller: its view has no resource of that name, not even an inactive
+ * one.
  */
 export function isHidden(view: View, uri: string): boolean {
   if (view.permission === null) return false;
@@ -133,7 +134,7 @@ function missing(view: View, kind: Kind, name: string, meant: string = name): Ga
   const known = [view.entries[kind], view.catalog.entries[kind]].flatMap((entries) => [...entries.keys()]);
   const templates = kind === 'resource' ? [...view.catalog.entries.template.keys()] : [];
   const hint = view.controls.hint?.(kind, name) || didYouMean(name, new Set([...known, ...templates]));
-  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see which there are.`}`;
+  const text = `There is no ${kind} "${name}".${hint || ` List the ${kind}s to see their names.`}`;
   return new GatewayError(code, text, kind === 'resource' ? { details: { uri: name } } : undefined);
 }
 

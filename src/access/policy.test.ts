@@ -120,7 +120,7 @@ describe('a random policy', () => {
           for (const kind of ['tool', 'prompt'] as const) {
             for (const name of names(kind)) expect(look(view, kind, name)).toBe(look(without, kind, name));
           }
-          // The one thing that is not as if it were not there: a template does not lead to what is hidden by its own name.
+          // The one exception: a template does not lead to a resource that is hidden by its own name.
           for (const uri of names('resource')) {
             const asBare = look(without, 'resource', uri);
             const seen = look(view, 'resource', uri);

@@ -1,8 +1,8 @@
 /**
- * Decides which agent may use which item, in the same order for every kind of item, for listing and for calling. An
- * item denied by name stays denied. Next, the server has to be one of the agent's. Then the agent's own list for the
- * server decides, then the list for all agents, then the default. An item allowed so far may still depend on
- * conditions.
+ * Decides which agent may use which item, in the same order for every kind of item, for listing and for calling. First,
+ * an item that is denied by name stays denied. Second, the agent must have access to the server. Third, the agent's own
+ * list for the server decides; without one the list for all agents, and without that the default. Finally, an item
+ * allowed so far may still depend on conditions.
  */
 import { getOrMake, memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
@@ -39,7 +39,7 @@ export interface Rules {
   /** Its own policy first, then those that it extends, each once. Empty if it has none. */
   readonly lineage: readonly AgentPolicy[];
   readonly conditions: readonly Condition[];
-  /** What they say about each server, computed when it is first needed. */
+  /** What the rules say about each server, computed when it is first needed. */
   readonly servers: Map<string, ServerRules>;
 }
 
@@ -181,7 +181,7 @@ function listsName({ names, patterns }: RuleList, name: string): boolean {
   return names.has(name) || (patterns.length > 0 && patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-/** The kinds as the configuration names them. */
+/** The kinds of items as they are called in the configuration. */
 const plural = { tool: 'tools', resource: 'resources', prompt: 'prompts' } as const;
 const overrideKeys = { tool: 'tool_overrides', resource: 'resource_overrides', prompt: 'prompt_overrides' } as const;
 

@@ -105,7 +105,10 @@ export function activeEntries(selection: Selection, entries: Iterable<Entry>): E
   return [...entries].filter((entry) => isActive(selection, entry));
 }
 
-/** Without configured patterns, what a control can switch on is off, and everything else is on. Toolsets switch tools only. */
+/**
+ * Without configured patterns, what a control can switch on is off, and everything else is on. Toolsets switch tools
+ * only.
+ */
 export function basePatterns({ activeToolsets, controls }: Config): Base {
   if (activeToolsets !== null) return { tools: activeToolsets, resources: activeToolsets };
   const resources = controls.includes('activate') ? [] : null;

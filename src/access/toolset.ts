@@ -31,7 +31,10 @@ export function includesTool(toolset: Toolset, entry: Entry): boolean {
   return toolset.tools.some(({ namespacedName }) => isMeant(namespacedName, entry, canonical));
 }
 
-/** A reference means a tool by its canonical name, by a pattern over that or over the exposed name, or by its category. */
+/**
+ * Whether a reference means the tool: by its canonical name, by a pattern over that or over the exposed name, or by its
+ * category.
+ */
 export function isMeant(reference: string, entry: Entry, canonical = canonicalName(entry)): boolean {
   if (reference === canonical || matchesPattern(reference, canonical)) return true;
   return matchesPattern(reference, entry.name) || isOfCategory(reference, entry);

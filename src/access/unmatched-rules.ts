@@ -1,4 +1,4 @@
-/** Finds policy rules that match nothing: nearly always a misspelled name, which denies or allows too much. */
+/** Finds policy rules that match nothing. Nearly always a name is misspelled, and too much is denied or allowed. */
 import { matchesPattern } from '../base/pattern.ts';
 import { didYouMean } from '../base/text.ts';
 import type { Catalog } from '../catalog/catalog.ts';
@@ -14,7 +14,7 @@ interface KnownServer {
   readonly present: boolean;
 }
 
-/** One sentence for each. */
+/** Returns one sentence for each. */
 export function unmatchedRules(policy: PolicyConfig, catalog: Catalog, servers: readonly KnownServer[]): string[] {
   const found: string[] = [];
   const isMacros = (pattern: string) => pattern === MACROS && macros.length > 0;
@@ -29,7 +29,7 @@ export function unmatchedRules(policy: PolicyConfig, catalog: Catalog, servers: 
         servers.some((server) => matchesServer(pattern, server.key, server.namespace))
       )
         continue;
-      found.push(`${key} names "${pattern}", and there is no such server.${didYouMean(pattern, names)}`);
+      found.push(`${key} names the server "${pattern}", which does not exist.${didYouMean(pattern, names)}`);
     }
   }
 

@@ -22,7 +22,7 @@ export interface View {
   readonly permission: Permission | null;
   /** The result of the kind's list method for clients of an era. Printed once; later calls return the same bytes. */
   list(kind: Kind, era: Era): Buffer;
-  /** One page of it: `size` items after the one that the cursor names. Null if nothing has that name. */
+  /** One page of the list: `size` items after the one that the cursor names. Null if no item has that name. */
   page(kind: Kind, era: Era, size: number, cursor: string | null): Buffer | null;
   /** Changes exactly when the list does. */
   fingerprint(kind: Kind): string;
@@ -142,7 +142,7 @@ function withDescription(item: Item, description: string): Item {
   return { ...item, description, bytes, hash: hashBytes(bytes), nameSpan: nameMember };
 }
 
-/** The lists that clients are notified of. Resources and their templates change as one. */
+/** The lists that clients are notified of. Resources and their templates are one list. */
 export type ListKind = 'tools' | 'resources' | 'prompts';
 
 export const LIST_KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts'];

@@ -32,7 +32,7 @@ export interface Viewpoint {
 export interface ViewRequest extends Viewpoint {
   readonly permission: Permission | null;
   readonly selection: Selection;
-  /** Whether it has Toolgate's own tools. Inside a namespace or a task there are none in any case. */
+  /** Whether it has Toolgate's own tools. Inside a namespace or a task there are never any. */
   readonly controls: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface Views {
 const NO_CONTROLS: ViewControls = {
   entries: () => [],
   alias: () => undefined,
-  advice: () => 'It is not in the toolset that the address names.',
+  advice: () => 'It is not in the toolset that the URL names.',
 };
 
 /** The most views kept. Clients can invent tasks, and each task creates views. */

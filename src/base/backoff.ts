@@ -8,7 +8,7 @@ export function backoffDelay(failures: number): number {
   return withJitter(Math.min(FIRST * 2 ** (failures - 1), MOST));
 }
 
-/** Varies a delay by up to a quarter, so that what started together does not continue in step. */
+/** Varies a delay by up to a quarter, so that attempts that started together spread out. */
 export function withJitter(delay: number): number {
   return delay * (0.75 + Math.random() / 2);
 }

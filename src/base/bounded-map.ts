@@ -1,6 +1,6 @@
 /**
- * A map of at most `most` entries: a new entry drops the oldest. For what clients can make up, such as names and
- * addresses, so that no client can fill the memory.
+ * A map of at most `most` entries: a new entry drops the oldest. It is for keys that clients can invent, such as names
+ * and addresses, so that no client can fill the memory.
  */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly most: number;

@@ -1,6 +1,6 @@
 /**
- * Every error of Toolgate's own in one table: its reader, its HTTP status and its JSON-RPC code. Errors of servers are not here;
- * they are relayed as they came.
+ * Every error of Toolgate's own in one table: its reader, its HTTP status and its JSON-RPC code. Errors of servers are
+ * not here; they are relayed as they came.
  */
 
 interface ErrorKind {
@@ -75,12 +75,13 @@ export interface ErrorBody {
 }
 
 interface ErrorExtras extends ErrorOptions {
-  /** More for programs, in addition to the message. */
+  /** Further data for programs, in addition to the message. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * An error of Toolgate's own. The message says what happened, to what, and what to do about it; the code is for programs.
+ * An error of Toolgate's own. The message says what happened, to what, and what to do about it; the code is for
+ * programs.
  *
  * @example
  * try {

@@ -9,7 +9,7 @@ export async function replaceFile(file: string, data: string | Uint8Array): Prom
   await rename(temporary, file);
 }
 
-/** Like `replaceFile`, and the text is on the disk before it returns: a power failure does not lose it. */
+/** Like `replaceFile`, but waits until the data is on the disk, so that a power failure does not lose it. */
 export async function replaceFileDurably(file: string, data: string | Uint8Array): Promise<void> {
   const temporary = await writeTemporary(file, data);
   await flush(temporary);
@@ -27,7 +27,7 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-/** False if the file exists; then it is left alone, even if another process created it at the same moment. */
+/** False if the file already exists, even if another process created it at the same moment. Then it stays unchanged. */
 export async function createFile(file: string, data: string | Uint8Array): Promise<boolean> {
   const temporary = await writeTemporary(file, data);
   try {

@@ -1,6 +1,6 @@
 /**
- * Writes lines to a pipe or a socket. Lines of the same turn of the event loop leave in one write: with many callers, the
- * write is most of the cost of a call.
+ * Writes lines to a pipe or a socket. Lines of the same turn of the event loop leave in one write, because with many
+ * callers the write is most of the cost of a call.
  */
 import type { Writable } from 'node:stream';
 

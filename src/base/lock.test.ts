@@ -8,7 +8,7 @@ import { tempFolder } from '../../test/support/temp.ts';
 import { isAlive, tryLock, withLock } from './lock.ts';
 
 const newFile = () => join(tempFolder(), 'count.txt');
-/** More than Linux gives to any process. */
+/** Larger than any process id that Linux assigns. */
 const NO_PROCESS = 4_194_999;
 
 describe('withLock', () => {
@@ -84,6 +84,6 @@ it('isAlive is true for running processes, including those of other users', () =
 });
 
 it('isAlive is false for ids without a process', () => {
-  // More than Linux gives to any process.
+  // The first id is larger than any that Linux assigns.
   expect([4_194_999, 0, -1, 1.5, Number.NaN].map(isAlive)).toEqual([false, false, false, false, false]);
 });

@@ -30,7 +30,7 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
   let lock = await tryLock(path);
   while (lock === null) {
     if (Date.now() > patience)
-      throw new GatewayError('source_busy', `Another process holds ${path}. Remove the file if there is none.`);
+      throw new GatewayError('source_busy', `Another process holds ${path}. Remove the file if no such process is running.`);
     await sleep(PAUSE * (0.5 + Math.random()));
     lock = await tryLock(path);
   }
@@ -91,7 +91,9 @@ function contentOf(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch(() => null);
 }
 
-/** Whether a process of this number runs on this machine. It may be another one than before: numbers are used again. */
+/**
+ * Whether a process with this id runs on this machine. Ids are reused, so it may be a different process than before.
+ */
 export function isAlive(pid: number): boolean {
   // 0 and negative numbers address process groups.
   if (!Number.isSafeInteger(pid) || pid <= 0) return false;

@@ -11,7 +11,7 @@ addresses.addAddress('::1', 'ipv6');
 
 /**
  * Whether a host is loopback, as written in a configuration, a URL, a Host header or on a socket, without a port. Any
- * name except `localhost` may be resolved by someone else's DNS, whatever it starts with.
+ * name except `localhost` may be resolved by someone else's DNS, even one that starts with `localhost` or `127.`.
  */
 export function isLoopback(host: string): boolean {
   if (USUAL.has(host)) return true;

@@ -1,7 +1,7 @@
 /** Guards for values of unknown shape, such as parsed JSON, and the comparison of values. */
 import { isDeepStrictEqual } from 'node:util';
 
-/** An object with names of any kind: not null, and not an array. */
+/** An object with any keys: not null, and not an array. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -14,8 +14,9 @@ export function toObject(value: unknown): Record<string, unknown> {
 }
 
 /**
- * Whether two configurations, or parts of them, say the same. Functions without parameters are called and their results
- * compared: configurations keep secrets behind them. Functions with parameters are made from values that are compared too.
+ * Whether two configurations, or parts of them, are equal. Functions without parameters hide secrets from printing:
+ * they are called, and their results compared. Functions with parameters are made from values that are compared too, so
+ * they count as equal.
  */
 export function isSameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;

@@ -67,7 +67,7 @@ describe('matchesPattern', () => {
       `${'*?'.repeat(i * 5 + 1)}*${'*'.repeat(50)}b`,
     ]).flat();
     expect(evil).toHaveLength(30);
-    // Processor time, and the best of three: what else the machine does is not the question.
+    // Processor time, and the best of three, so that other load on the machine does not count.
     const times = [1, 2, 3].map(() => {
       const start = process.cpuUsage();
       expect(evil.filter((pattern) => matchesPattern(pattern, text))).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * The one pattern dialect: `*` matches any run of characters, `?` exactly one, everything else itself. Two pointers and one
- * remembered star make it linear in practice, and never exponential for any pattern of a user.
+ * The one pattern dialect: `*` matches any run of characters, `?` exactly one, everything else itself. Two pointers and
+ * one remembered star make it linear in practice, and never exponential, whatever pattern a user writes.
  */
 export function matchesPattern(pattern: string, text: string): boolean {
   let p = 0;

@@ -21,7 +21,7 @@ export function similarNames(name: string, candidates: Iterable<string>, limit =
   const scored: { candidate: string; distance: number }[] = [];
   for (const candidate of candidates) {
     const other = candidate.slice(0, MAX_COMPARED).toLowerCase();
-    // Part of a name is a common slip too: `read_file` for `fs_read_file`.
+    // A part of the name is a common mistake too: `read_file` for `fs_read_file`.
     const within = wanted.length >= 3 && (other.includes(wanted) || (other.length >= 3 && wanted.includes(other)));
     const apart = Math.abs(other.length - wanted.length);
     const most = Math.max(2, Math.floor(Math.max(wanted.length, other.length) * 0.4));

@@ -6,6 +6,8 @@ export const VERSION: string = '0.1.0';
 
 export const IDENTITY = { name: 'toolgate', version: VERSION };
 
-/** Identifies this process, so that a gateway that finds itself among its servers does not list itself for ever. */
+/**
+ * Identifies this process. A gateway that is among its own servers recognizes itself and does not list itself forever.
+ */
 export const INSTANCE_KEY = 'toolgate/instance';
 export const INSTANCE = randomUUID();

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-// Synchronous, so that no pause of a busy machine comes between two steps of one change.
+// Synchronous, so that a busy machine cannot pause between two steps of one change.
 import {
   appendFileSync as append,
   linkSync as link,
@@ -38,7 +38,7 @@ function start(path = file): void {
   watcher = watchFile(path, () => changes++);
 }
 
-/** The next change, by notification alone: the poll would take longer. */
+/** Waits for the next change. The time is too short for the poll, so a notification must have come. */
 async function nextChange(within = 1500): Promise<void> {
   const before = changes;
   for (const end = Date.now() + within; changes === before; await sleep(10)) {
@@ -194,7 +194,7 @@ describe('a watched symlink', () => {
     await nextChange();
   });
 
-  it('that points to itself does no harm', async () => {
+  it('may point to itself without harm', async () => {
     symlink('tools.toml', file);
     start();
     unlink(file);

@@ -20,8 +20,9 @@ export interface FileWatcher {
 }
 
 /**
- * Calls `changed` after each change of `file`. A missing file counts as unchanged until it is back, unless `reportsMissing`.
- * Start it before reading the file, so that no change in between is missed. It does not keep the process alive.
+ * Calls `changed` after each change of `file`. A missing file counts as unchanged until it is back, unless
+ * `reportsMissing`. Start it before reading the file, so that no change in between is missed. It does not keep the
+ * process alive.
  */
 export function watchFile(file: string, changed: () => void, reportsMissing = false): FileWatcher {
   const path = resolve(file);
@@ -75,8 +76,8 @@ export function watchFile(file: string, changed: () => void, reportsMissing = fa
 }
 
 /**
- * Calls `changed` with the name of what changed in a folder, if the system gives one. Returns null if the folder is gone or the
- * system has no watches left: then only polling helps, as it does after `failed`.
+ * Calls `changed` with the name of what changed in a folder, if the system gives one. Returns null if the folder is
+ * gone or the system has no watches left. Then, and after `failed`, only polling notices changes.
  */
 export function watchFolder(
   folder: string,

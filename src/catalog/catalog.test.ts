@@ -173,7 +173,7 @@ describe('a catalog with a limit for names', () => {
   });
 });
 
-// Short names over few letters, so that `a` + `b_c` and `a_b` + `c` meet all the time.
+// Short names of few letters, so that names such as `a` + `b_c` and `a_b` + `c` often collide.
 const word = fc.string({ unit: fc.constantFrom('a', 'b', '_'), maxLength: 4 });
 const named = fc.array(word.filter(Boolean), { maxLength: 5 });
 const offering: fc.Arbitrary<Offering> = fc.record({

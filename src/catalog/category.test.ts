@@ -25,7 +25,7 @@ describe('the guessed effect of public servers’ tools, without their annotatio
     ];
     return { effect, domain, guessed: categoryOf(entry({ name, description }, server)) };
   });
-  /** Of those that are said to be so, how many are; and of those that are, how many are said to be. */
+  /** Precision and recall: how many of the guesses are right, and how many of the real ones were guessed. */
   const measured = (effect: string) => {
     const [said, are] = [
       tools.filter((one) => one.guessed.effect === effect),

@@ -1,6 +1,6 @@
 /**
- * What a tool does and what it is about, for policies and toolsets. Annotations are believed; the rest is guessed from the
- * name, then from the description. The guess is deterministic: the same tool always has the same category.
+ * What a tool does and what it is about, for policies and toolsets. Annotations are trusted; the rest is guessed from
+ * the name, then from the description. The guess is deterministic: the same tool always has the same category.
  */
 import { memo } from '../base/memo.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
@@ -17,7 +17,10 @@ export interface Category {
   readonly effect: Effect;
   /** `files`, `database`, `web`, …; `other` if nothing points to one. */
   readonly domain: string;
-  /** What the effect was guessed from. If from nothing, the tool counts as writing: at worst, something harmless is hidden. */
+  /**
+   * What the effect was guessed from. If nothing says what a tool does, it counts as writing: at worst, something
+   * harmless is hidden.
+   */
   readonly by: 'annotations' | 'name' | 'description' | 'nothing';
 }
 
@@ -28,7 +31,10 @@ export function isCategory(reference: string): boolean {
   return reference.startsWith(PREFIX) || reference.includes(`.${PREFIX}`);
 }
 
-/** `category:write`, `category:files`, `category:files/write`, or a pattern; for one server: `git.category:write`. Only tools have a category. */
+/**
+ * Whether a reference means the category of a tool: `category:write`, `category:files`, `category:files/write`, or a
+ * pattern; for one server: `git.category:write`. Only tools have a category.
+ */
 export function isOfCategory(reference: string, entry: Entry): boolean {
   if (!isCategory(reference) || entry.kind !== 'tool') return false;
   const { server, wanted } = parse(reference);
@@ -72,7 +78,10 @@ export const CATEGORIES: readonly string[] = [
 /** A tool with its server. */
 type OwnedItem = Pick<Entry, 'sourceKey' | 'namespace' | 'item'>;
 
-/** The category of a tool, guessed from its annotations, name and description. Computed once: policies ask for every agent. */
+/**
+ * The category of a tool, from its annotations, name and description. Computed once per tool, because policies need it
+ * for every agent.
+ */
 export const categoryOf: (entry: OwnedItem) => Category = memo((entry: OwnedItem) => ({
   ...effectOf(entry.item, entry),
   domain: domainOf(entry),
@@ -83,7 +92,7 @@ function effectOf(item: Item, { sourceKey, namespace }: OwnedItem): Pick<Categor
   if (readOnlyHint === true) return { effect: 'read', by: 'annotations' };
   if (destructiveHint === true) return { effect: 'destructive', by: 'annotations' };
   const { effect, by } = guess(item, `${sourceKey} ${namespace}`);
-  // The guess cannot be what the annotations deny.
+  // Annotations overrule a guess that contradicts them.
   if (readOnlyHint === false && effect === 'read') return { effect: 'write', by: 'annotations' };
   if (destructiveHint === false && effect === 'destructive') return { effect: 'write', by: 'annotations' };
   return { effect, by };

@@ -19,7 +19,10 @@ export interface Entry {
   readonly item: Item;
 }
 
-/** The definition under the exposed name. Not kept: a list is printed once, and 10,000 copies would cost memory and time. */
+/**
+ * The definition under the exposed name. It is not cached: a list is printed once, and 10,000 copies would cost memory
+ * and time.
+ */
 export function definitionOf({ name, item }: Pick<Entry, 'name' | 'item'>, era: Era): Buffer {
   const definition = name === item.name ? item.bytes : splice(item.bytes, item.nameSpan, toBytes(name));
   return definitionFor(definition, item.traits, era);

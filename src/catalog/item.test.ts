@@ -33,7 +33,7 @@ describe('readItems', () => {
     expect(items).toMatchObject([{ kind, name: 'x:{y}', description: 'said' }]);
   });
 
-  it.each(KINDS)('says so when the answer has no list of %ss', (kind) => {
+  it.each(KINDS)('reports an answer without a list of %ss', (kind) => {
     const { method, list } = kindWords[kind];
     for (const text of ['{}', `{"${list}":{}}`, `{"${list}":null}`, '[]']) {
       expect(read(kind, text)).toEqual({ items: [], problems: [`${method} answered without a list "${list}"`] });

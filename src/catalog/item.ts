@@ -13,7 +13,10 @@ export const KINDS: readonly Kind[] = ['tool', 'resource', 'template', 'prompt']
 /** One definition, kept as the bytes the server sent. */
 export interface Item {
   readonly kind: Kind;
-  /** What identifies it on its server: the name of a tool or prompt, the URI of a resource, the URI template of a template. */
+  /**
+   * What identifies it on its server: the name of a tool or prompt, the URI of a resource, the URI template of a
+   * template.
+   */
   readonly name: string;
   readonly description: string;
   /** The definition, as JSON. */
@@ -26,7 +29,8 @@ export interface Item {
   /** Equal for equal definitions. */
   readonly hash: string;
   /**
-   * The arguments that its schema wants in HTTP headers too; null for none, a text if the schema asks for that wrongly.
+   * The arguments that its schema wants in HTTP headers too; null for none, a string that says what is wrong if the
+   * schema is invalid.
    * @internal
    */
   readonly mirrored: readonly MirroredArgument[] | string | null;
@@ -55,7 +59,10 @@ interface KindWords {
   readonly list: string;
   /** The member of a definition that identifies it. */
   readonly identity: string;
-  /** What else a definition must have, and how its value begins. One definition without it makes clients refuse the whole list. */
+  /**
+   * Another member that a definition must have, and how its value begins. One definition without it makes clients
+   * refuse the whole list.
+   */
   readonly also?: { readonly key: string; readonly start: '{' | '"' };
 }
 
@@ -117,7 +124,10 @@ function readItem(kind: Kind, bytes: Buffer): Item | string {
   });
 }
 
-/** Our scanner is laxer than JSON.parse in very long strings, and one such definition would make clients refuse the list. */
+/**
+ * Our scanner accepts some very long strings that JSON.parse rejects. One such definition would make clients refuse the
+ * whole list.
+ */
 function isReadable(bytes: Buffer): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (!/[\0-\x1f]/.test(bytes.toString('latin1'))) return true;
@@ -152,7 +162,7 @@ function isAt(bytes: Buffer, at: number, char: string): boolean {
   return bytes[at] === char.charCodeAt(0);
 }
 
-/** The new offer with unchanged items taken from the old one: what did not change stays the same object. */
+/** The new offer, with the objects of the old offer for unchanged items. */
 export function reuseItems(previous: Offer | null, next: Offer): Offer {
   if (previous === null) return next;
   const known = new Map(previous.items.map((item) => [`${item.kind} ${item.hash}`, item]));
@@ -167,7 +177,7 @@ export interface Annotations {
   readonly openWorldHint: boolean | null;
 }
 
-/** Read once per definition: policies ask for every agent. */
+/** Read once per definition, because policies need them for every agent. */
 export const annotationsOf: (item: Item) => Annotations = memo(({ bytes }: Item) => {
   const member = findMember(bytes, 'annotations');
   const members = member === null ? null : readMembers(bytes, member.start, member.end);

@@ -40,8 +40,8 @@ export function exposedName(kind: Kind, namespace: string, name: string, naming:
 }
 
 /**
- * The name for an item whose name, `taken`, belongs to another item. It depends on the item only, so it stays the same while
- * other servers come and go. `attempt` counts up while the result is taken, too.
+ * The name for an item whose name, `taken`, belongs to another item. It depends only on the item, so it stays the same
+ * while other servers come and go. `attempt` counts up while the result is taken, too.
  */
 export function nextName(taken: string, source: string, name: string, attempt: number, naming: Naming): string {
   const identity = attempt === 0 ? [source, name] : [source, name, attempt];

@@ -9,11 +9,11 @@ import { exposedName, type Naming } from './names.ts';
 export interface Narrowing {
   keep(entry: Entry): boolean;
   /**
-   * What an entry is called in the new catalog. Such a catalog has no names of Toolgate's own, and no names with a server in
-   * front, which are made of exposed names.
+   * What an entry is called in the new catalog. Such a catalog has no names of Toolgate's own, and no aliases with a
+   * server in front.
    */
   rename?(entry: Entry, isTaken: (name: string) => boolean): string;
-  /** See `Catalog.isClosed`; as in the given catalog if it is left out. */
+  /** See `Catalog.isClosed`. Default: that of the given catalog. */
   readonly isClosed?: Catalog['isClosed'];
 }
 
@@ -55,8 +55,8 @@ export function narrow(catalog: Catalog, { keep, rename, isClosed = catalog.isCl
 const MOST = 200;
 
 /**
- * Narrowed catalogs by the catalog that they were made from, the rules they were narrowed by, and a key. Callers that see
- * the same share one catalog, and with it the views, lists and indexes made from it.
+ * Keeps narrowed catalogs, by the catalog that they were made from, the rules they were narrowed by, and a key. Callers
+ * that see the same share one catalog, and with it the views, lists and indexes made from it.
  */
 export function rememberNarrowed<Rules extends object>(): (
   catalog: Catalog,

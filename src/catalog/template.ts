@@ -1,6 +1,6 @@
 /**
- * Whether a URI can come from a URI template (RFC 6570). It only matches and extracts nothing: the server gets the URI as it is.
- * All possibilities are followed at once, so the cost is at most the product of the two lengths.
+ * Whether a URI can come from a URI template (RFC 6570). It only matches and extracts nothing, because the server gets
+ * the URI as it is. All possibilities are followed at once, so the cost is at most the product of the two lengths.
  */
 
 type TemplatePart = { readonly literal: string } | { readonly slash: boolean; readonly optional: boolean };
@@ -51,7 +51,7 @@ function toExpression(body: string): TemplatePart {
   return { slash: body.endsWith('*'), optional: false };
 }
 
-/** How much of a template is fixed text. Of several templates that match, the one with most is meant. */
+/** How much of a template is fixed text. Of several templates that match, the one with the most fixed text wins. */
 export function literalLength(template: string): number {
   return parseTemplate(template).reduce((sum, part) => sum + ('literal' in part ? part.literal.length : 0), 0);
 }

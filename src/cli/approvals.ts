@@ -63,7 +63,7 @@ async function openQueue(options: Options): Promise<ApprovalQueue> {
   return folderQueue((await loadConfig(loadOptions(options))).dataDir);
 }
 
-/** Covers all gateways that run with this data folder, whichever door their clients use. */
+/** Covers all gateways that run with this data folder, no matter which doors they have. */
 function folderQueue(dataDir: string): ApprovalQueue {
   return {
     list: () => readApprovalRequests(dataDir),

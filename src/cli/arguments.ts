@@ -4,7 +4,10 @@ import { didYouMean } from '../base/text.ts';
 import { toLifetime } from '../config/units.ts';
 import type { RunCommand } from './options.ts';
 
-/** A command whose first argument is a verb, such as `toolgate agents add NAME`. The first verb of the table is the default. */
+/**
+ * A command whose first argument is a verb, such as `toolgate agents add NAME`. The first verb of the table is the
+ * default.
+ */
 export function withVerbs(command: string, verbs: Readonly<Record<string, RunCommand>>): RunCommand {
   const names = Object.keys(verbs);
   return async (args, options) => {

@@ -78,7 +78,10 @@ async function readAll(folder: string, options: Options, onRecord: (record: Audi
   if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`);
 }
 
-/** Keeps at least the last `limit` records, or all if it is 0. Removing many at once is cheaper: each removal moves the rest. */
+/**
+ * Keeps at least the last `limit` records, or all if it is 0. Old ones are removed in bulk, because each removal moves
+ * the rest.
+ */
 function keepLast(last: AuditRecord[], record: AuditRecord, limit: number): void {
   last.push(record);
   if (limit > 0 && last.length >= 2 * limit) last.splice(0, last.length - limit);
@@ -89,7 +92,7 @@ function lastOf(last: readonly AuditRecord[], limit: number): readonly AuditReco
 }
 
 function nothingIn(folder: string): string {
-  return `${folder} has no such records.`;
+  return `${folder} has no matching records.`;
 }
 
 const HEAD = ['TIME', 'KIND', 'AGENT', 'WHAT', 'STATUS', 'TOOK'];

@@ -12,7 +12,7 @@ interface Command {
   readonly options: readonly OptionName[];
   /** Texts for options that mean something else here. */
   readonly texts?: Partial<Readonly<Record<OptionName, string>>>;
-  /** Each command is loaded only when it is used: start-up time counts in every agent's first second. */
+  /** Each command is loaded only when it is used, because every agent waits for the start-up. */
   readonly load: () => Promise<RunCommand>;
 }
 

@@ -65,7 +65,7 @@ async function identityFindings({ http, agents, dataDir }: Config): Promise<Diag
       level: 'warning',
       about: 'http.trust_agent_header',
       message:
-        'anybody who can reach the gateway, or who has BEARER_TOKEN where it is set, can act as any agent. Switch it off unless the network is trusted.',
+        'anyone who can reach the gateway (and has BEARER_TOKEN, if that is set) can act as any agent. Switch it off unless the network is trusted.',
     });
   const trouble = http.jwt === null ? null : await issuerTrouble(http.jwt);
   if (trouble !== null) findings.push({ level: 'warning', about: 'http.jwt', message: trouble });
@@ -119,12 +119,12 @@ async function secretFindings({ vault, dataDir }: Config): Promise<Diagnosis[]> 
   return findings;
 }
 
-/** Everybody on the machine can read the arguments of a process. */
+/** Warns about secrets in arguments, because everyone on the machine can read the arguments of a process. */
 function argumentFindings({ servers }: Config): Diagnosis[] {
   return servers.flatMap(({ key, launch }): Diagnosis[] => {
     const names = secretsInArguments(launch);
     if (names.length === 0) return [];
-    const message = `${names.join(', ')} is in its arguments, which everybody on this machine can read in the process list. Pass it in env.`;
+    const message = `${names.join(', ')} is in its arguments, which everyone on this machine can read in the process list. Pass it in env.`;
     return [{ level: 'warning', about: key, message }];
   });
 }

@@ -31,14 +31,14 @@ export async function editSecrets(
       }
     }
   });
-  // Only what was changed here: other secrets may have been set in the meantime.
+  // Writes only what was changed here, because other secrets may have been set in the meantime.
   if (changes.length > 0) await store.change(changes);
   return changes;
 }
 
 /**
- * The file is in memory if the system allows it. Its folder is private, because editors put their own files next to the one
- * they edit.
+ * The file is in memory if the system allows it. Its folder is private, because editors put their own files next to the
+ * one they edit.
  */
 async function withPrivateFile<T>(
   text: string,

@@ -92,5 +92,5 @@ function printEntries(gateway: Gateway, wanted: readonly Kind[], options: Option
     `${isActive(entry) ? paint('green', '*') : ' '} ${brief(entry.name, Number.POSITIVE_INFINITY)}`,
     paint('dim', brief(entry.item.description, width)),
   ]);
-  return printResult(options, entries.map(toJson), rows.length === 0 ? 'There is nothing.' : table(rows));
+  return printResult(options, entries.map(toJson), rows.length === 0 ? 'There is nothing to list.' : table(rows));
 }

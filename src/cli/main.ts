@@ -7,7 +7,7 @@ import { commandHelp, commands, helpText, parseCommandLine } from './commands.ts
 import { paint, plain, print } from './terminal.ts';
 
 export async function run(argv: readonly string[]): Promise<void> {
-  // A reader that stops early, such as `head`, is no failure.
+  // A reader that stops early, such as `head`, is not an error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

@@ -75,7 +75,7 @@ describe('the picker', () => {
     expect(await result).toEqual(['git.status', 'git.log']);
   });
 
-  it('says so when nothing matches', async () => {
+  it('shows a message when nothing matches', async () => {
     const { press, lines, result } = open(choices);
     await press('zzz');
     expect(lines().slice(0, 2)).toEqual(['Search (0 of 3): zzz', '  no match']);
@@ -83,7 +83,7 @@ describe('the picker', () => {
     expect(await result).toEqual([]);
   });
 
-  it('starts with what was chosen before, and gives the order of the list', async () => {
+  it('starts with what was chosen before, and returns choices in the order of the list', async () => {
     const { press, result } = open(choices, { chosen: ['docker.ps'] });
     await press(' \r');
     expect(await result).toEqual(['git.status', 'docker.ps']);

@@ -24,7 +24,7 @@ interface PickConfig {
   readonly columns: number;
 }
 
-/** Gives what was chosen, in the order of the list; null if the person left with escape. */
+/** Returns what was chosen, in the order of the list; null if the person left with escape. */
 export const pickPrompt = createPrompt<string[] | null, PickConfig>((config, done) => {
   const { choices, rows, columns } = config;
   const cut = (line: string) => line.slice(0, columns - 1);
@@ -68,7 +68,7 @@ export function shownChoices(choices: readonly Choice[], query: string): readonl
   return choices.filter(({ value, text }) => `${value} ${text}`.toLowerCase().includes(wanted));
 }
 
-/** The next state. `typed` is the text that the key gave. */
+/** The next state. `typed` is the text of the key. */
 export function press(picking: Picking, choices: readonly Choice[], key: string, typed: string): Picking {
   const shown = shownChoices(choices, picking.query);
   switch (key) {

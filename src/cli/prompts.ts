@@ -83,8 +83,8 @@ interface PromptContext {
 }
 
 /**
- * Shows a prompt, and leaves the terminal as it was however the prompt ends: Ctrl-C, Ctrl-D and the end of input cancel the
- * command; a signal ends the process, unless `exits` is false.
+ * Shows a prompt, and always restores the terminal. Ctrl-C, Ctrl-D and the end of input cancel the command. A signal
+ * ends the process, unless `exits` is false.
  */
 async function show<Value>(prompt: (context: PromptContext) => Promise<Value>, exits = true): Promise<Value> {
   const { stdin, stderr } = process;
@@ -116,7 +116,7 @@ function cancelled(): GatewayError {
 
 const styled = (style: Parameters<typeof paint>[0]) => (text: string) => paint(style, text, process.stderr);
 
-/** The library's own styles look at stdout, and on Node 20 colour everything. */
+/** Replaces the library's own styles, which decide by stdout, and on Node 20 always use colour. */
 const theme = {
   prefix: { idle: styled('cyan')('?'), done: styled('green')('✔') },
   style: {

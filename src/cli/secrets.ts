@@ -51,13 +51,13 @@ async function set(args: readonly string[], options: Options): Promise<number> {
   if (options.stdin !== true && !hasTerminal())
     throw new GatewayError(
       'usage',
-      'A secret is typed on a terminal, and there is none. Give it on standard input: toolgate secrets set NAME --stdin < FILE',
+      'There is no terminal to type the secret on. Give it on standard input: toolgate secrets set NAME --stdin < FILE',
     );
   const value = options.stdin === true ? await readInput() : await askTwice(`Value of ${name}`, 'The same again');
   await store.set(name, scope, value);
   if (value.trim().length < SHORTEST_SECRET)
     warn(
-      `${name} has fewer than ${SHORTEST_SECRET} characters: it cannot be told from other text, so it is not removed from logs.`,
+      `${name} has fewer than ${SHORTEST_SECRET} characters: it cannot be distinguished from other text, so it is not removed from logs.`,
     );
   const status = { name, scope: scope ?? 'global', status: 'set' };
   return printResult(options, status, `Set ${name}, ${scopeText(scope)}.`);
@@ -150,7 +150,7 @@ async function readNewKey({ 'new-key-file': file, stdin }: Options): Promise<str
   if (!hasTerminal())
     throw new GatewayError(
       'usage',
-      'The new key is typed on a terminal, and there is none. Give --new-key-file FILE or --stdin.',
+      'There is no terminal to type the new key on. Give --new-key-file FILE or --stdin.',
     );
   return askTwice('New key', 'The same again');
 }
@@ -178,7 +178,7 @@ function refuseNames(verb: string, args: readonly string[], options: Options): v
 function valueGiven(verb: string, takes: string): GatewayError {
   return new GatewayError(
     'usage',
-    `toolgate secrets ${verb} takes ${takes} and no value: on the command line everybody on this machine can read it, and may have done so. Type it when asked, or use --stdin.`,
+    `toolgate secrets ${verb} takes ${takes} and no value: everyone on this machine can read the command line, and may have done so already. Type the value when asked, or use --stdin.`,
   );
 }
 

@@ -56,7 +56,7 @@ export async function serve(_: readonly string[], options: Options): Promise<num
   }
 }
 
-/** Keeps the gateway on its configuration file and its secrets. */
+/** Applies changes of the configuration file and of the secrets to the gateway. */
 function follow(gateway: Gateway, options: Options): { close(): void } {
   const followed = [followConfig(gateway, loadOptions(options)), followSecrets(gateway)];
   return {
@@ -92,8 +92,8 @@ function readPort(text: string): number {
 }
 
 function trustText({ url, isOpen }: ListeningDoor): string {
-  if (!isOpen) return 'http.trust_agent_header is on: anybody who has BEARER_TOKEN can act as any agent.';
-  return `http.trust_agent_header is on and no credential is configured: anybody who can reach ${url} can use every tool, as any agent.`;
+  if (!isOpen) return 'http.trust_agent_header is on: anyone who has BEARER_TOKEN can act as any agent.';
+  return `http.trust_agent_header is on and no credential is configured: anyone who can reach ${url} can use every tool, as any agent.`;
 }
 
 function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls, http }: Config): string {
@@ -121,7 +121,10 @@ function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls,
   ].join('\n');
 }
 
-/** Prints what is served. Servers that need longer, for example to install dependencies, are printed when they are ready. */
+/**
+ * Prints what is served. Servers that take longer, for example to install dependencies, are printed when they are
+ * ready.
+ */
 async function showServed(gateway: Gateway): Promise<void> {
   const tried = gateway.tried();
   await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);

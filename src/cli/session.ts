@@ -35,7 +35,7 @@ function levelOf(variable: string | undefined): string | undefined {
 }
 
 interface SessionOptions {
-  /** False for commands that only look: they leave nothing in the audit. */
+  /** False for commands that only read: they leave nothing in the audit. */
   readonly audit?: boolean;
   /** Whether the servers that are up so far are enough to start. Otherwise every server is tried first. */
   readonly isEnough?: (gateway: Gateway) => boolean;

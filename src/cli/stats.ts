@@ -47,7 +47,7 @@ async function fetchMetrics({ origin }: URL): Promise<ReportedMetrics> {
   if (metrics === null)
     throw new GatewayError(
       'source_broken',
-      `The server at ${origin} gives no metrics (status ${response.status}): it is not Toolgate, or an older one.`,
+      `The server at ${origin} gives no metrics (status ${response.status}): it is not Toolgate, or an older version.`,
     );
   return metrics;
 }

@@ -7,7 +7,7 @@ import { variablesIn } from './expand.ts';
 import { mapOf, section, text, textList } from './fields.ts';
 import type { Path } from './issues.ts';
 
-/** An agent that the configuration has. */
+/** An agent in the configuration. */
 export interface AgentConfig {
   readonly name: string;
   readonly description: string;
@@ -15,10 +15,10 @@ export interface AgentConfig {
   readonly tokens: readonly string[];
 }
 
-/** As names stand in policies, in files and in the header `X-Agent-Id`. */
+/** Names of agents, in policies, in files and in the header `X-Agent-Id`. */
 export const AGENT_NAME = /^[A-Za-z0-9][\w.@:-]{0,63}$/;
 export const WRONG_NAME =
-  'the name of an agent has at most 64 letters, digits and "_", ".", "@", ":", "-", and begins with a letter or digit. Rename it';
+  'is not a valid name for an agent: use at most 64 letters, digits, "_", ".", "@", ":" and "-", and begin with a letter or digit';
 const MIN_TOKEN = 16;
 
 const tokens = (expected: string) =>
@@ -31,7 +31,7 @@ const agentSchema = section(
       .describe('The bearer token of the agent, or several that are valid at the same time. Write it as `${NAME}`.'),
     token_sha256: tokens('expected a SHA-256 hash in hexadecimal digits, or a list of them')
       .optional()
-      .describe('The same as a SHA-256 hash, in hexadecimal digits.'),
+      .describe('The same, as a SHA-256 hash in hexadecimal digits.'),
     description: text().prefault('').describe('Who or what the agent is.'),
   },
   { id: 'Agent', description: 'A named client of the gateway.' },

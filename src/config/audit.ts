@@ -1,4 +1,4 @@
-/** The section `audit`: what is recorded of calls. */
+/** The section `audit`: what is recorded about calls. */
 
 import { resolve } from 'node:path';
 import * as z from 'zod';
@@ -6,7 +6,7 @@ import type { ResolveContext } from './context.ts';
 import { choice, count, flag, type Section, section, size, text } from './fields.ts';
 
 export interface AuditConfig {
-  /** Null: as the door wants it. */
+  /** Null: the door decides. */
   readonly enabled: boolean | null;
   readonly dir: string;
   /** Days. */

@@ -5,7 +5,7 @@ import { isPattern, matchesPattern } from '../base/pattern.ts';
 import { isCategory } from '../catalog/category.ts';
 import { count, duration, section, size } from './fields.ts';
 
-/** What is null is not limited. */
+/** Null means no limit. */
 export interface CallLimits {
   /** Milliseconds without a sign of life, and in all. */
   readonly timeout: number | null;
@@ -27,14 +27,14 @@ export interface ToolLimits extends CallLimits {
   readonly cache: number | null;
 }
 
-/** Those of one agent, for all of its calls and for those of some tools. */
+/** The limits of one agent, for all of its calls and for calls of some tools. */
 export interface AgentLimits {
   readonly all: CallLimits | null;
   /** By `server.tool`. */
   readonly tools: readonly ToolLimits[];
 }
 
-/** `"30/m"`: so many calls in so long. */
+/** A number of calls in a period, such as `"30/m"`. */
 export interface RateLimit {
   readonly count: number;
   /** Milliseconds. */
@@ -88,7 +88,7 @@ const countShape = {
     .describe('Maximum size of one result. A larger one is cut, and the rest can be read as a resource.'),
 };
 
-/** For a server, which has its time-outs in addition. */
+/** For a server, which also has its own time-outs. */
 export const serverLimitShape = {
   concurrency: count(1, MAX_CALLS)
     .optional()
@@ -107,7 +107,7 @@ const limitShape = {
   concurrency: count(1, MAX_CALLS).optional().describe('How many calls at one time.'),
   queue: count(0, MAX_CALLS)
     .optional()
-    .describe(`How many more calls wait for their turn, where \`concurrency\` is set. Default: ${DEFAULT_QUEUE}.`),
+    .describe(`How many more calls wait for their turn, if \`concurrency\` is set. Default: ${DEFAULT_QUEUE}.`),
   ...countShape,
 };
 
@@ -125,7 +125,10 @@ export const toolLimitsSchema = section(
   { id: 'ToolLimits', description: 'How much calls of a tool may take.' },
 );
 
-/** Limits as a section gives them. The queue has its default only after those of several sections are merged. */
+/**
+ * Limits as a section gives them. The default of the queue is filled in after the limits of several sections are
+ * merged.
+ */
 export type CallLimitsSection = z.output<typeof callLimitsSchema>;
 export type ToolLimitsSection = z.output<typeof toolLimitsSchema>;
 

@@ -19,7 +19,7 @@ function resolved(value: object, { env = {}, file = '/etc/app/tools.toml' as str
   });
 }
 
-it('lets a call take at least as long in all as it may go without a sign of life', () => {
+it('gives a call a total time that is at least its time without a sign of life', () => {
   const totalOf = (server: object) => resolved({ servers: [{ command: 'x', ...server }] }).servers[0]!.totalTimeout;
   expect(totalOf({ timeout: '2h' })).toBe(7_200_000);
   expect(totalOf({ timeout: '2h', total_timeout: '1s' })).toBe(1_000);
@@ -217,7 +217,7 @@ describe('keys of servers', () => {
   const keys = (value: object) => resolved(value).servers.map((server) => server.key);
   const command = 'x';
 
-  it('are the namespace, or the position where that is empty or taken', () => {
+  it('are the namespace, or the position if that is empty or taken', () => {
     expect(keys({ servers: [{ namespace: 'a', command }, { command }, { namespace: 'a', command }] })).toEqual([
       'a',
       'server-2',
@@ -225,13 +225,13 @@ describe('keys of servers', () => {
     ]);
   });
 
-  it('are the name of the entry where its namespace is empty or taken', () => {
+  it('are the name of the entry if its namespace is empty or taken', () => {
     expect(
       keys({ servers: { a: { namespace: '', command }, b: { namespace: 'a', command }, c: { command } } }),
     ).toEqual(['a', 'b', 'c']);
   });
 
-  it('are unique, for any names of namespaces', () => {
+  it('are unique for any namespaces', () => {
     const list = [{ command }, { namespace: 'server-1', command }, { namespace: 'server-3', command }, { command }];
     expect(keys({ servers: list, mcpServers: { 'server-4': { command } } })).toEqual([
       'server-1',
@@ -335,7 +335,7 @@ describe('folders', () => {
     ]);
   });
 
-  it('follow the environment before the file', () => {
+  it('follow the environment rather than the file', () => {
     const { folders } = resolved(
       { folders: { watch: true, timeout: '2m' } },
       {

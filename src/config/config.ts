@@ -1,4 +1,6 @@
-/** The configuration as the gateway works with it: every default filled in, every path absolute, every text expanded. */
+/**
+ * The configuration that the gateway works with: every default is filled in, every path absolute, every text expanded.
+ */
 
 import { dirname, resolve } from 'node:path';
 import { ALL_REVISIONS } from '../protocol/revisions.ts';
@@ -34,7 +36,7 @@ export interface Config {
   readonly equipped: string | null;
   /** Whether each caller has its own selection, or all share one. */
   readonly selection: 'own' | 'shared';
-  /** How exposed names are made, and how long they get; null for any length. */
+  /** How exposed names are made, and how long they may be; null for any length. */
   readonly names: 'join' | 'flat';
   readonly nameLimit: number | null;
   readonly startWait: number;
@@ -58,11 +60,11 @@ export interface Config {
   /** Values that must not be shown. A function, so that printing a configuration does not print them. */
   readonly secrets: () => readonly string[];
   /**
-   * As it is written, before anything was expanded. A function for the same reason.
+   * As it is written, before anything was expanded. A function, so that printing a configuration does not print it.
    * @internal
    */
   readonly written: () => RawConfig;
-  /** What the reader should know: keys that were ignored, files that were passed over. */
+  /** What the operator should know, such as keys and files that were ignored. */
   readonly notices: readonly string[];
 }
 

@@ -15,7 +15,7 @@ export interface ResolveContext {
   readonly folder: string;
   readonly issues: Issue[];
   add(path: Path, message: string): void;
-  /** Puts in variables; what cannot be expanded becomes an issue and stays as written. */
+  /** Expands variables. A text that cannot be expanded becomes an issue and stays as written. */
   text(path: Path, written: string): string;
   texts(path: Path, written: readonly string[]): string[];
   /**
@@ -25,7 +25,7 @@ export interface ResolveContext {
   textWithSecrets(path: Path, written: string): string;
   /** An absolute path. */
   path(path: Path, written: string): string;
-  /** What an environment variable says; null if it is not set. One that `read` refuses becomes an issue. */
+  /** The value of an environment variable; null if it is not set. A value that `read` refuses becomes an issue. */
   variable<Value>(name: string, expected: string, read: (text: string) => Value | null): Value | null;
   flagVariable(name: string): boolean | null;
   /** A number within these bounds, multiplied by `factor` and rounded. */

@@ -30,14 +30,14 @@ describe('a variable', () => {
     },
   );
 
-  it('can be written out by way of a default', () => {
+  it('can be written literally with the help of a default', () => {
     expect(expand('${DOLLAR:-$}{NAME}', env)).toEqual({ text: '${NAME}' });
   });
 });
 
 describe('a variable that cannot be replaced', () => {
   const malformed =
-    'is not a variable such as ${NAME}, ${NAME:-default} or ${secret:NAME}, where the default contains no other variable. Correct it';
+    'is not a variable such as ${NAME}, ${NAME:-default} or ${secret:NAME}. A default cannot contain another variable. Correct it';
   it.each([
     ['${MISSING}', 'the environment variable MISSING is not set. Set it, or give a default: ${MISSING:-default}'],
     ['${UNDEFINED}', 'the environment variable UNDEFINED is not set. Set it, or give a default: ${UNDEFINED:-default}'],
@@ -55,11 +55,11 @@ describe('a variable that cannot be replaced', () => {
     ['${KEY:s3cret}', `"\${KEY…" ${malformed}`],
     [
       '${secret:NAME}',
-      '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Take it out',
+      '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Remove it here',
     ],
-    ['${SECRETS_KEY}', 'SECRETS_KEY opens all secrets and is never passed on'],
+    ['${SECRETS_KEY}', 'SECRETS_KEY decrypts all secrets and is never passed on. Remove it here'],
     ['${A:-${NAME}}', `"\${A…" ${malformed}`],
-  ])('is a problem that shows no value: %j', (written, problem) => {
+  ])('is reported without any value: %j', (written, problem) => {
     expect(expand(written, env)).toEqual({ problem });
   });
 });
@@ -67,7 +67,7 @@ describe('a variable that cannot be replaced', () => {
 describe('a secret', () => {
   const place = (name: string) => `<${name}>`;
 
-  it('becomes a reference where one is allowed, and is never read from the environment', () => {
+  it('becomes a reference if secrets are allowed, and is never read from the environment', () => {
     expect(expand('a ${secret:TOKEN} b ${NAME}', { NAME: '${secret:X}' }, place)).toEqual({
       text: 'a <TOKEN> b ${secret:X}',
     });

@@ -4,11 +4,13 @@ import { nameProblem } from '../secrets/secret-names.ts';
 
 export type EnvVars = Readonly<Record<string, string | undefined>>;
 
-/** Either the text with every variable replaced, or the reason why it cannot be. Problems never show a variable's value. */
+/**
+ * The text with every variable replaced, or the reason why that failed. Problems never show the value of a variable.
+ */
 export type Expansion = { readonly text: string } | { readonly problem: string };
 
 /**
- * Replaces variables by their values, once: a value from the environment is never expanded in turn. As in a shell, a
+ * Replaces variables by their values, once: a value from the environment is never expanded again. As in a shell, a
  * default also replaces an empty value. `secret` returns what replaces a secret; null if secrets are not allowed.
  */
 export function expand(text: string, env: EnvVars, secret: ((name: string) => string) | null = null): Expansion {
@@ -27,7 +29,7 @@ export function expand(text: string, env: EnvVars, secret: ((name: string) => st
     }
     const [, name, fallback] = FORM.exec(inside) ?? [];
     if (name === undefined || fallback?.includes('${')) return { problem: malformed(text.slice(open)) };
-    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY opens all secrets and is never passed on' };
+    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY decrypts all secrets and is never passed on. Remove it here' };
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     const chosen = fallback === undefined ? value : value || fallback;
     if (chosen === undefined) {
@@ -48,12 +50,12 @@ export function variablesIn(text: string): string[] {
 
 const SECRET = 'secret:';
 const NO_SECRETS_HERE =
-  '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Take it out';
+  '${secret:NAME} is allowed in the command, args, env, url and headers of servers, and nowhere else. Remove it here';
 
 const FORM = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
 
 /** Shows only the name: what follows it may be a secret. */
 function malformed(text: string): string {
   const [start] = /^\$\{\w*/.exec(text) ?? [];
-  return `"${start}…" is not a variable such as \${NAME}, \${NAME:-default} or \${secret:NAME}, where the default contains no other variable. Correct it`;
+  return `"${start}…" is not a variable such as \${NAME}, \${NAME:-default} or \${secret:NAME}. A default cannot contain another variable. Correct it`;
 }

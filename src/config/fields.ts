@@ -1,5 +1,5 @@
 /**
- * The kinds of value that the schema consists of. Where a message begins with "expected", issues.ts adds ", found …".
+ * The kinds of value that the schema consists of. If a message begins with "expected", issues.ts adds ", found …".
  */
 
 import * as z from 'zod';
@@ -9,10 +9,10 @@ import { DURATION, MAX_DURATION, SIZE, toBytes, toMilliseconds } from './units.t
 
 /** A string; `expected` is the message if the value is something else. */
 export function text(expected = 'expected a string') {
-  // No program can be given a NUL: the kernel ends arguments and variables there.
+  // The kernel ends arguments and variables at a NUL, so no program could receive it.
   return z
     .string({ error: expected })
-    .refine((value) => !value.includes('\0'), { error: 'holds a NUL character. Remove it' });
+    .refine((value) => !value.includes('\0'), { error: 'contains a NUL character. Remove it' });
 }
 
 export function flag() {
@@ -28,7 +28,10 @@ export function textList() {
   return z.array(text(), { error: 'expected a list of strings' });
 }
 
-/** Names of tools, patterns over them, or categories. An unknown category is refused: it would match nothing, and so deny nothing. */
+/**
+ * Names of tools, patterns over them, or categories. An unknown category is refused, because it would match nothing,
+ * and a rule that denies it would deny nothing.
+ */
 export function toolList() {
   const tool = text().superRefine((name, context) => {
     const problem = categoryProblem(name);
@@ -47,7 +50,7 @@ export function textMap(name: RegExp, wrongName: string) {
   return mapOf('strings', z.string().regex(name, { error: wrongName }), text());
 }
 
-/** A map with keys that the user chooses; `what` names its values in messages. */
+/** A map whose keys the user chooses; `what` names its values in messages. */
 export function mapOf<Key extends z.ZodString, Value extends z.ZodType>(what: string, key: Key, value: Value) {
   return z.record(key, value, {
     error: (issue) => (issue.code === 'invalid_type' ? `expected a map of ${what}` : undefined),
@@ -62,7 +65,7 @@ export function strictMap<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** A map with these keys and no others, as the gateway works with it: in camel case, with null for what is absent. */
 export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape, meta?: z.core.GlobalMeta) {
   const map = strictMap(shape);
-  // The JSON Schema takes its order of keys from where the metadata stands: in front of the transform.
+  // The metadata goes in front of the transform, because its place decides the order of keys in the JSON Schema.
   return (meta === undefined ? map : map.meta(meta)).transform(camelCased(shape));
 }
 

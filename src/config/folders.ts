@@ -3,10 +3,10 @@
 import type { ResolveContext } from './context.ts';
 import { choice, count, duration, flag, type Section, section, size } from './fields.ts';
 
-/** Whether the workers of tool folders run in bubblewrap: if it works, always or not at all, or never. */
+/** Whether the workers of tool folders run in bubblewrap: if it works, always (or they do not start), or never. */
 export type Isolation = 'auto' | 'required' | 'off';
 
-/** What holds for folders of tools that do not say otherwise. */
+/** The defaults for folders of tools. */
 export interface FolderDefaults {
   readonly watch: boolean;
   /** Milliseconds. */
@@ -50,7 +50,7 @@ const foldersShape = {
   isolation: isolation()
     .prefault('auto')
     .describe(
-      '`auto` isolates the processes of folders with bubblewrap where that works, `required` starts none without it, ' +
+      '`auto` isolates the processes of folders with bubblewrap if that works, `required` starts none without it, ' +
         '`off` does not use it.',
     ),
 };

@@ -49,7 +49,7 @@ it('keeps the settings it knows', () => {
   ]);
 });
 
-it('says when there are no servers in the file', () => {
+it('reports a file without servers', () => {
   expect(readForeign({}, '.mcp.json').notices).toEqual(['.mcp.json: has no "mcpServers" and no "servers".']);
   expect(readForeign({ mcpServers: [] }, '.mcp.json').notices).toEqual([
     '.mcp.json: mcpServers: left out: it is not a map of servers.',
@@ -70,7 +70,7 @@ describe('a server of another program', () => {
       [],
     ],
     [
-      'nothing where nothing is set',
+      'null and empty maps',
       { command: 'x', args: null, env: null, url: null, headers: {} },
       { command: 'x' },
       [],
@@ -109,13 +109,13 @@ describe('a server of another program', () => {
       { command: 'x' },
       ['ignored "timeout", because some programs mean seconds by 60 and some milliseconds. Write "60s" or "60ms".'],
     ],
-  ])('is kept: %s', (_, entry, server, said) => {
+  ])('is kept: %s', (_, entry, server, messages) => {
     const { servers, notices } = read({ git: entry });
     expect(servers).toMatchObject([server]);
-    expect(notices).toEqual(said.map((one) => `.mcp.json: mcpServers.git: ${one}`));
+    expect(notices).toEqual(messages.map((one) => `.mcp.json: mcpServers.git: ${one}`));
   });
 
-  it('gets a namespace that tools can be named with', () => {
+  it('gets a namespace that is valid in tool names', () => {
     const { servers, notices } = read({ 'my server/1': { command: 'x' }, ours: { command: 'x', namespace: '' } });
     expect(servers.map((server) => server.namespace)).toEqual(['my_server_1', '']);
     expect(notices).toEqual(['.mcp.json: mcpServers["my server/1"]: its namespace is "my_server_1".']);
@@ -131,7 +131,7 @@ describe('a server of another program', () => {
     [
       'an unknown type',
       { type: 'dxt', path: 'x' },
-      'its "type" is none of "stdio", "http", "streamable-http" and "sse".',
+      'its "type" is not "stdio", "http", "streamable-http" or "sse".',
     ],
     [
       'a type that does not fit',
@@ -149,7 +149,7 @@ describe('a server of another program', () => {
       JSON.parse('{"command":"x","env":{"__proto__":"y"}}'),
       'git.env.__proto__: this key is not allowed. Rename it.',
     ],
-  ])('is left out and said: %s', (_, entry, reason) => {
+  ])('is left out with a notice: %s', (_, entry, reason) => {
     const { servers, notices } = read({ git: entry, other: { command: 'x' } });
     expect(servers).toMatchObject([{ namespace: 'other' }]);
     expect(notices).toEqual([`.mcp.json: mcpServers.git: left out: ${reason}`]);

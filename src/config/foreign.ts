@@ -1,7 +1,7 @@
 /**
- * Files that other programs own: `.mcp.json`, the `{"servers": {…}}` of VS Code, policies in JSON, and persona packages.
- * What Toolgate knows is kept, the rest is ignored with a notice. An entry that makes no sense is left out, and the
- * others are served.
+ * Files that other programs own: `.mcp.json`, the `{"servers": {…}}` of VS Code, policies in JSON, and persona
+ * packages. Keys that Toolgate knows are read, the others are ignored with a notice. An invalid entry is left out, and
+ * the rest is served.
  */
 
 import { basename } from 'node:path';
@@ -18,7 +18,7 @@ export interface ForeignConfig {
   readonly written: Readonly<Record<string, unknown>>;
   readonly entries: readonly ServerEntry[];
   readonly notices: readonly string[];
-  /** Mistakes that must not be passed over. */
+  /** Mistakes that must not be ignored. */
   readonly issues: readonly Issue[];
 }
 
@@ -72,7 +72,10 @@ export function readForeign(root: Record<string, unknown>, name: string): Foreig
   return { settings: parsed, written: settings, entries, notices, issues };
 }
 
-/** A part of a policy without its unknown keys. Any other mistake becomes an issue: passing over it could open a door. */
+/**
+ * A part of a policy without its unknown keys. Any other mistake becomes an issue, because ignoring it could allow too
+ * much.
+ */
 function readRules(
   key: string,
   value: unknown,
@@ -101,7 +104,7 @@ interface ForeignServer {
   readonly written: Readonly<Record<string, unknown>>;
 }
 
-/** The server in `entry`; null if it makes none, with a notice that says why. */
+/** The server in `entry`; null if the entry is invalid, with a notice that says why. */
 function readServer(name: string, entry: unknown, notice: (message: string) => void): ForeignServer | null {
   const leaveOut = (reason: string) => {
     notice(`left out: ${reason}`);
@@ -112,7 +115,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
   if (!isObject(entry)) return leaveOut('it is not a map');
   const { type, disabled, transport: named, ...rest } = entry;
   const transport = readTransport(type ?? named);
-  if (transport === 'unknown') return leaveOut('its "type" is none of "stdio", "http", "streamable-http" and "sse"');
+  if (transport === 'unknown') return leaveOut('its "type" is not "stdio", "http", "streamable-http" or "sse"');
 
   const draft: Record<string, unknown> = { namespace: namespaceOf(name), transport };
   const unused = unusedKeys(transport, rest);
@@ -126,7 +129,7 @@ function readServer(name: string, entry: unknown, notice: (message: string) => v
         `ignored "timeout", because some programs mean seconds by ${value} and some milliseconds. Write "${value}s" or "${value}ms"`,
       );
     } else if (key === 'tools' && !serverShape.tools.safeParse(value).success) {
-      // Other programs list there which tools they show, or when they ask.
+      // In files of other programs it lists which tools they show, or when they ask.
       notice('ignored "tools", which is not a map of limits');
     } else draft[key] = key === 'env' || key === 'headers' ? withTexts(value) : value;
   }
@@ -170,7 +173,7 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-/** Numbers and truth values as the text that a variable or header can hold. */
+/** Turns numbers and booleans into strings, because variables and headers hold strings. */
 function withTexts(map: unknown): unknown {
   if (!isObject(map)) return map;
   const text = (value: unknown) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value);
@@ -179,7 +182,7 @@ function withTexts(map: unknown): unknown {
 
 /** A persona package: a folder with `persona.yaml`, which has toolsets, and `mcp.json`, which has the servers. */
 export interface Persona {
-  /** As a configuration has them. */
+  /** In the form of a configuration. */
   readonly toolsets: Readonly<Record<string, { readonly description: string; readonly tools: string[] }>>;
   /** The toolset to begin with. */
   readonly equipped: string | null;
@@ -203,6 +206,6 @@ export function readPersona(root: Record<string, unknown>): Persona {
   }
   const wanted = root.defaultToolset;
   const equipped = typeof wanted === 'string' && Object.hasOwn(toolsets, wanted) ? wanted : null;
-  if (wanted !== undefined && equipped === null) problems.push(`"defaultToolset" names none of its toolsets`);
+  if (wanted !== undefined && equipped === null) problems.push(`"defaultToolset" is not one of its toolsets`);
   return { toolsets, equipped, problems };
 }

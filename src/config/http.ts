@@ -53,7 +53,7 @@ export interface JwtConfig {
   readonly clockSkew: number;
 }
 
-/** Signatures that need a private key which only the issuer has. */
+/** Asymmetric signatures: they need a private key, which only the issuer has. */
 const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -70,7 +70,7 @@ const ALGORITHMS = [
 const MAX_SKEW = 60_000;
 const MAX_PORT = 65_535;
 const HOUR = 3_600_000;
-/** This machine, and the address that the manager has in its own network of containers. */
+/** This machine, and the fixed address of the manager in its container network. */
 const MANAGER_NETWORKS = ['172.30.0.10/32', '127.0.0.1/32'];
 
 const jwtShape = {
@@ -95,7 +95,7 @@ const jwtShape = {
     ),
   required_scopes: z
     .array(
-      text().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: 'is not a scope: it must have no blanks and quotes' }),
+      text().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: 'is not a scope: it must not contain spaces or quotes' }),
       {
         error: 'expected a list of strings',
       },

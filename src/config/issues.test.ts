@@ -40,7 +40,7 @@ describe('keys that reach into prototypes', () => {
     ).toEqual(['a[0].__proto__', 'b.prototype', 'constructor']);
   });
 
-  it('are looked for in values that contain themselves, and in very deep ones', () => {
+  it('are searched for in values that contain themselves, and in very deep ones', () => {
     const ring: Record<string, unknown> = {};
     ring.self = ring;
     expect(forbiddenKeys(ring)).toEqual([]);

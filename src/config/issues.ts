@@ -76,7 +76,7 @@ export function schemaIssues(schema: z.core.$ZodType, error: z.ZodError, value: 
       case 'invalid_key':
         return issue.issues.map(({ message }) => ({ path, message }));
       case 'invalid_union': {
-        // The user meant the form whose outermost type fits; what is wrong inside that form is what to report.
+        // The user meant the form whose outermost type fits, so the issues inside that form are reported.
         const meant = issue.errors.find((branch) =>
           branch.every((one) => one.code !== 'invalid_type' || one.path.length > 0),
         );
@@ -124,7 +124,7 @@ function describe(value: unknown, code: z.core.$ZodIssue['code']): string {
     case 'undefined':
       return 'nothing';
     case 'string':
-      // Text in the place of a map or a list may be a secret; a misspelt word or duration is worth showing.
+      // A string in the place of a map or a list may be a secret. A misspelled word or duration is worth showing.
       return code === 'invalid_type' || code === 'invalid_union' ? 'a string' : quote(value);
     case 'object':
       if (value === null) return 'null';
@@ -136,7 +136,7 @@ function describe(value: unknown, code: z.core.$ZodIssue['code']): string {
 }
 
 function quote(text: string): string {
-  // A long text is not a misspelt word. It may be a secret, and even the beginning of one must not be shown.
+  // A long text is not a misspelled word. It may be a secret, and not even its beginning may be shown.
   return text.length > MAX_QUOTED ? `a text of ${text.length} characters` : JSON.stringify(text);
 }
 

@@ -44,22 +44,22 @@ describe('secrets of a launch', () => {
     expect(fill(launch)).toMatchObject({ env: { TOOLGATE_SECRET_A: values.A } });
   });
 
-  it('are not arguments where a shell line puts them into the environment', () => {
+  it('are not arguments if a shell line puts them into the environment', () => {
     const launch = (command: string) => launchOf({ command }).launch!;
     expect(secretsInArguments(launch('A="${secret:A}" B=${secret:B} server'))).toEqual([]);
     expect(secretsInArguments(launch('A=${secret:A} server --b=${secret:B}'))).toEqual(['B']);
   });
 
   it('may be a URL, a part of one, or a part of a header', () => {
-    const whole = launchOf({ url: '${secret:URL}', headers: { Authorization: 'Bearer ${secret:B}' } });
+    const entire = launchOf({ url: '${secret:URL}', headers: { Authorization: 'Bearer ${secret:B}' } });
     expect(whole.issues).toEqual([]);
-    expect(fill(whole.launch)).toMatchObject({ url: values.URL, headers: { Authorization: 'Bearer b' } });
+    expect(fill(entire.launch)).toMatchObject({ url: values.URL, headers: { Authorization: 'Bearer b' } });
     expect(launchOf({ url: 'ftp://${secret:B}' }).issues).toHaveLength(1);
     expect(() => fill(launchOf({ url: '${secret:B}' }).launch)).toThrow('neither http:// nor https://');
     expect(() => fill(launchOf({ url: 'http://h', headers: { A: '${secret:LF}' } }).launch)).toThrow('a line break');
   });
 
-  it('are not allowed in folders, and not read from values of the environment', () => {
+  it('are not allowed in `cwd`, and not found in values of the environment', () => {
     expect(launchOf({ command: 'x', cwd: '${secret:A}' }).issues[0]).toContain('nowhere else');
     const { launch } = launchOf({ command: 'x', args: ['${TRICKY}'] });
     expect(secretsIn(launch!)).toEqual([]);

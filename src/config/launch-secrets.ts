@@ -1,4 +1,7 @@
-/** Secrets in launches: which ones a launch refers to, filling them in, and the secret values that a configuration brings along. */
+/**
+ * Secrets in launches: which ones a launch refers to, how they are filled in, and which values of a configuration are
+ * secret.
+ */
 
 import { fillIn, referencesIn, referTo } from '../secrets/reference.ts';
 import { environmentSecrets, headerSecrets, looksSecret, urlSecrets } from '../secrets/secret-values.ts';
@@ -28,7 +31,7 @@ function textsOf(launch: Launch): string[] {
 const ASSIGNMENTS = /^-c (?:exec )?(?:[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|\S*)\s+)*/;
 const SECRET_IN_LINE = new RegExp(`\\$\\{${SECRET_VARIABLE}(\\w+)\\}`, 'g');
 
-/** The names of the secrets that stand in the command itself, which the system shows to every user. */
+/** The names of the secrets in the command line itself, which the system shows to every user. */
 export function secretsInArguments(launch: Launch): string[] {
   if (launch.kind !== 'stdio') return [];
   // An assignment in front of the program becomes part of its environment.
@@ -37,7 +40,7 @@ export function secretsInArguments(launch: Launch): string[] {
   return [...new Set([...[launch.file, ...launch.args].flatMap(referencesIn), ...inLine])];
 }
 
-/** A launch with its secrets filled in. Made for the start of a server, and never kept. */
+/** A launch with its secrets filled in, for the start of a server. It is never kept. */
 export function fillLaunch(launch: Launch, lookUp: (name: string) => string | undefined): Launch {
   const fill = (text: string) => fillIn(text, lookUp);
   const fillAll = (map: Readonly<Record<string, string>>) =>
@@ -51,9 +54,9 @@ export function fillLaunch(launch: Launch, lookUp: (name: string) => string | un
       return { ...launch, file: fill(launch.file), args: launch.args.map(fill), env: fillAll(launch.env) };
     case 'http': {
       const filled = { ...launch, url: fill(launch.url), headers: fillAll(launch.headers) };
-      if (!isHttpUrl(filled.url)) throw new Error('with its secrets its url begins with neither http:// nor https://');
+      if (!isHttpUrl(filled.url)) throw new Error('with its secrets filled in, its url begins with neither http:// nor https://');
       if (!Object.values(filled.headers).every(isHeaderValue))
-        throw new Error('with its secrets a header of it holds what no HTTP header can carry, such as a line break');
+        throw new Error('with its secrets filled in, a header contains a character that HTTP headers cannot have, such as a line break');
       return filled;
     }
   }
@@ -62,7 +65,7 @@ export function fillLaunch(launch: Launch, lookUp: (name: string) => string | un
 /** Variables whose values every user of the machine knows. */
 const ORDINARY = /^(?:HOME|USER|LOGNAME|SHELL|PATH|PWD|TMPDIR|TERM|LANG|HOSTNAME|LC_\w+|XDG_\w+)$/;
 
-/** The values that must not be logged. Read from servers as written, which still show what comes from the environment. */
+/** The values that must not be logged. Servers are read as written, because there variables are not yet replaced. */
 export function secretValues(servers: readonly ServerSection[], env: EnvVars): string[] {
   return [...new Set([...environmentSecrets(env), ...servers.flatMap((server) => serverSecrets(server, env))])];
 }
@@ -76,7 +79,7 @@ function serverSecrets({ env: variables, headers, url }: ServerSection, env: Env
     Object.fromEntries(Object.entries(map ?? {}).map(([name, written]) => [name, text(written)]));
   const fromEnvironment = Object.entries(variables ?? {}).flatMap(([name, written]) => {
     const taken = variablesIn(written).filter((one) => env[one] && !ORDINARY.test(one));
-    // A default that replaces a variable is not secret: it is readable in the file.
+    // A default that replaces a variable is not secret, because anyone can read it in the file.
     if (taken.length === 0) return looksSecret(name) ? [text(written)] : [];
     return [text(written), ...taken.map((one) => env[one] ?? '')];
   });

@@ -82,8 +82,8 @@ describe('what cannot be resolved', () => {
     [
       { url: 'http://x', headers: { A: '${BROKEN}', B: 'ü', C: '✓' } },
       [
-        'servers[0].headers.A: holds what no HTTP header can carry, such as a line break.',
-        'servers[0].headers.C: holds what no HTTP header can carry, such as a line break.',
+        'servers[0].headers.A: contains a character that HTTP headers cannot have, such as a line break.',
+        'servers[0].headers.C: contains a character that HTTP headers cannot have, such as a line break.',
       ],
     ],
     [

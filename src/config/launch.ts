@@ -8,7 +8,10 @@ import { choice, type Section, text, textList, textMap } from './fields.ts';
 import type { Isolation } from './folders.ts';
 import { parseCommandLine } from './shell.ts';
 
-/** How to reach a server. Its texts have references where secrets are filled in. Two servers with equal launches are the same process or endpoint. */
+/**
+ * How to reach a server. Its texts contain references to secrets, which are filled in at the start. Two servers with
+ * equal launches are the same process or endpoint.
+ */
 export type Launch =
   | {
       readonly kind: 'stdio';
@@ -24,22 +27,22 @@ export type Launch =
       readonly kind: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
-      /** Streamable HTTP, or HTTP+SSE of the first revision; absent if that is to be found out. */
+      /** Streamable HTTP, or HTTP+SSE of the first revision; absent if the gateway has to find out. */
       readonly transport?: 'http' | 'sse';
     }
   | {
       readonly kind: 'folder';
-      /** The folder of tool files, and the language of those that are meant. */
+      /** The folder of tool files. Only those in `language` are meant. */
       readonly folder: string;
       readonly language: 'python' | 'typescript';
       readonly namespace: string;
       readonly dataDir: string;
-      /** What its tools find in their environment besides PATH, HOME and LANG; secrets go before the defaults. */
+      /** Environment variables of its tools, in addition to PATH, HOME and LANG. Secrets override the defaults. */
       readonly env: Readonly<Record<string, string>>;
       readonly defaults: Readonly<Record<string, string>>;
-      /** Names of the secrets that it does not start without. */
+      /** Names of the secrets that it needs to start. */
       readonly secrets: readonly string[];
-      /** Changes with what is in the folder. */
+      /** Changes with the content of the folder. */
       readonly version: string;
       readonly isolation: Isolation;
       /** Bytes; null for any number. */
@@ -116,7 +119,7 @@ function resolveProgram(server: LaunchSection, isShellLine: boolean, context: Re
   return { kind: 'stdio', file, args, env, cwd };
 }
 
-/** The shell is given secrets as variables. */
+/** Replaces secrets in a shell line by variables, so that their values never become code. */
 function secretsAsVariables(command: string): { line: string; variables: Record<string, string> } {
   const variables: Record<string, string> = {};
   const line = command.replace(/\$\{secret:([A-Za-z_]\w*)\}/g, (_, name: string) => {
@@ -143,12 +146,12 @@ function resolveAddress(
     add(['url'], 'is not an address that begins with http:// or https://');
   for (const [name, value] of Object.entries(headers)) {
     if (!isHeaderValue(fillIn(value, () => '')))
-      add(['headers', name], 'holds what no HTTP header can carry, such as a line break');
+      add(['headers', name], 'contains a character that HTTP headers cannot have, such as a line break');
   }
   return { kind: 'http', url, headers, ...(transport === 'sse' && { transport }) };
 }
 
-/** A map of texts in which secrets may stand; `key` is that of the map. */
+/** Expands a map of texts that may refer to secrets; `key` is the key of the map. */
 export function expandMap(
   key: string,
   written: Readonly<Record<string, string>> | null,

@@ -1,4 +1,4 @@
-/** The section `limits`: sizes that hold for the whole gateway. */
+/** The section `limits`: maximum sizes for the whole gateway. */
 
 import type * as z from 'zod';
 import { count, section, size } from './fields.ts';
@@ -27,7 +27,7 @@ export const limitsSchema = section({
   message: size().prefault('64MiB').describe('Size of one message of an upstream server.'),
   max_result: size()
     .optional()
-    .describe('Size of one result, where neither its server nor its tool says otherwise. Default: any size.'),
+    .describe('Size of one result, unless its server or tool has its own limit. Default: any size.'),
   page: count(1, 1_000_000)
     .optional()
     .describe('Maximum number of items on one page of a list; clients ask for the next. Default: all on one page.'),

@@ -37,7 +37,7 @@ describe('the file', () => {
       seen.push(name);
     }
     expect((await load()).notices).toEqual([
-      'tools.toml is used; toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json are here too and passed over. Choose one with --config.',
+      'tools.toml is used, and toolgate.toml, toolgate.yaml, toolgate.yml, toolgate.json, .mcp.json are ignored. Choose one with --config.',
     ]);
   });
 
@@ -61,7 +61,7 @@ describe('the file', () => {
     expect((await load()).servers[0]?.launch).toMatchObject({ cwd: join(cwd, 'y') });
   });
 
-  it('is shown by an example if there is none', async () => {
+  it('is explained by an example if there is none', async () => {
     await expect(load()).rejects.toMatchObject({
       code: 'config_missing',
       message: `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:
@@ -95,12 +95,11 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."
     await expect(load({}, '/dev/null')).rejects.toThrow('/dev/null: is not a regular file. Name one.');
   });
 
-  it('is refused if it may not be read', async () => {
+  it('is refused if this user has no permission to read it', async () => {
     await write('tools.toml', '');
     await chmod(join(cwd, 'tools.toml'), 0);
-    await asOtherUser(cwd, () =>
-      expect(load()).rejects.toThrow('tools.toml: may not be read. Give this user permission to.'),
-    );
+    const message = 'tools.toml: cannot be read: permission denied. Give this user permission to read it.';
+    await asOtherUser(cwd, () => expect(load()).rejects.toThrow(message));
   });
 
   it('may begin with a byte order mark', async () => {
@@ -165,7 +164,7 @@ toolgate.json:5: mcpServers.constructor: this key is not allowed. Rename it.
 toolgate.json:7: __proto__: this key is not allowed. Rename it.`);
   });
 
-  it('gets problems listed that only show once variables are expanded', async () => {
+  it('gets problems listed that appear only after variables are expanded', async () => {
     const message = await messageFor(
       'tools.toml',
       `[[servers]]
@@ -257,7 +256,7 @@ it('joins names in its own files, and uses flat names in files of other programs
 });
 
 describe('a file of another program', () => {
-  it('serves what makes sense in it and says what does not', async () => {
+  it('is served as far as it is valid, with notices about the rest', async () => {
     await write(
       '.mcp.json',
       JSON.stringify({

@@ -39,7 +39,7 @@ export interface LoadOptions {
 export interface FoundConfig {
   /** The absolute path of the file to use. */
   readonly file: string;
-  /** Names of the files in the same folder that are passed over. */
+  /** Names of the configuration files in the same folder that are ignored. */
   readonly others: readonly string[];
 }
 
@@ -64,17 +64,17 @@ export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
 
 type SourceDefaults = Pick<ConfigSource, 'lenient' | 'defaultControls' | 'defaultNames'>;
 
-/** What holds for files of other programs. */
+/** The defaults for files of other programs. */
 const FOREIGN: SourceDefaults = { lenient: true, defaultControls: ['equip'], defaultNames: 'flat' };
 
-/** What holds for policies of other programs: their agents have no controls. */
+/** The defaults for policies of other programs: their agents have no controls. */
 const POLICY: SourceDefaults = { lenient: true, defaultControls: [], defaultNames: 'join' };
 
 const OWN: SourceDefaults = { lenient: false, defaultControls: [], defaultNames: 'join' };
 const TOOLS_TOML: SourceDefaults = { ...OWN, defaultControls: ['activate'] };
 
 /**
- * The configuration of a file. Every problem found in it is in the one error that is thrown, without what is secret.
+ * The configuration in a file. If it has problems, one error lists all of them, without secrets.
  *
  * @example
  * const config = await loadConfig({ cwd: process.cwd(), env: process.env });
@@ -84,7 +84,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     const { file, others } = findConfig(options);
     const document = await readDocument(file, options.cwd);
     if (isPersona(file)) return await loadPersona(file, document, options);
-    const notices = others.length > 0 ? [passedOver(document.name, others)] : [];
+    const notices = others.length > 0 ? [ignoredText(document.name, others)] : [];
     return await withLines(document, () => loadDocument(file, document, notices, options));
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -135,7 +135,7 @@ async function loadDocument(
   });
 }
 
-/** The servers of a persona package, and its toolsets. Two files make the configuration, so its errors have no lines. */
+/** The servers and toolsets of a persona package. Its errors have no line numbers, because two files make it up. */
 async function loadPersona(file: string, { name, value }: ParsedText, { cwd, env }: LoadOptions): Promise<Config> {
   const document: ConfigDocument = { name };
   if (!isObject(value)) throw new InvalidConfig(document, [{ path: [], message: 'expected a map with "toolsets"' }]);
@@ -204,7 +204,7 @@ function displayName(file: string, cwd: string): string {
   return name.startsWith('..') || isAbsolute(name) ? file : name;
 }
 
-function passedOver(used: string, others: readonly string[]): string {
+function ignoredText(used: string, others: readonly string[]): string {
   const verb = others.length === 1 ? 'is' : 'are';
-  return `${used} is used; ${others.join(', ')} ${verb} here too and passed over. Choose one with --config.`;
+  return `${used} is used, and ${others.join(', ')} ${verb} ignored. Choose one with --config.`;
 }

@@ -1,4 +1,4 @@
-/** Macros: tools made of other tools. Checks that every reference leads somewhere, and that no macro calls itself. */
+/** Macros: tools made of other tools. Checks that every reference is valid, and that no macro calls itself. */
 
 import * as z from 'zod';
 import { messageOf } from '../base/errors.ts';
@@ -12,7 +12,7 @@ import { readTemplate, referencesIn, type Template } from './template.ts';
 /** The server key under which macros are listed and called. */
 export const MACROS = 'macros';
 
-/** Holds if there is a value, or if it equals a text; `negated` turns that around. */
+/** A condition: there is a value, or it equals a text; `negated` for the opposite. */
 export interface When {
   readonly value: Template;
   readonly equals: Template | null;
@@ -63,7 +63,7 @@ const stepSchema = strictMap({
     .describe('Run the step only if this holds: `${input.x}`, `!${input.x}`, `${steps.a.b} == text` or `… != text`.'),
 }).meta({ id: 'MacroStep', description: 'One call of a macro.' });
 
-// No section: `output` may be null, which is not the same as absent.
+// Not a `section`, which turns absent keys into null: an `output` of null differs from an absent one.
 const macroSchema = strictMap({
   description: text().describe('What the macro does, for the model.'),
   input_schema: z
@@ -103,8 +103,8 @@ export function resolveMacros(
   const names = Object.keys(macros);
   if (names.length > 0 && servers.includes(MACROS))
     context.add([MACROS], `a server is called "${MACROS}" too. Give it another namespace`);
-  const rings = names.filter((name) => reach(name, macros).has(`${MACROS}.${name}`));
-  for (const name of rings) context.add([MACROS, name], 'calls itself, by its steps. Break the ring');
+  const cycles = names.filter((name) => reach(name, macros).has(`${MACROS}.${name}`));
+  for (const name of cycles) context.add([MACROS, name], 'calls itself through its steps. Break the cycle');
   return Object.entries(macros).map(([name, macro]) => {
     const add: AddIssue = (path, message) => context.add([MACROS, name, ...path], message);
     // A copy, because the configuration is frozen and the value belongs to the caller.
@@ -122,7 +122,7 @@ export function resolveMacros(
       steps,
       output,
       timeout: macro.timeout,
-      uses: rings.length > 0 ? [] : [...reach(name, macros)],
+      uses: cycles.length > 0 ? [] : [...reach(name, macros)],
     };
   });
 }
@@ -132,7 +132,7 @@ type AddIssue = (path: Path, message: string) => void;
 /** What the parts of one macro are checked against. */
 interface MacroChecks {
   readonly macro: WrittenMacro;
-  /** Of all macros. */
+  /** The names of all macros. */
   readonly names: readonly string[];
   /** The arguments in its input schema. */
   readonly inputs: readonly string[];
@@ -183,8 +183,8 @@ function readChecked(value: unknown, path: Path, i: number, { macro, inputs, add
 }
 
 function missingStep(name: string, { steps }: WrittenMacro, before: readonly string[]): string {
-  if (steps.some(({ id }) => id === name)) return `the step "${name}" does not come before`;
-  return `there is no step "${name}" before.${didYouMean(name, before)}`;
+  if (steps.some(({ id }) => id === name)) return `the step "${name}" does not come before this one`;
+  return `there is no earlier step "${name}".${didYouMean(name, before)}`;
 }
 
 /** Every tool that a macro calls, including those of the macros that it calls. */

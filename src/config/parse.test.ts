@@ -66,7 +66,7 @@ describe.each(Object.entries(spellings))('%s', (name, text) => {
     expect(lineOf([])).toBeUndefined();
   });
 
-  it('is read the same with the line ends of Windows', async () => {
+  it('is read the same with Windows line endings', async () => {
     const windows = text.replaceAll('\n', '\r\n');
     expect((await parseConfig(windows, name)).value).toEqual((await parseConfig(text, name)).value);
     expect((await linesOf(windows, name))(['http', 'port'])).toBe((await linesOf(text, name))(['http', 'port']));
@@ -124,7 +124,7 @@ describe('a file that cannot be parsed', () => {
     ['.mcp.json', '{"a": 1', '.mcp.json:1:8: not valid JSON: close brace expected. Correct this line.'],
     ['x.ini', 'a = 1', 'x.ini: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json.'],
     ['x', 'a = 1', 'x: cannot tell its language. Use a name that ends in .toml, .yaml, .yml, .json.'],
-  ])('says where and why: %s %j', async (name, text, message) => {
+  ])('gets an error with the position and the reason: %s %j', async (name, text, message) => {
     await expect(parseConfig(text, name)).rejects.toMatchObject({ code: 'config_invalid', message });
   });
 
@@ -136,7 +136,7 @@ describe('a file that cannot be parsed', () => {
       'x.yaml',
       `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(99)}]\nc: &c [${'*b,'.repeat(99)}]\nd: [${'*c,'.repeat(99)}]`,
     ],
-  ])('is refused where it would exhaust the stack or memory: %s', async (name, text) => {
+  ])('is refused if it would exhaust the stack or memory: %s', async (name, text) => {
     await expect(parseConfig(text, name)).rejects.toMatchObject({ code: 'config_invalid' });
   });
 });

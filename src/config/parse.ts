@@ -6,17 +6,17 @@ import { parse as parseToml, TomlError } from 'smol-toml';
 import { type ErrorCode, GatewayError, messageOf } from '../base/errors.ts';
 import { type ConfigDocument, InvalidConfig, type LineOf } from './issues.ts';
 
-/** More than any configuration needs: a larger file is some other file. */
+/** More than any configuration needs. A larger file is probably the wrong one. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** Reads `file`, which errors call `name`. */
+/** Reads `file`. Errors call it `name`. */
 export async function readConfigText(file: string, name: string): Promise<string> {
   const fail = (problem: string, code: ErrorCode = 'config_invalid', cause?: unknown) =>
     new GatewayError(code, `${name}: ${problem}.`, { cause });
   const unreadable = (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT')
       return fail('there is no such file. Create it, or name another', 'config_missing', error);
-    if (error.code === 'EACCES') return fail('may not be read. Give this user permission to', undefined, error);
+    if (error.code === 'EACCES') return fail('cannot be read: permission denied. Give this user permission to read it', undefined, error);
     return fail(`cannot be read (${error.code ?? error.message})`, undefined, error);
   };
   const stats = await stat(file).catch((error) => Promise.reject(unreadable(error)));
@@ -73,7 +73,7 @@ export async function parseConfig(text: string, name: string): Promise<ParsedTex
   try {
     return { name, ...(await parser.parse(text, fail)) };
   } catch (error) {
-    // The parsers recurse. Where the stack runs out, the file is at fault.
+    // The parsers recurse, and the stack ran out: the file is at fault.
     if (error instanceof RangeError) throw fail('it is nested too deeply');
     throw error;
   }
@@ -105,7 +105,7 @@ function fromToml(text: string, fail: ParseFailure): Content {
   return { value, lines };
 }
 
-/** Instead of messages that address programmers, or that are about the parser itself. */
+/** Replacements for messages that address programmers, or that are about the parser itself. */
 const yamlReasons: Readonly<Record<string, string>> = {
   MULTIPLE_DOCS: 'a second document begins here',
   RESOURCE_EXHAUSTION: 'it is nested too deeply',
@@ -121,7 +121,7 @@ async function fromYaml(text: string, fail: ParseFailure): Promise<Content> {
   try {
     value = document.toJS();
   } catch (error) {
-    // An alias without an anchor, or aliases that multiply beyond what memory holds.
+    // An alias has no anchor, or aliases multiply beyond what fits in memory.
     throw fail(messageOf(error));
   }
   /** Where the key of a map, or the item of a list, begins. */
@@ -163,7 +163,7 @@ async function fromJson(text: string, fail: ParseFailure): Promise<Content> {
   return { value: getNodeValue(root), lines: async () => nearest(lineOf) };
 }
 
-/** Where a path has no line, that of the nearest value around it. */
+/** If a path has no line, the line of the nearest value around it. */
 function nearest(lineOf: LineOf): LineOf {
   return (path) => {
     for (let length = path.length; length > 0; length--) {

@@ -32,7 +32,7 @@ describe('a policy JSON of another program', () => {
       config.servers.map(({ key, enabled, description, launch }) => [key, enabled, description, launch]),
     ).toMatchObject([
       ['github', true, 'GitHub', { kind: 'stdio', file: 'npx', args: ['-y', 'server-github'] }],
-      // One executable, even with a blank in its name.
+      // One executable, even with a space in its name.
       ['old', false, '', { kind: 'stdio', file: 'my server', args: [] }],
     ]);
     expect(config.policy).toMatchObject({
@@ -62,7 +62,7 @@ describe('a policy JSON of another program', () => {
     expect(config.policy?.agents).toMatchObject([{ name: 'a', allowedServers: ['github'] }]);
   });
 
-  it('is refused if a rule makes no sense, because passing over it could open a door', async () => {
+  it('is refused if a rule is invalid, because ignoring it could allow too much', async () => {
     await expect(load('filter.json', JSON.stringify({ ...foreign, exposed_tools: { github: 'all' } }))).rejects.toThrow(
       'filter.json:1: exposed_tools.github: expected a list of strings, found a string.',
     );
@@ -79,7 +79,7 @@ describe('a policy JSON of another program', () => {
 });
 
 describe('a policy', () => {
-  it('is in TOML what it is in JSON', async () => {
+  it('means the same in TOML and in JSON', async () => {
     const { policy } = await load(
       'tools.toml',
       `[exposed_tools]
@@ -101,7 +101,7 @@ allow_unknown_tools = false`,
     ['[agent_policies.a]\nextends = ["b"]', 'agent_policies.a.extends[0]: there is no policy "b" to extend.'],
     [
       '[agent_policies.a]\nextends = ["b"]\n[agent_policies.b]\nextends = ["a"]',
-      'agent_policies.a.extends: leads back to this policy. Break the ring.',
+      'agent_policies.a.extends: leads back to this policy. Break the cycle.',
     ],
     [
       '[default_policy]\nallow_unknown_tool = true',

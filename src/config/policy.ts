@@ -1,4 +1,4 @@
-/** Policies: who may use what. access/policy.ts decides by them. */
+/** Policies: who may use what. The decisions are made in access/policy.ts. */
 
 import * as z from 'zod';
 import { type CallLimitsSection, callLimitsSchema, limitsByTool } from './call-limits.ts';
@@ -8,7 +8,7 @@ import { byServer, camelKeys, flag, type Section, section, text, textList, toolL
 /** Patterns over a server's own names, by patterns over servers. */
 export type ServerLists = Readonly<Record<string, readonly string[]>>;
 
-/** One for each kind; templates go with resources. */
+/** One value for each kind of item; templates count as resources. */
 export interface ByKind<T> {
   readonly tool: T;
   readonly resource: T;
@@ -23,9 +23,9 @@ export interface Hints {
 }
 
 export interface Condition {
-  /** Where it stands in the configuration. */
+  /** Its place in the configuration. */
   readonly place: string;
-  /** What it is about; null for nothing of the kind. */
+  /** The items that it is about; null for no items of that kind. */
   readonly about: ByKind<readonly string[] | null>;
   /** Minutes of the day; the second may be the smaller one. */
   readonly between: readonly [number, number] | null;
@@ -36,7 +36,7 @@ export interface Condition {
   readonly annotations: Partial<Hints> | null;
 }
 
-/** Limits as a policy gives them: which of them hold is decided for each agent. */
+/** Limits as a policy gives them. Which of them apply is decided for each agent. */
 export interface WrittenLimits {
   /** @internal */
   readonly limits: CallLimitsSection | null;
@@ -63,7 +63,7 @@ export interface PolicyConfig {
   /** Whether items that no list is about may be used. */
   readonly allowUnknown: ByKind<boolean>;
   /**
-   * Those of agents without their own.
+   * The limits of agents that have none of their own.
    * @internal
    */
   readonly defaultLimits: WrittenLimits;
@@ -194,7 +194,7 @@ export const policyShape = {
     .record(z.string(), agentPolicySchema, { error: 'expected a map of policies' })
     .optional()
     .describe('What individual agents may use, by name or pattern.'),
-  default_policy: defaultPolicySchema.optional().describe('What applies where no list does.'),
+  default_policy: defaultPolicySchema.optional().describe('What applies if no list does.'),
 };
 
 type AgentPolicySection = z.output<typeof agentPolicySchema>;
@@ -202,7 +202,7 @@ type DefaultPolicySection = z.output<typeof defaultPolicySchema>;
 
 const POLICY_KEYS = camelKeys(policyShape);
 
-/** Null if the file has none: then everything is allowed. */
+/** Null if the file has no policy. Then everything is allowed. */
 export function resolvePolicy(file: Section<typeof policyShape>, context: ResolveContext): PolicyConfig | null {
   if (POLICY_KEYS.every((key) => file[key] === null)) return null;
   const policies = file.agentPolicies ?? {};
@@ -238,7 +238,7 @@ function deniedBy(
   return { tool: rules.deniedTools ?? {}, resource: rules.deniedResources ?? {}, prompt: rules.deniedPrompts ?? {} };
 }
 
-/** Whether a policy has limits and no rules; `true` is a default that was filled in. */
+/** Whether a policy has limits and no rules. A rule that is `true` is only a default that was filled in. */
 function hasOnlyLimits(policy: AgentPolicySection | DefaultPolicySection): boolean {
   const { limits, toolLimits, description: _, extends: __, ...rules } = policy as Partial<AgentPolicySection>;
   return (
@@ -302,7 +302,7 @@ function checkLineage(agents: readonly AgentPolicy[], { add }: ResolveContext): 
     const path = ['agent_policies', name, 'extends'];
     for (const [i, parent] of parents.entries())
       if (!byName.has(parent)) add([...path, i], `there is no policy "${parent}" to extend`);
-    if (ancestors(name, byName).has(name)) add(path, 'leads back to this policy. Break the ring');
+    if (ancestors(name, byName).has(name)) add(path, 'leads back to this policy. Break the cycle');
   }
 }
 

@@ -28,7 +28,7 @@ export function withoutSecrets(written: unknown): WithoutSecrets {
   const variables = new Set<string>();
   const replaceSecrets = (text: string, path: Path): string => {
     let replaced = text;
-    // The longest first: one may be a part of another.
+    // The longest first, because one may be a part of another.
     for (const secret of secretsAt(path, text).sort((a, b) => b.length - a.length)) {
       if (secret === '' || !replaced.includes(secret)) continue;
       const name = variableFor(path);
@@ -38,7 +38,7 @@ export function withoutSecrets(written: unknown): WithoutSecrets {
     return replaced;
   };
   const walk = (value: unknown, path: Path): unknown => {
-    // A text with variables has its secrets outside already.
+    // A text with variables already has its secrets elsewhere.
     if (typeof value === 'string') return value.includes('${') ? value : replaceSecrets(value, path);
     if (Array.isArray(value)) return value.map((one, i) => walk(one, [...path, i]));
     if (!isObject(value)) return value;
@@ -50,8 +50,8 @@ export function withoutSecrets(written: unknown): WithoutSecrets {
 function secretsAt(path: Path, text: string): string[] {
   const [last, map] = [path.at(-1), path.at(-2)];
   if (map === 'headers') {
-    const [whole = '', rest = whole] = headerSecrets({ [String(last)]: text });
-    return [rest];
+    const [value = '', credential = value] = headerSecrets({ [String(last)]: text });
+    return [credential];
   }
   const isToken = path[0] === 'agents' && path[2] === 'token';
   if (isToken || (map === 'env' && looksSecret(String(last)))) return [text];

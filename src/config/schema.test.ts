@@ -17,8 +17,8 @@ const SIZE = 'expected a size such as "512KiB", "4MiB" or "1MB", or a number of 
 
 describe('the message of the schema for', () => {
   it.each<[what: string, value: unknown, problems: string[]]>([
-    ['a text for the whole', 'x', ['expected a map, found a string.']],
-    ['nothing for the whole', null, ['expected a map, found null.']],
+    ['a string instead of a configuration', 'x', ['expected a map, found a string.']],
+    ['null instead of a configuration', null, ['expected a map, found null.']],
     ['a mistyped key', { active_toolset: [] }, ['active_toolset: unknown key. Did you mean "active_toolsets"?']],
     [
       'a key like no other',
@@ -28,7 +28,7 @@ describe('the message of the schema for', () => {
       ],
     ],
     [
-      'a rate that is none',
+      'an invalid rate',
       {
         servers: [
           { command: 'x', rate: '30 per minute' },
@@ -123,8 +123,8 @@ describe('the message of the schema for', () => {
       'a NUL',
       { servers: [{ command: 'a\0b', args: ['\0'] }] },
       [
-        'servers[0].command: holds a NUL character. Remove it.',
-        'servers[0].args[0]: holds a NUL character. Remove it.',
+        'servers[0].command: contains a NUL character. Remove it.',
+        'servers[0].args[0]: contains a NUL character. Remove it.',
       ],
     ],
     [
@@ -374,7 +374,7 @@ describe('the JSON Schema', () => {
 
   describe('every key is documented', () => {
     const maps: Record<string, JsonSchema | undefined> = {
-      'the whole': schema,
+      'the root': schema,
       http: schema.properties?.http,
       limits: schema.properties?.limits,
       audit: schema.properties?.audit,

@@ -1,6 +1,6 @@
 /**
- * The configuration as users write it: the one strict schema behind the TOML, YAML and JSON spellings. `toolgate schema`
- * prints what is said here, and in the files of the sections, about each key.
+ * The configuration as users write it: one strict schema for TOML, YAML and JSON. `toolgate schema` prints the
+ * descriptions of the keys here and in the files of the sections.
  */
 
 import * as z from 'zod';
@@ -67,8 +67,8 @@ export const settingsShape = {
       'Agents by name, with the tokens that they present over HTTP, in addition to those of `toolgate agents`.',
     ),
   limits: limitsSchema.prefault({}).describe('Maximum sizes.'),
-  audit: auditSchema.prefault({}).describe('What is recorded of calls.'),
-  secrets: secretsSchema.prefault({}).describe('The key of the secrets, and where they are removed.'),
+  audit: auditSchema.prefault({}).describe('What is recorded about calls.'),
+  secrets: secretsSchema.prefault({}).describe('The key of the secrets, and where secrets are removed from.'),
 };
 
 export const settingsSchema = section(settingsShape);
@@ -79,6 +79,6 @@ export type ConfigFile = z.output<typeof fileSchema>;
 
 /** The JSON Schema of the configuration, as editors use it. */
 export function configJsonSchema(): Record<string, unknown> {
-  // What users write, before defaults and units are worked out.
+  // It describes what users write, before defaults and units are resolved.
   return z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-2020-12' });
 }

@@ -1,4 +1,4 @@
-/** The section `secrets`: where their key is, and whether they are removed from results. Their values are kept elsewhere. */
+/** The section `secrets`: where their key is, and whether they are removed from results. Values are kept elsewhere. */
 
 import { resolve } from 'node:path';
 import type { ResolveContext } from './context.ts';
@@ -6,12 +6,15 @@ import { flag, type Section, section, text } from './fields.ts';
 
 /** Where the key of the secrets is. */
 export interface VaultConfig {
-  /** The passphrase itself; null if it is in a file, or there is none. A function, so that printing a configuration does not print it. */
+  /**
+   * The passphrase itself; null if it is in a file, or there is none. A function, so that printing a configuration does
+   * not print it.
+   */
   readonly key: () => string | null;
   readonly keyFile: string | null;
   /** Whether there may be secrets without a key. */
   readonly allowInsecure: boolean;
-  /** Whether secrets are taken out of what servers answer. */
+  /** Whether secrets are removed from the answers of servers. */
   readonly redactResults: boolean;
 }
 

@@ -5,7 +5,7 @@ import { byServer, choice, duration, flag, type Section, section, textList, tool
 import { type Condition, conditionShape, resolveConditions } from './policy.ts';
 
 interface SecurityRule {
-  /** Where it stands in the configuration. */
+  /** Its place in the configuration. */
   readonly place: string;
   /** Names or patterns; null for all. */
   readonly agents: readonly string[] | null;

@@ -22,7 +22,7 @@ it.each([
   'bun x toolgate',
   'env A=1 -u B toolgate',
   'A=1 exec toolgate',
-])('tells that this starts Toolgate: %s', (line) => {
+])('recognizes that this starts Toolgate: %s', (line) => {
   expect(startsToolgate(line.split(' '))).toBe(true);
 });
 
@@ -38,7 +38,7 @@ it.each([
   'cat toolgate.mjs',
   'npx',
   '',
-])('tells that this does not: %s', (line) => {
+])('recognizes that this does not start Toolgate: %s', (line) => {
   expect(startsToolgate(line.split(' '))).toBe(false);
 });
 
@@ -57,6 +57,6 @@ it.each([
   expect(startsToolgate(['cmd.exe', '/d', '/s', '/c', line])).toBe(expected);
 });
 
-it('does not take the script of a shell for its line', () => {
+it('does not mistake the script of a shell for a command line', () => {
   expect(startsToolgate(['bash', 'toolgate.sh'])).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** Detects a server that is Toolgate itself: starting it would never end. */
+/** Detects a server that is Toolgate itself, because it would start itself again and again. */
 
 import { basename } from 'node:path';
 import { scanCommandLine } from './shell.ts';
@@ -29,7 +29,8 @@ export function startsToolgate(words: readonly string[]): boolean {
 function lineStartsToolgate(line: string): boolean {
   try {
     const { commands, unread } = scanCommandLine(line);
-    // The part that only a shell can read is searched roughly: leaving out one server too many is better than an endless start.
+    // The part that only a shell can read is searched roughly. Leaving out a server by mistake is better than an
+    // endless start.
     const rough = unread.split(/[\s;&|()<>`"']+/);
     return commands.some(startsToolgate) || rough.some((_, i) => startsToolgate(rough.slice(i)));
   } catch {

@@ -1,4 +1,6 @@
-/** The sections `servers` and `mcpServers`: one entry per server, whether a program, an address or a folder of tools. */
+/**
+ * The sections `servers` and `mcpServers`: one entry per server, which is a program, an address or a folder of tools.
+ */
 
 import * as z from 'zod';
 import { isObject } from '../base/objects.ts';
@@ -25,7 +27,7 @@ export interface ServerConfig {
   readonly key: string;
   readonly namespace: string;
   readonly launch: Launch;
-  /** Hash of `launch` and `share`: names the offer kept on disk and tells whether a reload has to restart the server. */
+  /** Hash of `launch` and `share`. It names the offer on disk and decides whether a reload restarts the server. */
   readonly launchHash: string;
   readonly description: string;
   readonly enabled: boolean;
@@ -41,7 +43,7 @@ export interface ServerConfig {
   readonly totalTimeout: number;
   /** Milliseconds that start-up and listing may take. */
   readonly startTimeout: number;
-  /** Milliseconds between two looks at whether it still answers; 0 for none. */
+  /** Milliseconds between two checks that it still answers; 0 for no checks. */
   readonly healthInterval: number;
   /** How much its calls may take, all together; its time-outs are given above. */
   readonly limits: CallLimits;
@@ -58,7 +60,7 @@ export interface FolderConfig extends Omit<ServerConfig, 'launch' | 'launchHash'
   readonly isolation: Isolation;
 }
 
-/** Folders of tools: what holds for those in the data folder, and those that have an entry. */
+/** Folders of tools: the settings for those in the data folder, and the folders that have an entry. */
 export interface FoldersConfig extends FolderDefaults {
   readonly named: readonly FolderConfig[];
 }
@@ -67,7 +69,7 @@ const NAMESPACE = /^[A-Za-z0-9_.-]*$/;
 const NAMESPACE_FORM = 'only letters, digits, "_", "." and "-"';
 const LAZY_IDLE_STOP = 600_000;
 const TOTAL_TIMEOUT = 3_600_000;
-/** For programs and addresses; folders have those of the section `folders`. */
+/** For programs and addresses. Folders take their defaults from the section `folders`. */
 const PROGRAM_DEFAULTS = { timeout: 300_000, startTimeout: 30_000, concurrency: 256 };
 
 export const serverShape = {
@@ -171,8 +173,8 @@ function checkServer(server: z.output<typeof serverMap>, context: z.core.$Refine
 
 export const serverSchema = serverMap
   .superRefine(checkServer, {
-    // A wrong value in one key does not hide what is wrong between keys. An unknown key does: it may well be the
-    // mistyped `command` that would be reported as missing.
+    // Conflicts between keys are reported even if a single value is wrong, but not if there is an unknown key: that may
+    // be a mistyped `command`, which would be reported as missing.
     when: ({ value, issues }) => isObject(value) && !issues.some((issue) => issue.code === 'unrecognized_keys'),
   })
   .meta({
@@ -188,7 +190,7 @@ export type ServerSection = z.output<typeof serverSchema>;
 const serversByName = z.record(z.string(), serverSchema, { error: 'expected a map of servers' }).superRefine(
   (servers, context) => {
     for (const [name, server] of Object.entries(servers)) {
-      // An entry that was refused has the keys that the user wrote.
+      // An entry that failed its own check still has the keys that the user wrote.
       if ((server?.namespace ?? null) === null && !NAMESPACE.test(name)) {
         const message = `the name becomes the prefix of the tools: use ${NAMESPACE_FORM}, or set "namespace"`;
         context.addIssue({ code: 'custom', path: [name], message });
@@ -274,7 +276,7 @@ export function resolveServers(
     const leaveOut = (reason: string) => notices.push(`${settings.document}: ${pathText(path)}: left out: ${reason}`);
     const own = createContext(context, path);
     const target = server.folder === null ? resolveLaunch(server, isShellLine, own) : resolveFolder(server, own);
-    // A server that is switched off may lack its variables.
+    // The variables of a disabled server may be missing.
     if (target === null || (own.issues.length > 0 && server.enabled)) {
       if (settings.lenient)
         leaveOut(own.issues.map(({ path, message }) => issueText({ path: path.slice(2), message })).join(' '));

@@ -22,7 +22,7 @@ describe('a line that needs no shell', () => {
   });
 });
 
-describe('a line that a shell would act upon', () => {
+describe('a line with something special to a shell', () => {
   it.each([
     'a | b',
     'a > log',
@@ -54,12 +54,12 @@ describe('a line that a shell would act upon', () => {
     './a* x',
     'cat <<END',
     'a \\',
-  ])('goes to the shell as it stands: %j', (line) => {
+  ])('goes to the shell unchanged: %j', (line) => {
     expect(parseCommandLine(line, 'linux')).toEqual({ file: '/bin/sh', args: ['-c', line] });
   });
 
   it.each(['a $X', 'a "$X/y"', 'a ${X}', 'a ${X:-y}', 'a *.js', 'a ?', 'a [xy]', 'a ~/x', 'a {x,y}', '"a b" $X'])(
-    'replaces the shell where it is one command whose words are expanded: %j',
+    'replaces the shell if it is one command whose words are expanded: %j',
     (line) => {
       expect(parseCommandLine(line, 'linux')).toEqual({ file: '/bin/sh', args: ['-c', `exec ${line}`] });
     },
@@ -91,7 +91,7 @@ describe('a line that cannot be run', () => {
   });
 });
 
-// Everything that has a meaning to some shell, and a little that has none.
+// Everything that has a meaning in some shell, and a few things without one.
 const piece = fc.oneof(
   {
     weight: 4,
@@ -118,7 +118,7 @@ const lines = fc.array(
 const shells = [['/bin/sh'], ['/bin/bash', '--posix']].filter(([file]) => existsSync(file!));
 
 describe.each(shells)('%s', (shell, ...options) => {
-  /** The words that the shell itself makes of each line. */
+  /** The words into which the shell itself splits each line. */
   function wordsOf(lines: string[]): string[][] {
     const script = lines.map((line) => `set -- ${line}\nprintf '%s\\0' "$#" "$@"`).join('\n');
     const output = execFileSync(shell!, options, { input: script, env: {}, maxBuffer: 1e8 }).toString();
@@ -157,7 +157,7 @@ describe.each(shells)('%s', (shell, ...options) => {
   });
 });
 
-/** What a line takes to run; lines that no shell could read are none of this test's business. */
+/** What is needed to run a line. Lines that no shell can read are not part of this test. */
 function need(line: string): string {
   try {
     return scanCommandLine(line).need;

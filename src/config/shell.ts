@@ -1,7 +1,7 @@
 /**
- * A command as typed in a terminal. A line that consists of plain words is split here by the quoting rules of POSIX and
- * started without a shell: one process less, and signals reach the server itself. Anything that a shell would act upon
- * goes to the shell unchanged; so does any line in doubt, because a shell is always right.
+ * A command as typed in a terminal. A line of plain words is split here by the quoting rules of POSIX and started
+ * without a shell, which saves a process and lets signals reach the server itself. A line with anything special to a
+ * shell goes to the shell unchanged, and so does any line in doubt.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -32,7 +32,7 @@ interface CommandScan {
   /** The words of each simple command, as far as they are known; exact if `need` is `nothing`. */
   readonly commands: readonly (readonly string[])[];
   /**
-   * What it takes to run the line: nothing; a shell that expands the words of one simple command and then `exec`s it;
+   * What is needed to run the line: nothing, a shell that expands the words of one simple command and then `exec`s it,
    * or a shell that keeps running.
    */
   readonly need: 'nothing' | 'expansion' | 'shell';
@@ -146,7 +146,10 @@ const VARIABLE = /\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::-[\w./:=@%+,-]*)?\})/y;
 const OPERATOR = /[;&|<>()\n]/;
 const EXPANDED = /[*?[\]~{}!^]/;
 
-/** Whether only a shell understands this first word: an assignment, a part of its grammar, or a builtin that is not a program. */
+/**
+ * Whether only a shell understands this first word: an assignment, a part of its grammar, or a builtin that is not a
+ * program.
+ */
 function mustBeShell(program: string): boolean {
   return /^(?:-|\w+\+?=)/.test(program) || SHELL_WORDS.has(program);
 }

@@ -6,7 +6,7 @@ import { isObject } from '../base/objects.ts';
 import { didYouMean, quotedList } from '../base/text.ts';
 import { parseConfig, readConfigText } from './parse.ts';
 
-/** What an agent is going to work on; parts that are not given are empty. */
+/** What an agent is going to work on. Parts that are not given are empty. */
 export interface Task {
   /** The service that it is about. */
   readonly service: string;
@@ -50,7 +50,7 @@ export function taskFromText(text: string, where: string): Task {
   try {
     value = JSON.parse(trimmed);
   } catch {
-    throw new GatewayError('request_invalid', `${where} begins like a JSON object and is not one.`);
+    throw new GatewayError('request_invalid', `${where} begins with a brace but is not valid JSON.`);
   }
   return taskFromValue(value, where, 'request_invalid');
 }

@@ -16,7 +16,7 @@ export interface TaskProfile {
   readonly description: string;
   readonly types: readonly string[];
   readonly tools: ServerLists;
-  /** Whether it comes with Toolgate: it names tools of servers as they were at different times. */
+  /** Whether it comes with Toolgate. Then it names tools of several versions of servers, which may not all exist. */
   readonly isShipped: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface TaskRules {
 export interface TasksConfig {
   /** The rules. Those that come with Toolgate are read at the first call. */
   rules(): TaskRules;
-  /** Files that rules were read from, besides the configuration itself. */
+  /** Files that rules were read from, other than the configuration itself. */
   readonly files: readonly string[];
 }
 
@@ -126,7 +126,7 @@ export async function loadTasks(written: TasksSection, document: ConfigDocument,
   return combine(written, parts, files, document);
 }
 
-/** The tasks of a configuration in code, which cannot name files of its own. */
+/** The tasks of a configuration in code, which cannot name its own files. */
 export function tasksInCode(written: TasksSection, document: ConfigDocument): TasksConfig {
   const own = written.taskRuleFiles.findIndex((name) => name !== SHIPPED);
   if (own >= 0) {
@@ -181,12 +181,12 @@ function combine(
   const unknown = merged.rules.flatMap((rule) => rule.profiles).find((name) => !names.has(name));
   if (unknown !== undefined)
     throw new InvalidConfig(document, [
-      { path: ['task_rule_files'], message: `their rules name a profile "${unknown}", and there is none` },
+      { path: ['task_rule_files'], message: `their rules name the profile "${unknown}", which does not exist` },
     ]);
   return { rules: () => merged, files };
 }
 
-/** A later rule or profile replaces an earlier one of its name. */
+/** A later rule or profile replaces an earlier one of the same name. */
 function merge(before: TaskRules, after: TaskRules): TaskRules {
   const add = <T extends { readonly name: string }>(a: readonly T[], b: readonly T[]) => [
     ...a.filter(({ name }) => !b.some((one) => one.name === name)),
@@ -195,7 +195,7 @@ function merge(before: TaskRules, after: TaskRules): TaskRules {
   return { profiles: add(before.profiles, after.profiles), rules: add(before.rules, after.rules) };
 }
 
-/** What the schema cannot see. */
+/** Mistakes that the schema cannot detect. */
 function issuesOf({ taskRules, taskProfiles }: RulesSection): Issue[] {
   const issues: Issue[] = [];
   const names = new Set<string>();
@@ -207,7 +207,7 @@ function issuesOf({ taskRules, taskProfiles }: RulesSection): Issue[] {
       issues.push({ path, message: 'adds nothing. Give it "tools" or "profiles"' });
     for (const [k, keyword] of (keywords ?? []).entries())
       if (!/[\p{L}\p{N}*?]/u.test(keyword))
-        issues.push({ path: [...path, 'keywords', k], message: 'has no word in it' });
+        issues.push({ path: [...path, 'keywords', k], message: 'contains no word' });
   }
   const owners = new Map<string, string>();
   for (const [name, { types }] of Object.entries(taskProfiles ?? {}))
@@ -216,7 +216,7 @@ function issuesOf({ taskRules, taskProfiles }: RulesSection): Issue[] {
       if (owner !== undefined)
         issues.push({
           path: ['task_profiles', name, 'types', k],
-          message: `tasks of the type "${type}" begin with the profile "${owner}" already`,
+          message: `the profile "${owner}" already has the type "${type}"`,
         });
       owners.set(type.toLowerCase(), name);
     }

@@ -1,13 +1,13 @@
 /**
  * Values that contain references: `${input.path}` is an argument of the macro, `${steps.first.name}` a part of a step's
- * answer, `${texts.first}` the text of that answer. A string that consists of one reference becomes the value itself, of
- * any type; a reference inside other text is written out. `${input.x:-none}` has a default, and `$${` stands for `${`.
+ * answer, `${texts.first}` the text of that answer. A string that consists of one reference becomes the value itself,
+ * of any type. A reference inside other text becomes text. `${input.x:-none}` has a default, and `$${` means `${`.
  */
 import { isObject } from '../base/objects.ts';
 import type { Path } from './issues.ts';
 
 export interface Reference {
-  /** As it is written, without `${` and `}`. */
+  /** As written, without `${` and `}`. */
   readonly text: string;
   readonly root: 'input' | 'steps' | 'texts';
   readonly path: readonly string[];
@@ -49,7 +49,7 @@ function readText(text: string, wrong: (message: string) => void): (string | Ref
     }
     const end = rest.indexOf('}', at);
     if (end < 0) {
-      wrong(`"${rest.slice(at)}" has no end. Add "}", or write "$\${" for the characters themselves`);
+      wrong(`"${rest.slice(at)}" is not closed. Add "}", or write "$\${" for the characters themselves`);
       break;
     }
     const reference = readReference(rest.slice(at + 2, end));
@@ -65,10 +65,10 @@ function readReference(text: string): Reference | string {
   const [, name = '', otherwise = null] = /^(.*?)(?::-(.*))?$/s.exec(text) ?? [];
   const [root, ...path] = name.split('.');
   if (!(ROOTS as readonly string[]).includes(root ?? ''))
-    return `"\${${text}}" refers to nothing. It is \${input.NAME}, \${steps.ID} or \${texts.ID}; write "$\${" for the characters themselves`;
+    return `"\${${text}}" refers to nothing. Write \${input.NAME}, \${steps.ID} or \${texts.ID}, or "$\${" for the characters themselves`;
   if (path.length === 0 || path.some((step) => step === '' || step === '__proto__'))
-    return `"\${${text}}" does not say which. Write \${${root}.NAME}`;
-  if (root === 'texts' && path.length > 1) return `"\${${text}}" goes into a text. Write \${steps.${path.join('.')}}`;
+    return `"\${${text}}" names no argument or step. Write \${${root}.NAME}`;
+  if (root === 'texts' && path.length > 1) return `"\${${text}}" refers to a part of a text, and texts have no parts. Write \${steps.${path.join('.')}}`;
   return { text: name, root: root as Reference['root'], path, otherwise };
 }
 
@@ -90,7 +90,10 @@ export function referencesIn(template: Template): Reference[] {
 /** The value of a reference; undefined if there is none. */
 export type Lookup = (reference: Reference) => unknown;
 
-/** The value with its references filled in; undefined if it is one reference without a value. Throws if a part of a text is missing. */
+/**
+ * The value with its references filled in; undefined if it is one reference without a value. Throws if a reference
+ * inside a text has no value.
+ */
 export function fill(template: Template, lookup: Lookup): unknown {
   const find = (reference: Reference) => lookup(reference) ?? reference.otherwise ?? undefined;
   switch (template.kind) {
@@ -113,7 +116,7 @@ export function fill(template: Template, lookup: Lookup): unknown {
 }
 
 function printed(reference: Reference, value: unknown): string {
-  if (value === undefined) throw new Error(`There is nothing for \${${reference.text}}`);
+  if (value === undefined) throw new Error(`There is no value for \${${reference.text}}`);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 

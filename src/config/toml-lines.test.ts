@@ -118,14 +118,14 @@ describe('reads what smol-toml reads', () => {
   });
 });
 
-it('leaves out the lines of a document that only smol-toml reads', async () => {
+it('has no lines for a document that only smol-toml accepts', async () => {
   const text = 'date = 2024-02-30\nb = 1';
   expect(linesOf(text)).toEqual({});
   const { lines } = await parseConfig(text, 'tools.toml');
   expect((await lines())(['b'])).toBeUndefined();
 });
 
-/** Every key and every item has a line, and keys stand on theirs. */
+/** Checks that every key and every item has a line, and that keys are on theirs. */
 function expectEveryLine(text: string): void {
   const lines = tomlLines(text);
   const written = text.split('\n');

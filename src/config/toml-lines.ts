@@ -6,7 +6,10 @@
 import { type AST, parseTOML } from 'toml-eslint-parser';
 import type { Path } from './issues.ts';
 
-/** The 1-based line of every key and list item, by the JSON of its path; empty if the larger parser refuses the document. */
+/**
+ * The 1-based line of every key and list item, by the JSON of its path. Empty if the larger parser refuses the
+ * document.
+ */
 export function tomlLines(text: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>();
   const record = (path: Path, { loc }: AST.TOMLNode) => {
@@ -43,7 +46,7 @@ function contentsOf(text: string): AST.TOMLTopLevelTable['body'] {
   try {
     return parseTOML(text.replace(/^\uFEFF/, ''), { tomlVersion: '1.1' }).body[0].body;
   } catch {
-    // The two parsers differ in a few corners, such as the 30th of February. The error is then shown without a line.
+    // The two parsers differ in a few cases, such as the 30th of February. Then the error is shown without a line.
     return [];
   }
 }

@@ -6,7 +6,7 @@ import { choice, type Section, section, text, toolList } from './fields.ts';
 
 export type Control = 'activate' | 'equip' | 'request' | 'prompt';
 
-/** A toolset that the configuration has. */
+/** A toolset in the configuration. */
 export interface ToolsetConfig {
   readonly name: string;
   readonly description: string;
@@ -29,7 +29,7 @@ export const toolsetShape = {
     .optional()
     .describe(
       'Patterns over exposed names (`*` any characters, `?` one), or categories of tools: the tools and resources that are active at the start. ' +
-        'Default: none where a control such as `activate` is on, else all.',
+        'Default: none if a control such as `activate` is on, else all.',
     ),
   controls: z
     .array(choice(['activate', 'equip', 'request', 'prompt'] satisfies Control[]), {

@@ -26,7 +26,10 @@ export function toMilliseconds(duration: string | number): number {
 const days = { ...milliseconds, d: 86_400_000, w: 604_800_000 } as const;
 const LIFETIME = /^([1-9]\d{0,5})(s|m|h|d|w)$/;
 
-/** Milliseconds of "90s", "12h", "30d" or "4w"; null for anything else. Meant for dates, so it may exceed the longest timer. */
+/**
+ * Milliseconds of "90s", "12h", "30d" or "4w"; null for anything else. It is used for dates, so it may exceed the
+ * longest timer.
+ */
 export function toLifetime(text: string): number | null {
   return LIFETIME.test(text) ? measure(text, LIFETIME, days) : null;
 }

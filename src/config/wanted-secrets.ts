@@ -8,11 +8,11 @@ export interface WantedSecrets {
   readonly namespace: string;
   readonly satisfied: readonly string[];
   readonly missing: readonly string[];
-  /** Noted as needed, and without a value. */
+  /** Those that exist but have no value yet. */
   readonly placeholders: readonly string[];
 }
 
-/** One for each server that needs any. */
+/** One result for each server that needs secrets. */
 export function wantedSecrets(
   servers: readonly ServerConfig[],
   statuses: readonly SecretStatus[],

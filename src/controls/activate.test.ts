@@ -107,7 +107,7 @@ describe('activate', () => {
     expect(refusal(lists({ tools_on: ['hub_*'] })).message).toContain('hub_* in tools_on');
   });
 
-  it('refuses a name that is both switched on and off, even through a pattern', () => {
+  it('refuses a name that is switched both on and off, even through a pattern', () => {
     for (const given of [
       { tools_on: ['git_stash'], tools_off: ['git_stash'] },
       { tools_on: ['git_*'], tools_off: ['git_stash'] },
@@ -124,10 +124,10 @@ describe('activate', () => {
     ['null', null],
     ['a list', []],
     ['no lists', {}],
-    ['one list too few', { tools_on: ['git_status'], tools_off: [], resources_on: [] }],
-    ['a text for a list', lists({ tools_off: 'git_status' })],
+    ['a missing list', { tools_on: ['git_status'], tools_off: [], resources_on: [] }],
+    ['a string instead of a list', lists({ tools_off: 'git_status' })],
     ['a number in a list', lists({ tools_off: ['git_status', 7] })],
-    ['a list too many', lists({ tools_on: ['git_status'], prompts_on: [] })],
+    ['an additional list', lists({ tools_on: ['git_status'], prompts_on: [] })],
     [
       'a hidden key',
       JSON.parse('{"tools_on":["git_status"],"tools_off":[],"resources_on":[],"resources_off":[],"__proto__":[]}'),
@@ -139,9 +139,9 @@ describe('activate', () => {
   it('lists ten thousand unknown names quickly', () => {
     const names = Array.from({ length: 10_000 }, (_, i) => `git_status_${i}`);
     const many = catalogOf({ namespace: 'git', tool: Array.from({ length: 1000 }, (_, i) => `some_tool_number_${i}`) });
-    const begun = process.cpuUsage();
+    const started = process.cpuUsage();
     expect(() => activate(many, start, lists({ tools_on: names }))).toThrow('git_status_9999 in tools_on');
-    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(2000);
+    expect(process.cpuUsage(started).user / 1000).toBeLessThan(2000);
   });
 });
 

@@ -54,7 +54,7 @@ function describe(catalog: Catalog, selection: Selection): string {
   const { tool, resource, template } = catalog.entries;
   const lines = [
     'Activates and deactivates tools and resources. Only active ones can be used; items named in no list stay as they are.',
-    'All four lists are required and may be empty, but not all of them. Below is everything there is; * marks what is active.',
+    'All four lists are required. Each may be empty, but not all of them. All items are listed below; * marks what is active.',
     '',
     'Tools:',
     ...catalogLines(tool.values(), selection),

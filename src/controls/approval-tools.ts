@@ -22,7 +22,7 @@ const definitions: Readonly<Record<Extract<Control, 'request' | 'prompt'>, { nam
   request: {
     name: 'request_access',
     description:
-      'Asks for a tool that you may not use so far. A person, or a rule, decides; the answer may take minutes. What is granted can be used for a limited time.',
+      'Asks for a tool that you may not use yet. A person or a rule decides; the answer may take minutes. What is granted can be used for a limited time.',
     ...{
       title: 'Request access to a tool',
       inputSchema: {
@@ -48,7 +48,7 @@ const definitions: Readonly<Record<Extract<Control, 'request' | 'prompt'>, { nam
           tool_name: { type: 'string', description: 'The tool that is to be used.' },
           input: { type: 'object', description: 'What it is to be used with.' },
           tool_use_id: { type: 'string' },
-          agent_identity: { type: 'string', description: 'Who wants to use it, where that is not the client itself.' },
+          agent_identity: { type: 'string', description: 'Who wants to use it, if not the client itself.' },
         },
         required: ['tool_name', 'input'],
       },
@@ -108,7 +108,7 @@ function requestAccess(context: ApprovalToolContext, caller: Caller, call: Call,
         concerns(agents, agent) &&
         tools.some((one) => matchesPattern(one, tool) || (entry !== null && isMeant(one, entry))),
     );
-  if (rule === undefined) throw new GatewayError('not_approved', `Access to "${tool}" cannot be asked for.`);
+  if (rule === undefined) throw new GatewayError('not_approved', `No rule lets you request access to "${tool}".`);
   const grant = (by: string, duration: number) => {
     // The same answer as for a refusal, so that an agent cannot find out which tools exist.
     if (entry === null || !context.isGrantable(agent, entry)) {

@@ -17,7 +17,7 @@ export function readArguments(args: unknown, known: readonly string[]): Argument
   if (!isObject(args)) throw invalid('The arguments must be an object.');
   const extra = Object.keys(args).filter((key) => !known.includes(key));
   if (extra.length > 0) {
-    const takes = known.length === 0 ? 'This tool takes none.' : `Known are ${known.join(', ')}.`;
+    const takes = known.length === 0 ? 'This tool takes none.' : `Known arguments: ${known.join(', ')}.`;
     throw invalid(`Unknown argument ${extra.join(', ')}. ${takes}`);
   }
   return args;
@@ -26,7 +26,7 @@ export function readArguments(args: unknown, known: readonly string[]): Argument
 export function readText(args: Arguments, key: string, most: number): string {
   const value = args[key];
   if (typeof value !== 'string' || value === '' || value.length > most)
-    throw invalid(`"${key}" must be a text of 1 to ${most} characters.`);
+    throw invalid(`"${key}" must be a string of 1 to ${most} characters.`);
   return value;
 }
 
@@ -46,7 +46,7 @@ export function readFlag(args: Arguments, key: string): boolean {
 export function readList(args: Arguments, key: string, most: number): readonly unknown[] {
   const list = args[key];
   if (!Array.isArray(list) || list.length === 0 || list.length > most)
-    throw invalid(`"${key}" must be a list of 1 to ${most}.`);
+    throw invalid(`"${key}" must be a list of 1 to ${most} elements.`);
   return list;
 }
 
@@ -62,5 +62,5 @@ export function readReference(value: unknown, where: string): Partial<ToolRefere
 
 /** Throws if the connection's toolset is fixed. Call it before anything is changed or saved. */
 export function requireChoice({ isFixed }: ControlContext): void {
-  if (isFixed) throw invalid('The address of this connection decides its toolset. Use /mcp without one.');
+  if (isFixed) throw invalid('The URL of this connection fixes its toolset. Connect to /mcp without a toolset to choose one.');
 }

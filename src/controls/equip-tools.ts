@@ -61,7 +61,7 @@ const definitions = [
   {
     name: 'equip-toolset',
     title: 'Equip a toolset',
-    description: 'Makes the tools of a toolset usable, instead of those of the one that was equipped before.',
+    description: 'Makes the tools of a toolset usable, instead of those of the toolset that was equipped before.',
     inputSchema: {
       type: 'object',
       properties: { name: { type: 'string', description: 'The toolset.' } },

@@ -44,7 +44,7 @@ export function createControlCalls(options: ControlCallsOptions): ControlCalls {
 
   async function runProgramControl(control: ProgramControl, caller: Caller, name: string, args: unknown) {
     const result = await control.run(caller, name, args);
-    // Read after the run, so that a selection the caller changed meanwhile is kept.
+    // Read after the run, so that a change of the selection during the run is kept.
     return { selection: caller.chosen, result };
   }
 
@@ -86,8 +86,8 @@ interface ControlAnswer {
 }
 
 /**
- * Runs the control tools of one owner one after another, and immediately if none is running. A tool that would replace
- * what another one is still setting up is refused instead.
+ * Runs the control tools of one owner one after another, and immediately if none is running. `equip-toolset` is
+ * refused instead of queued, because it would replace what the running tool is still setting up.
  */
 function createControlQueue() {
   const running = new WeakMap<object, Promise<void>>();

@@ -1,6 +1,6 @@
 /**
- * Builds the configuration for a task: only the servers that it needs, as they are written, and lists of its tools. Policies are
- * kept, so no agent may use more than before.
+ * Builds the configuration for a task: only the servers that it needs, as they are written, and lists of its tools.
+ * Policies are kept, so no agent may use more than before.
  */
 import { isObject } from '../base/objects.ts';
 import { matchesPattern } from '../base/pattern.ts';
@@ -70,7 +70,7 @@ export function planConfig(config: Config, plan: Plan): PlanConfig {
   return { value: safe.value as PlanConfig['value'], variables: safe.variables };
 }
 
-/** With `args` a command means the same in every kind of file. A line that needs a shell stays a line. */
+/** Adds `args`, because a command with `args` means the same in every kind of file. A line that needs a shell stays. */
 function asProgram({ isShellLine, entry }: RawServer): Readonly<Record<string, unknown>> {
   const { command, args } = entry;
   if (typeof command !== 'string' || args !== undefined) return entry;

@@ -20,7 +20,7 @@ function fits(rule: Partial<TaskRule>, task: object): boolean {
   return planTask(taskFromValue(task), rules, EMPTY_CATALOG).rules.length === 1;
 }
 
-describe('a rule holds', () => {
+describe('a rule matches', () => {
   it.each([
     [['test'], 'Run the Test.', true],
     [['test'], 'the latest contest, attested', false],
@@ -44,14 +44,14 @@ describe('a rule holds', () => {
     expect(fits({ services }, { service, description: 'x' })).toBe(expected);
   });
 
-  it('for a type, whatever its case, and for every task where it asks for nothing', () => {
+  it('by type, in upper or lower case, and matches every task if it has no conditions', () => {
     expect(fits({ types: ['API'] }, { type: 'api' })).toBe(true);
     expect(fits({ types: ['api'] }, { type: 'apis' })).toBe(false);
     expect(fits({}, { type: 'any' })).toBe(true);
   });
 });
 
-it('the rules that come with Toolgate name no profile that is not there, and give every tool its reason', () => {
+it('the shipped rules name only existing profiles and give a reason for every tool', () => {
   const rules = shippedRules();
   const names = rules.profiles.map(({ name }) => name);
   expect(names).toEqual(['default', 'development', 'research', 'analysis', 'automation']);

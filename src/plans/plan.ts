@@ -1,6 +1,6 @@
 /**
- * Finds the least set of tools that a task needs, with the reason for each. Rules are data: a task starts with one profile, and
- * every rule that matches adds to it. A plan is a pure function of task, rules and catalog.
+ * Finds the least set of tools that a task needs, with the reason for each. Rules are data: a task starts with one
+ * profile, and every rule that matches adds to it. A plan is a pure function of task, rules and catalog.
  */
 import { GatewayError } from '../base/errors.ts';
 import { isPattern, matchesPattern } from '../base/pattern.ts';
@@ -18,7 +18,7 @@ export interface PlannedTool {
   readonly server: string;
   /** The server's own name for it. */
   readonly tool: string;
-  /** Null if its server could not be asked, and a rule names it. */
+  /** Null if a rule names the tool and its server could not be asked. */
   readonly entry: Entry | null;
   readonly reasons: readonly string[];
 }
@@ -92,7 +92,7 @@ export function requireProfile({ profile }: Task, { profiles }: TaskRules): void
   throw new GatewayError('request_invalid', `There is no task profile "${profile}".${hint}`);
 }
 
-/** The profile that the task names, or that of its type, or the default one. Null if there is none of that name. */
+/** The profile that the task names, or else that of its type, or else the default one. Null if it does not exist. */
 function profileOf({ profile, type }: Task, { profiles }: TaskRules): TaskProfile | null {
   if (profile !== '') return profiles.find(({ name }) => name === profile) ?? null;
   const folded = type.toLowerCase();
@@ -129,7 +129,7 @@ function wordsOf(text: string): string[] {
     .filter((word) => word !== '');
 }
 
-/** The words of a text that match a keyword; null if none do. They have to be whole words, side by side. */
+/** The words of a text that match a keyword; null if none do. They have to be whole words, next to each other. */
 function phraseIn(words: readonly string[], keyword: string): string | null {
   const wanted = keyword
     .toLowerCase()
@@ -160,7 +160,7 @@ function lists(tools: ServerLists, entry: Entry): boolean {
   );
 }
 
-/** Tools that rules name, of servers that could not be asked: they may well have them. */
+/** Tools that rules name, of servers that could not be asked. Those servers may have them. */
 function unchecked(
   groups: readonly NeededTools[],
   { claims }: Catalog,

@@ -1,6 +1,6 @@
 /**
- * Agents that were given tokens: one file in the data folder, with hashes and never a token. Several processes may change it
- * at the same time, and a running gateway watches it.
+ * Agents that were given tokens: one file in the data folder. It has the hashes of tokens, never a token. Several
+ * processes may change it at the same time, and a running gateway watches it.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -65,7 +65,7 @@ export function openAgentStore(dataDir: string): AgentStore {
       if (!AGENT_NAME.test(name))
         throw new GatewayError(
           'usage',
-          `"${name}" is no name for an agent: it has at most 64 letters, digits and "_", ".", "@", ":", "-", and begins with a letter or digit.`,
+          `"${name}" is not a valid name for an agent: use at most 64 letters, digits, "_", ".", "@", ":" and "-", and begin with a letter or digit.`,
         );
       const { token, ...made } = makeToken(lifetime);
       await change((agents) => {
@@ -125,14 +125,14 @@ function readAgents(value: unknown): { readonly agents: readonly Agent[] } {
   const { agents } = toObject(value);
   if (!Array.isArray(agents)) throw new Error('"agents" must be a list');
   const read = agents.map(readAgent);
-  if (new Set(read.map(({ name }) => name)).size < read.length) throw new Error('an agent is in it twice');
+  if (new Set(read.map(({ name }) => name)).size < read.length) throw new Error('two agents have the same name');
   return { agents: read };
 }
 
 function readAgent(value: unknown): Agent {
   const { name, description, created, tokens } = toObject(value);
   if (typeof name !== 'string' || !AGENT_NAME.test(name))
-    throw new Error('an agent has no "name", or none that can be');
+    throw new Error('an agent has no valid "name"');
   if (!Array.isArray(tokens)) throw new Error(`the agent "${name}" has no list "tokens"`);
   return {
     name,
@@ -142,13 +142,13 @@ function readAgent(value: unknown): Agent {
   };
 }
 
-/** An expiry that cannot be read must not make a token valid for ever. */
+/** Refuses an expiry that cannot be read, because ignoring it would make the token valid forever. */
 function readToken(value: unknown, name: string): AgentToken {
   const { sha256: hash, created, expires } = toObject(value);
   if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash))
     throw new Error(`a token of the agent "${name}" has no "sha256"`);
   if (expires !== null && (typeof expires !== 'string' || Number.isNaN(Date.parse(expires))))
-    throw new Error(`a token of the agent "${name}" has an "expires" that is no time`);
+    throw new Error(`a token of the agent "${name}" has an "expires" that is not a time`);
   return {
     sha256: hash,
     created: typeof created === 'string' ? created : '',

@@ -1,4 +1,4 @@
-/** The gateway's side of approvals: publishes requests as files, and takes the decisions that people put next to them. */
+/** The gateway's side of approvals: writes requests as files, and takes the decisions that people put next to them. */
 import { readdir, rm } from 'node:fs/promises';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
@@ -45,7 +45,7 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
   let timer: NodeJS.Timeout | undefined;
   let last = Promise.resolve();
 
-  /** The key has to exist before a request does: the person who decides needs it. */
+  /** Called before a request is written, so that the key exists for the person who decides. */
   function ownKey(): Promise<string> {
     operatorKey ??= key();
     return operatorKey;
@@ -81,7 +81,7 @@ export function openApprovalBoard(dataDir: string, key: () => Promise<string>, e
       return;
     }
     await rm(file, { force: true });
-    events.note(`a decision on ${id} was not signed with the operator's key, and does not count`);
+    events.note(`a decision on ${id} was ignored: it is not signed with the operator's key`);
   }
 
   function forget(id: string): void {

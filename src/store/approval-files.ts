@@ -1,7 +1,7 @@
 /**
- * Approval requests and decisions as files in the data folder, so that anyone with the operator's key can decide, through
- * whichever door the gateway is reached. An agent may be able to write there too: a decision counts only with a signature
- * over exactly what the person was shown.
+ * Approval requests and decisions as files in the data folder, so that anyone with the operator's key can decide, no
+ * matter which doors the gateway has. An agent may be able to write there too. Therefore a decision counts only with a
+ * signature over exactly what the person was shown.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,12 +28,12 @@ export interface ApprovalRequest {
 export interface Verdict {
   readonly approved: boolean;
   readonly by: string;
-  /** For how many milliseconds the same agent need not ask again for the same tool; null for this time only. */
+  /** For how many milliseconds the same agent need not ask again for the same tool; null for this call only. */
   readonly lasting: number | null;
   readonly reason: string;
 }
 
-/** A request in a file, with the process number of the gateway that it waits in. */
+/** A request in a file, with the process id of the gateway that holds it. */
 export interface ApprovalFile extends ApprovalRequest {
   readonly gateway: number;
 }
@@ -58,20 +58,20 @@ export function decisionFile(folder: string, id: string): string {
   return join(folder, id + DECISION);
 }
 
-/** What a decision signs. */
+/** What the signature of a decision covers. */
 export function signedParts(id: string, requestHash: string, verdict: Verdict): readonly unknown[] {
   const { approved, by, lasting, reason } = verdict;
   return [id, requestHash, approved, by, lasting, reason];
 }
 
-/** Null if there is none, or it cannot be understood. */
+/** Null if there is no decision, or it cannot be understood. */
 export function readVerdict(file: string): Promise<SignedVerdict | null> {
   return jsonFile(file, 'a decision', toVerdict)
     .read()
     .catch(() => null);
 }
 
-/** Null if there is none, if it cannot be understood, or if its gateway has ended. */
+/** Null if there is no request, if it cannot be understood, or if its gateway has ended. */
 export async function readOpenRequest(file: string): Promise<ApprovalFile | null> {
   const request = await readRequest(file);
   return request !== null && isAlive(request.gateway) ? request : null;
@@ -91,7 +91,7 @@ function toVerdict(value: unknown): SignedVerdict {
     typeof reason === 'string' &&
     typeof signature === 'string' &&
     (lasting === null || typeof lasting === 'number');
-  if (!isValid) throw new Error('a part is missing');
+  if (!isValid) throw new Error('a field is missing or has the wrong type');
   return { approved, by, lasting, reason, signature };
 }
 
@@ -100,11 +100,11 @@ const TEXTS = ['id', 'kind', 'agent', 'tool', 'arguments', 'reason', 'asked', 'e
 function toRequest(value: unknown): ApprovalFile {
   const fields = toObject(value);
   const isValid = TEXTS.every((key) => typeof fields[key] === 'string') && typeof fields.gateway === 'number';
-  if (!isValid) throw new Error('a part is missing');
+  if (!isValid) throw new Error('a field is missing or has the wrong type');
   return fields as unknown as ApprovalFile;
 }
 
-/** Removes what gateways left behind that were killed. */
+/** Removes the files of gateways that were killed. */
 export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     const file = join(folder, name);

@@ -1,4 +1,4 @@
-/** The audit file of a day. Others may remove, replace or append to it at any time. */
+/** The audit file of a day. Other programs may remove, replace or append to it at any time. */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ export function dayOf(ms: number): string {
 }
 
 export interface DayFile {
-  /** What is appended from now on belongs to this day. */
+  /** Selects the day that the next appended lines belong to. */
   use(day: string): Promise<void>;
   /** Appends this many lines in one write. Returns how many whole lines were written: fewer if the disk is full. */
   append(bytes: Buffer, lines: number): Promise<number>;
@@ -30,13 +30,13 @@ const BREAK = Buffer.from('\n');
 export function openDayFile(folder: string): DayFile {
   let handle: FileHandle | null = null;
   let path = '';
-  /** Whether the file ends within a line. The next line must not continue it. */
+  /** Whether the last line of the file is incomplete. The next line must not continue it. */
   let broken = false;
 
   let ours: Stats | null = null;
   let checked = 0;
 
-  /** Writing to a file that was removed succeeds, and is lost. */
+  /** Checked before writing, because a write to a removed file succeeds and is lost. */
   async function stillExists(): Promise<boolean> {
     if (handle === null || ours === null) return false;
     if (performance.now() - checked < CHECK) return true;
@@ -64,7 +64,7 @@ export function openDayFile(folder: string): DayFile {
       ours = await opened.stat();
       if (!ours.isFile()) throw new Error(`${day}.jsonl is not a regular file`);
       checked = performance.now();
-      broken = await endsWithin(opened);
+      broken = await endsMidLine(opened);
     },
     async append(bytes, lines) {
       const all = broken ? Buffer.concat([BREAK, bytes]) : bytes;
@@ -82,7 +82,7 @@ export function openDayFile(folder: string): DayFile {
 }
 
 /** True after a power cut or a full disk, but not while another gateway is writing. */
-async function endsWithin(handle: FileHandle): Promise<boolean> {
+async function endsMidLine(handle: FileHandle): Promise<boolean> {
   for (let before = -1; ; await sleep(SETTLE)) {
     const { size } = await handle.stat();
     if (size === 0) return false;

@@ -5,10 +5,10 @@ import { waitFor } from '../../test/support/processes.ts';
 import { tempFolder } from '../../test/support/temp.ts';
 import { AuditLog } from './audit-log.ts';
 
-it('writes what was held back while something else was being written', async () => {
+it('writes lines that were held back during another write', async () => {
   const folder = tempFolder();
-  const held: string[] = [];
-  let looks = 0;
+  const heldBack: string[] = [];
+  let collections = 0;
   const log: AuditLog = new AuditLog({
     folder,
     boot: 'b',
@@ -16,11 +16,11 @@ it('writes what was held back while something else was being written', async () 
     report() {},
     lostLine: () => '{}',
     collect() {
-      for (const line of held.splice(0)) log.add(line);
-      if (++looks > 1) return;
-      // The first look is over, and the disk is waited for.
+      for (const line of heldBack.splice(0)) log.add(line);
+      if (++collections > 1) return;
+      // By then the log has collected its lines and waits for the disk.
       setImmediate(() => {
-        held.push('{"second":2}');
+        heldBack.push('{"second":2}');
         log.hurry();
       });
     },

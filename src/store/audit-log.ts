@@ -1,7 +1,7 @@
 /**
- * The audit on disk: one file per day, to which only whole lines are added. Lines are collected for a moment and written by
- * one writer in a single write, so the lines of several gateways in one folder never mix. What cannot be written is kept in
- * memory, within bounds, until it can.
+ * The audit on disk: one file per day, to which only whole lines are added. Lines are collected for a moment and
+ * written by one writer in a single write, so the lines of several gateways in one folder never mix. Lines that cannot
+ * be written yet are kept in memory, up to a limit.
  */
 import { messageOf } from '../base/errors.ts';
 import { dayOf, openDayFile, removeOld } from './audit-file.ts';
@@ -13,27 +13,29 @@ export interface AuditLogOptions {
   retention(): number;
   /** Names the chain of seals of this gateway. */
   readonly boot: string;
-  /** Writing has begun to fail, with this problem, or works again. */
+  /** Called when writing begins to fail, with the problem, and with null when it works again. */
   report(problem: string | null): void;
   /** The line that says how many lines were lost. */
   lostLine(count: number): string;
-  /** Adds what was held back: there is time now. */
+  /** Called before a write, to add lines that were held back on the path of a call. */
   collect?(): void;
   readonly now?: () => number;
 }
 
 const PAUSE = 100;
 const RETRY = 500;
-/** One write of half a megabyte takes a quarter of the time of eight writes of an eighth. */
+/** Batches are this large because one write of 512 KiB takes a quarter of the time of eight writes of 64 KiB. */
 const FULL = 512 * 1024;
 /** Bytes that are kept while nothing can be written. */
 const MOST = 8 * 1024 * 1024;
 const SWEEP = 60 * 60 * 1000;
-/** How long a gateway that ends waits for a disk that does not respond. */
+/** How long `close` waits for a disk that does not respond. */
 const PATIENCE = 5_000;
 const NEWLINE = 0x0a;
 
-/** Lines are copied into bytes at once: as strings the garbage collector would move them until they are written. */
+/**
+ * Lines are copied into bytes immediately. The garbage collector would move strings again and again until the write.
+ */
 interface Batch {
   readonly day: string;
   bytes: Buffer;
@@ -53,15 +55,15 @@ export class AuditLog {
   #ms = 0;
   #time = '';
   #batch: Batch = { day: '', bytes: NOTHING, size: 0, lines: 0 };
-  /** The memory of a batch that was written, for the next one. */
+  /** The buffer of a written batch, to be used again. */
   #spare = NOTHING;
-  /** Batches that are full or of an earlier day, oldest first. */
+  /** Batches that are full or belong to an earlier day, oldest first. */
   #queue: Batch[] = [];
   /** Bytes in all batches. */
   #kept = 0;
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> | null = null;
-  /** Whether lines were added during the present write. */
+  /** Whether lines were added during the current write. */
   #isWanted = false;
   #isFailing = false;
   #isClosed = false;
@@ -107,12 +109,12 @@ export class AuditLog {
     this.hurry();
   }
 
-  /** Like `write`, for one of many lines: `hurry` has to follow. */
+  /** Like `write`, for one of many lines. Call `hurry` after the last one. */
   add(line: string): void {
     this.#append(line);
   }
 
-  /** Lines were added or held back, and are to be written soon. */
+  /** Schedules a write, because lines were added or held back. */
   hurry(): void {
     // A write in progress has already collected its lines; it checks again when it ends.
     if (this.#writing !== null) this.#isWanted = true;
@@ -120,7 +122,7 @@ export class AuditLog {
     else if (this.#timer === null) this.#wait(PAUSE);
   }
 
-  /** Whether lines cannot be written at present. */
+  /** Whether lines cannot be written now. */
   get isFailing(): boolean {
     return this.#isFailing || this.#kept > MOST;
   }
@@ -135,7 +137,7 @@ export class AuditLog {
     return this.#lost;
   }
 
-  /** Resolves when everything up to now is written, or could not be. */
+  /** Resolves when everything so far was written, or the attempt failed. */
   async flush(): Promise<void> {
     this.#options.collect?.();
     // A write in progress may have missed the last lines.
@@ -156,7 +158,7 @@ export class AuditLog {
     await Promise.race([this.flush(), patience]);
     clearTimeout(late);
     const left = this.#queue.reduce((sum, { lines }) => sum + lines, this.#unmentioned);
-    if (left > 0) this.#options.report(`${left} lines could not be written before the end`);
+    if (left > 0) this.#options.report(`${left} lines could not be written before the gateway stopped`);
     this.#lost += left - this.#unmentioned;
     this.#queue = [];
     await this.#file.close();
@@ -209,8 +211,9 @@ export class AuditLog {
   async #drain(): Promise<void> {
     this.#options.collect?.();
     try {
-      // The present batch is written once. What is added meanwhile waits for the next write, or a busy gateway would write
-      // line by line. During an outage the last batch keeps growing, because each takes memory for many lines.
+      // The current batch is written once. Lines that are added during the write wait for the next one, or a busy
+      // gateway would write line by line. During an outage the last batch keeps growing, because every batch takes the
+      // memory of many lines.
       let hasTakenLast = false;
       for (;;) {
         if (this.#queue.length === 0 && !hasTakenLast) {
@@ -232,7 +235,7 @@ export class AuditLog {
     }
   }
 
-  /** The number of lost lines is written in place of the lines. */
+  /** Adds a line that says how many lines were lost. */
   #mentionLost(): void {
     const count = this.#unmentioned;
     this.#unmentioned = 0;
@@ -251,7 +254,7 @@ export class AuditLog {
       this.#seals.taken(seal);
       return;
     }
-    // The disk took some of the lines. The others are tried again, from the start of the line that was cut.
+    // Only some of the lines fit on the disk. The rest is tried again, starting with the line that was cut.
     let start = 0;
     for (let line = 0; line < written; line++) start = batch.bytes.indexOf(NEWLINE, start) + 1;
     this.#kept -= start;

@@ -83,7 +83,7 @@ export async function* readAudit(folder: string, options: ReadOptions = {}): Asy
   }
 }
 
-/** In the order of days: the names sort so. */
+/** Sorted by day, because the names begin with dates. */
 async function dayFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(() => []);
   return names.filter((name) => DAY_FILE.test(name)).sort();
@@ -95,7 +95,7 @@ interface AuditLine {
   readonly end: number;
 }
 
-/** With `isFollowing` an incomplete last line is left for the next time. */
+/** With `isFollowing`, an incomplete last line is left for the next read. */
 async function* linesOf(file: string, from: number, isFollowing: boolean): AsyncGenerator<AuditLine> {
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   if (size <= from) return;
@@ -147,12 +147,12 @@ function createFilter({
     (to === '' || record.time < to);
 }
 
-/** Where the audit is not as it was written. */
+/** A place where the audit differs from what was written. */
 export interface AuditProblem extends SealProblem {
   readonly file: string;
 }
 
-/** Checks whether the files are as they were written. */
+/** Checks by the seals whether the files were altered. */
 export async function verifyAudit(folder: string): Promise<{ sound: number; files: number; problems: AuditProblem[] }> {
   const verifier = createVerifier();
   const problems: AuditProblem[] = [];

@@ -1,14 +1,17 @@
 /**
- * Seals for the audit: the last line of each batch carries a hash of the batch and of the seal before, so that a line that was
- * changed, removed or inserted later is found. Each gateway has a chain of its own.
+ * Seals for the audit: the last line of each batch has a hash of the batch and of the previous seal. It shows whether a
+ * line was changed, removed or inserted later. Each gateway has its own chain.
  */
 import { sha256 } from '../base/hash.ts';
 import { counted } from '../base/text.ts';
 
 export interface Seals {
-  /** Seals the lines in the first `size` bytes, in place. `SEAL_ROOM` bytes have to follow them. Returns the seal and its end. */
+  /**
+   * Seals the lines in the first `size` bytes, in place. `SEAL_ROOM` free bytes have to follow them. Returns the seal
+   * and where it ends.
+   */
   seal(bytes: Buffer, size: number, lines: number): { readonly seal: string; readonly end: number };
-  /** The batch was written. The next one refers to it. */
+  /** Call it when the batch was written: the next seal refers to this one. */
   taken(seal: string): void;
 }
 
@@ -40,7 +43,7 @@ const SEALED = /,"chain":"([\w-]{1,64})","batch":(\d{1,7}),"prev":"([\w-]{0,43})
 export interface Verifier {
   /** The next line of the file. Returns the problems found so far. */
   line(text: string): SealProblem[];
-  /** The file ends; that of another day may follow. */
+  /** The end of the file. The file of another day may follow. */
   end(): SealProblem[];
   /** How many lines are as they were written. */
   readonly sound: number;
@@ -52,7 +55,7 @@ export interface SealProblem {
   readonly message: string;
 }
 
-/** No batch is longer. */
+/** More lines than any batch has. */
 const MOST_LINES = 100_000;
 
 export function createVerifier(): Verifier {
@@ -84,7 +87,7 @@ export function createVerifier(): Verifier {
       return [{ line: from, message: `something in lines ${from} to ${to} was changed, added or removed` }];
     }
     const found = unsealed(extra);
-    // The oldest file may continue a chain whose beginning was removed after its retention.
+    // The oldest file may continue a chain whose earlier files were removed after their retention.
     if (last === undefined ? !isOldest && prev !== '' : last !== prev)
       found.push({ line: before + extra + 1, message: 'what the same gateway wrote before this line is missing' });
     else sound += Number(batch);

@@ -20,7 +20,7 @@ export interface AuditUsage {
 }
 
 type UsageRow = { -readonly [Key in Exclude<keyof AuditUsage, 'p50' | 'p99'>]: AuditUsage[Key] } & {
-  /** How many calls took how long: steps of about 9 %. */
+  /** From duration to number of calls. Durations are rounded to steps of about 9 %. */
   readonly durations: Map<number, number>;
 };
 

@@ -18,7 +18,7 @@ import {
 } from './approval-files.ts';
 import { sign } from './operator.ts';
 
-/** The open requests of running gateways, the oldest first. */
+/** The open requests of running gateways, oldest first. */
 export async function readApprovalRequests(dataDir: string): Promise<ApprovalRequest[]> {
   const folder = approvalsFolder(dataDir);
   const requests: ApprovalRequest[] = [];
@@ -50,12 +50,12 @@ export async function decideApproval(dataDir: string, id: string, key: string, v
     if ((await contentOf(decision)) === null && (await contentOf(file)) !== null)
       throw new GatewayError(
         'usage',
-        `The gateway does not take the decision on ${id}: it has another operator key, or the request file was changed meanwhile.`,
+        `The gateway rejected the decision on ${id}: it has another operator key, or the request file was changed.`,
       );
     await sleep(PAUSE);
   }
   await removeApproval(folder, id);
-  throw new GatewayError('usage', `The gateway that ${id} waits in has not taken the decision: it is gone, or busy.`);
+  throw new GatewayError('usage', `The gateway did not take the decision on ${id} in time: it has ended, or is busy. Try again.`);
 }
 
 function contentOf(file: string): Promise<string | null> {

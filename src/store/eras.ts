@@ -1,6 +1,6 @@
 /**
- * Which servers are known to be legacy, on disk by the hash of their launch: a server that never answers the question would
- * otherwise delay every start. The verdict holds for a day, because servers get updates.
+ * Which servers are known to be legacy, on disk by the hash of their launch. Without this, a legacy server that never
+ * answers the modern handshake would delay every start. The verdict is valid for a day, because servers get updates.
  */
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export function openEraStore(dataDir: string): EraStore {
       .read()
       .catch(() => null);
     const until = file?.legacyUntil ?? 0;
-    // If the clock was wrong when the verdict was written, it must not last for ever.
+    // If the clock was wrong when the verdict was written, it must not last forever.
     return until <= Date.now() + LIFETIME ? until : 0;
   }
 

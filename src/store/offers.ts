@@ -1,6 +1,6 @@
 /**
- * The last known offer of each server, on disk by the hash of its launch: a sleeping server stays listed, and the names of a
- * server that is down stay taken. A file that is missing or damaged means that nothing is known.
+ * The last known offer of each server, on disk by the hash of its launch. It keeps a sleeping server listed, and the
+ * names of a server that is down taken. A file that is missing or damaged means that nothing is known.
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ export function openOfferStore(dataDir: string): OfferStore {
         const bytes = readFileSync(fileOf(launchHash));
         const { instructions } = JSON.parse(bytes.toString()) as { instructions?: unknown };
         const items = KINDS.flatMap((kind) => [...readItems(kind, bytes).items]);
-        // A server must not sleep on an empty offer: nothing would ever wake it to list again.
+        // A server with an empty offer must not sleep: no call could wake it, so it would never be listed again.
         if (items.length === 0) return null;
         return { items, problems: [], instructions: typeof instructions === 'string' ? instructions : '' };
       } catch {

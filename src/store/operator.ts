@@ -1,6 +1,7 @@
 /**
  * The operator's key, which signs approvals. Agents must not get hold of it, so it stays out of projects and out of the
- * environment of servers: it is in the user's own configuration folder, or in a variable of the gateway and the operator.
+ * environment of servers. It is in the user's own configuration folder, or in an environment variable of the gateway
+ * and of the operator.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -27,7 +28,7 @@ export async function operatorKey(env: ProcessEnv): Promise<string> {
   await createFile(file, `${randomBytes(32).toString('base64url')}\n`);
   const { mode } = await stat(file);
   if ((mode & 0o077) !== 0)
-    throw new GatewayError('usage', `${file} can be read by others. Make it yours alone: chmod 600 ${file}`);
+    throw new GatewayError('usage', `${file} can be read by others. Run: chmod 600 ${file}`);
   return checked((await readFile(file, 'utf8')).trim(), file);
 }
 
@@ -43,7 +44,7 @@ export function isOperatorKey(given: string, key: string): boolean {
   return isSame(key, given, key);
 }
 
-/** Proves that the holder of the key stated this. */
+/** The signature of these parts. Only a holder of the key can make it. */
 export function sign(key: string, parts: readonly unknown[]): string {
   return digest(key, JSON.stringify(parts)).toString('base64url');
 }

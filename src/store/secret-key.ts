@@ -3,11 +3,11 @@ import { readFile, stat } from 'node:fs/promises';
 import { GatewayError } from '../base/errors.ts';
 import type { VaultConfig } from '../config/secrets-key.ts';
 
-/** A shorter key could be guessed by trying. */
+/** A shorter key could be guessed. */
 export const SHORTEST_KEY = 16;
 const MOST_BYTES = 64 * 1024;
 
-/** Public: it protects from reading by accident only. */
+/** Everyone can read this passphrase here. It only prevents that secrets are read by accident. */
 const INSECURE = 'toolgate: insecure secrets, for development only';
 
 export interface SecretKey {
@@ -17,7 +17,7 @@ export interface SecretKey {
   readonly isInsecure: boolean;
 }
 
-/** Null if there is none. Throws if there is one that cannot be used. */
+/** The configured key; null if there is none. Throws if the key cannot be used. */
 export async function findKey({ key, keyFile, allowInsecure }: VaultConfig): Promise<SecretKey | null> {
   const given = key();
   if (given !== null) return { passphrase: checked(given, 'SECRETS_KEY'), from: 'SECRETS_KEY', isInsecure: false };

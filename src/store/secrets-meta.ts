@@ -1,6 +1,6 @@
 /**
- * `secrets.meta.yaml`: which secrets exist, for which namespace, and since when; never a value. The encrypted file says which
- * are set, so only placeholders depend on this file.
+ * `secrets.meta.yaml`: which secrets exist, for which namespace, and since when. It never contains a value. The
+ * encrypted file decides which secrets are set, so only placeholders depend on this file.
  */
 import { readFile } from 'node:fs/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
@@ -51,7 +51,7 @@ function toMap(value: unknown): Record<string, unknown> {
 function damaged(file: string, why: string): GatewayError {
   return new GatewayError(
     'config_invalid',
-    `${file} cannot be understood (${why.replace(/\.$/, '')}). Correct or remove it: the entries of secrets that are set are written again from secrets.enc.`,
+    `${file} cannot be understood (${why.replace(/\.$/, '')}). Correct or remove it: the entries of secrets that are set will be written again from secrets.enc.`,
   );
 }
 

@@ -11,11 +11,11 @@ const text = secretsText(secrets, statuses);
 const changes = (edited: string) => changesIn(edited, secrets, statuses);
 
 describe('the text for an editor', () => {
-  it('says the same when it is not changed', async () => {
+  it('yields no changes if it is not edited', async () => {
     expect(await changes(text)).toEqual([]);
   });
 
-  it('tells what was set, emptied and removed', async () => {
+  it('yields what was set, emptied and removed', async () => {
     const edited = text
       .replace('"W":', '"W": now')
       .replace('"NO": "yes"', '"NO":\n    NEW: "x"')
@@ -36,7 +36,7 @@ describe('the text for an editor', () => {
     ['global:\n  A: [hunter2]\n', /is not a string/],
     ['hunter2: 1\n', /other than "global"/],
     ['global: hunter2\n', /needs lines such as/],
-  ])('says what is wrong with %j, without what may be a value', async (edited, words) => {
+  ])('leads to an error for %j that does not quote what may be a value', async (edited, words) => {
     const error = await changes(edited).catch((caught: Error) => caught);
     expect((error as Error).message).toMatch(words);
     expect((error as Error).message).not.toContain('hunter2');

@@ -1,4 +1,4 @@
-/** All secrets as a text to edit, and the changes that were made to it. */
+/** All secrets as a text to edit, and the changes that a person made to it. */
 
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { isObject } from '../base/objects.ts';
@@ -26,24 +26,24 @@ export function secretsText(secrets: Secrets, statuses: readonly SecretStatus[])
   return `${HEAD}global:\n${global}namespaces:\n${named}`;
 }
 
-/** The message of an error may show names and line numbers, and never shows a value. */
+/** The message of an error may contain names and line numbers, but never a value. */
 export async function changesIn(
   text: string,
   secrets: Secrets,
   statuses: readonly SecretStatus[],
 ): Promise<SecretChange[]> {
   const edited = await parse(text);
-  const isIt = (a: { name: string; scope: SecretScope }, b: { name: string; scope: SecretScope }) =>
+  const isSame = (a: { name: string; scope: SecretScope }, b: { name: string; scope: SecretScope }) =>
     a.name === b.name && a.scope === b.scope;
-  const gone = statuses
-    .filter((one) => !edited.some((other) => isIt(one, other)))
+  const removed = statuses
+    .filter((one) => !edited.some((other) => isSame(one, other)))
     .map(({ name, scope }) => ({ name, scope, value: undefined }));
   const changed = edited.filter((one) => {
-    const before = statuses.find((other) => isIt(one, other));
+    const before = statuses.find((other) => isSame(one, other));
     if (before === undefined) return true;
     return (secretsOf(secrets, one.scope).get(one.name) ?? null) !== one.value;
   });
-  return [...changed, ...gone];
+  return [...changed, ...removed];
 }
 
 async function parse(text: string): Promise<{ name: string; scope: SecretScope; value: string | null }[]> {
@@ -63,7 +63,7 @@ async function parse(text: string): Promise<{ name: string; scope: SecretScope; 
   if (unknown !== undefined)
     throw new GatewayError(
       'usage',
-      `There is a key other than "global" and "namespaces". Put secrets below one of these.`,
+      `There is a key other than "global" and "namespaces". Put secrets below one of these two.`,
     );
   return [
     ...readScope(null, global, 'global'),

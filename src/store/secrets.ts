@@ -39,7 +39,7 @@ import { inOrder, readMeta, statusesOf, writeMeta } from './secrets-meta.ts';
 export interface SecretStore {
   readonly file: string;
   readonly metaFile: string;
-  /** All that are set. Needs no key if there is no file. Throws if the file cannot be opened. */
+  /** All secrets that are set. Needs no key if there is no file. Throws if the file cannot be opened. */
   read(): Promise<Secrets>;
   /** All secrets without their values. Works without a key, but may then list secrets that are no longer set. */
   list(): Promise<SecretStatus[]>;
@@ -48,9 +48,9 @@ export interface SecretStore {
   prepare(name: string, scope: SecretScope): Promise<void>;
   /** False if there is no such secret. */
   remove(name: string, scope: SecretScope): Promise<boolean>;
-  /** Many at once. */
+  /** Applies several changes at once. */
   change(changes: readonly SecretChange[]): Promise<void>;
-  /** Encrypts all of them with another passphrase. False if there are none. */
+  /** Encrypts all secrets with another passphrase. False if there are none. */
   rotate(passphrase: string): Promise<boolean>;
 }
 
@@ -62,11 +62,12 @@ export interface SecretChange {
   readonly value: string | null | undefined;
 }
 
-/** A larger file is not ours. */
+/** A larger file cannot be ours. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * The store of secrets of a configuration, as `toolgate secrets` uses it. `rounds` of key derivation can be fewer in tests.
+ * The store of secrets of a configuration, as `toolgate secrets` uses it. Tests may pass fewer `rounds` of key
+ * derivation.
  *
  * @example
  * const store = openSecretStore(config.dataDir, config.vault);
@@ -112,13 +113,13 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
   function damaged(why: string): GatewayError {
     return new GatewayError(
       'config_invalid',
-      `${file} cannot be opened: ${why}. Give the key that it was written with, or put a copy of the file in its place.`,
+      `${file} cannot be opened: ${why}. Give the key that it was written with, or restore the file from a backup.`,
     );
   }
 
   /**
-   * Derives keys before it takes the lock, because that takes long. If the file has another salt by then, it starts over.
-   * `next` is the keyring to write with, if that is another one. Returns the secrets as they were before.
+   * Derives keys before it takes the lock, because that takes long. If the file has another salt by then, it starts
+   * over. `next` is the keyring to write with, if it differs. Returns the secrets as they were before.
    */
   async function update(changes: readonly SecretChange[], next?: Keyring): Promise<Secrets> {
     const ring = await keyring();
@@ -150,7 +151,9 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
     }
   }
 
-  /** Removes what processes left behind that were killed while writing. They held the lock, which is ours now. */
+  /**
+   * Removes the temporary files of processes that were killed while writing. We hold the lock, so no one is writing.
+   */
   async function removeTemporary(): Promise<void> {
     for (const name of await readdir(dataDir).catch(() => []))
       if (/^secrets\.(?:enc|meta\.yaml)\.\d+\.\d+\.tmp$/.test(name)) await unlink(join(dataDir, name)).catch(() => {});
@@ -188,19 +191,19 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
       });
     },
     async remove(name, scope) {
-      const gone = { name, scope, value: undefined };
-      check(gone);
-      const isIt = (one: SecretStatus) => one.name === name && one.scope === scope;
-      const waits = (await readMeta(metaFile)).some((one) => isIt(one) && one.status === 'placeholder');
-      if ((await envelope()) !== null) return secretsOf(await update([gone]), scope).has(name) || waits;
-      if (waits)
+      const removal = { name, scope, value: undefined };
+      check(removal);
+      const isSame = (one: SecretStatus) => one.name === name && one.scope === scope;
+      const isPlaceholder = (await readMeta(metaFile)).some((one) => isSame(one) && one.status === 'placeholder');
+      if ((await envelope()) !== null) return secretsOf(await update([removal]), scope).has(name) || isPlaceholder;
+      if (isPlaceholder)
         await withLock(locked, async () =>
           writeMeta(
             metaFile,
-            (await readMeta(metaFile)).filter((one) => !isIt(one)),
+            (await readMeta(metaFile)).filter((one) => !isSame(one)),
           ),
         );
-      return waits;
+      return isPlaceholder;
     },
     async rotate(passphrase) {
       const next = createKeyring(checked(passphrase, 'the new one'));
@@ -214,7 +217,7 @@ export function openSecretStore(dataDir: string, vault: VaultConfig, rounds: num
 function check({ name, scope, value }: SecretChange): void {
   const problem =
     nameProblem(name) ??
-    (scope === null || isNamespace(scope) ? null : 'A namespace is named with letters, digits, "_", "." and "-"') ??
+    (scope === null || isNamespace(scope) ? null : 'A namespace may contain only letters, digits, "_", "." and "-"') ??
     (typeof value === 'string' ? valueProblem(value)?.replace(/^/, 'The value ') : null) ??
     null;
   if (problem !== null) throw new GatewayError('usage', `${problem}.`);

@@ -1,4 +1,4 @@
-/** All toolsets: those of the configuration, which only its author changes, and those that were saved. */
+/** All toolsets: those of the configuration, which can only be changed there, and those that were saved. */
 import type { Toolset } from '../access/toolset.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
@@ -31,7 +31,7 @@ export function openToolsetLibrary(configured: () => readonly Toolset[], store: 
 
   function required<T>(name: string, found: T | null): T {
     if (found !== null) return found;
-    throw new GatewayError('item_unknown', `There is no toolset "${name}". List them to see which there are.`);
+    throw new GatewayError('item_unknown', `There is no toolset "${name}". List the toolsets to see their names.`);
   }
 
   return {

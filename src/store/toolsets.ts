@@ -1,6 +1,6 @@
 /**
- * Saved toolsets: one file each, in the project's folder or in the user's. People and other programs may write them too, so
- * each is read when it is needed.
+ * Saved toolsets: one file each, in the project's folder or in the user's. People and other programs may write them
+ * too, so each is read when it is needed.
  */
 import { readdir, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -20,11 +20,14 @@ export interface SavedToolset extends Toolset {
   readonly lastModified: string;
 }
 
-/** As its file has it. */
+/** The content of its file. */
 type ToolsetFile = Omit<SavedToolset, 'place'>;
 
 export interface ToolsetStore {
-  /** All of them; the project's if both folders have one of the same name. `problems` are files that cannot be understood. */
+  /**
+   * All saved toolsets. If both folders have one of the same name, the project's is listed. `problems` says which files
+   * cannot be understood.
+   */
   list(): Promise<{ readonly toolsets: readonly SavedToolset[]; readonly problems: readonly string[] }>;
   /** Null if there is none. Throws if its file cannot be understood. */
   read(name: string): Promise<SavedToolset | null>;
@@ -38,13 +41,13 @@ export interface ToolsetStore {
   setLastEquipped(name: string | null): Promise<void>;
 }
 
-/** Also the name of its file. */
+/** The name is also the name of the file. */
 export const TOOLSET_NAME = /^[a-z0-9-]{2,50}$/;
 
 /** The project's comes first. */
 const PLACES: readonly ToolsetPlace[] = ['project', 'user'];
 
-/** What belongs to the user in all projects is kept here. */
+/** The folder for what belongs to the user rather than to one project. */
 export function userFolder(env: Readonly<Record<string, string | undefined>>): string {
   return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'toolgate');
 }
@@ -122,7 +125,7 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
   };
 }
 
-/** The toolset in a file of ours, or of a program that saves them in the same form. Throws if it is none. */
+/** The toolset in a file of ours, or of a program that uses the same format. Throws if it is not a toolset. */
 export function readToolset(value: unknown, name: string): ToolsetFile {
   if (!isObject(value)) throw new Error('expected an object');
   if (!Array.isArray(value.tools)) throw new Error('"tools" must be a list');

@@ -22,7 +22,7 @@ describe('the usage store', () => {
     expect(Object.fromEntries(sums)).toEqual({ a: 3, b: 1 });
   });
 
-  it('keeps the counts of a day that has begun for another process only', async () => {
+  it('keeps the counts of the next day, if another process has already begun it', async () => {
     const folder = tempFolder();
     const store = openUsageStore(folder);
     await store.add('2026-07-29', new Map([['a', 1]]));

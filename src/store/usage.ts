@@ -1,6 +1,6 @@
 /**
- * How many calls there were today, on disk: a limit per day has to hold across a restart, and for all processes that share
- * the data folder.
+ * How many calls there were today, on disk, because a limit per day has to hold across restarts and for all processes
+ * that share the data folder.
  */
 import { join } from 'node:path';
 import { jsonFile } from '../base/json-file.ts';
@@ -11,8 +11,8 @@ export type CallCounts = ReadonlyMap<string, number>;
 
 export interface UsageStore {
   /**
-   * What was counted on a day such as `2026-07-28`. Throws if the file cannot be understood. Synchronous, because calls that
-   * came in while it was being read would pass uncounted.
+   * What was counted on a day such as `2026-07-28`. Throws if the file cannot be understood. It is synchronous, because
+   * calls that came in during the read would not be counted.
    */
   read(day: string): CallCounts;
   /** Adds to the counts of the day and returns the sums. */
@@ -33,7 +33,7 @@ export function openUsageStore(dataDir: string): UsageStore {
       await file.change((usage) => {
         for (const [key, count] of countsOf(usage, day)) sums.set(key, count);
         for (const [key, count] of counts) sums.set(key, (sums.get(key) ?? 0) + count);
-        // Another process is already in the next day, whose counts must stay.
+        // If another process has already begun the next day, its counts must stay.
         return usage !== null && usage.day > day ? null : { day, calls: Object.fromEntries(sums) };
       });
       return sums;
@@ -41,7 +41,7 @@ export function openUsageStore(dataDir: string): UsageStore {
   };
 }
 
-/** Counts of another day are of no use. */
+/** Counts of other days are ignored. */
 function countsOf(usage: DayUsage | null, day: string): CallCounts {
   return new Map(usage?.day === day ? Object.entries(usage.calls) : []);
 }

@@ -140,14 +140,14 @@ describe('an approval decision', () => {
     const folder = join(gateway.cwd, '.toolgate/approvals');
     const forged = { approved: true, by: 'me', lasting: null, reason: '', signature: 'AAAA' };
     writeFileSync(join(folder, `${id}.decision`), JSON.stringify(forged));
-    await waitFor(() => gateway.stderr().includes('was not signed with the operator'));
+    await waitFor(() => gateway.stderr().includes('is not signed with the operator'));
     // An approval is only valid for exactly what the person was shown.
     const file = join(folder, `${id}.json`);
     const honest = readFileSync(file, 'utf8');
     writeFileSync(file, honest.replace('\\"me', '\\"you'));
     const approving = cli(['approve', id]);
-    await waitFor(() => gateway.stderr().split('was not signed with the operator').length > 2);
-    expect((await approving).stderr).toContain('does not take the decision');
+    await waitFor(() => gateway.stderr().split('is not signed with the operator').length > 2);
+    expect((await approving).stderr).toContain('rejected the decision');
     const listed = await fetch(`${gateway.origin}/admin/approvals`, { headers: { authorization: `Bearer ${KEY}` } });
     expect(await listed.json()).toMatchObject({ approvals: [{ id }] });
     await runCli(['approvals', 'deny', id, '--url', gateway.origin], { env });

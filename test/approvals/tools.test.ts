@@ -98,8 +98,8 @@ describe('request_access', () => {
         }),
       ]),
     );
-    expect(await ask(client, 'c.thing')).toContain('Access to \\"c.thing\\" cannot be asked for.');
-    expect(await call(client, 'request_access', { tool: 'a.count' })).toContain('"reason\\" must be a text');
+    expect(await ask(client, 'c.thing')).toContain('No rule lets you request access to \\"c.thing\\".');
+    expect(await call(client, 'request_access', { tool: 'a.count' })).toContain('"reason\\" must be a string');
   });
 });
 

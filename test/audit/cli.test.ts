@@ -75,7 +75,7 @@ describe('toolgate audit tail and query', () => {
     expect(lines(stdout)).toHaveLength(2);
     expect(stderr).toBe('warning: 2 damaged lines skipped\n');
     const none = await runCli(['audit', 'query', '--kind', 'call'], { cwd });
-    expect(none.stdout).toMatch(/^.*logs has no such records\.\n$/);
+    expect(none.stdout).toMatch(/^.*logs has no matching records\.\n$/);
   });
 
   it.each([

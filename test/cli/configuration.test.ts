@@ -73,7 +73,7 @@ describe('the configuration', () => {
 });
 
 describe('ignored configuration files', () => {
-  const notice = 'tools.toml is used; toolgate.json, .mcp.json are here too and passed over. Choose one with --config.';
+  const notice = 'tools.toml is used, and toolgate.json, .mcp.json are ignored. Choose one with --config.';
   const files = { 'tools.toml': '', 'toolgate.json': '{}', '.mcp.json': '{}' };
 
   it('are mentioned by serve and stdio, on stderr', async () => {

@@ -84,7 +84,7 @@ describe('toolgate doctor', () => {
     expect(found).toContainEqual({
       level: 'warning',
       about: 'configuration',
-      message: 'toolgate.toml is used; .mcp.json is here too and passed over. Choose one with --config.',
+      message: 'toolgate.toml is used, and .mcp.json is ignored. Choose one with --config.',
     });
   });
 

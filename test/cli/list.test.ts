@@ -80,7 +80,7 @@ describe('toolgate list', () => {
   });
 
   it('prints a notice if there is nothing to list', async () => {
-    expect((await runCli(['list'], { config: 'controls = []\n' })).stdout).toBe('There is nothing.\n');
+    expect((await runCli(['list'], { config: 'controls = []\n' })).stdout).toBe('There is nothing to list.\n');
     expect((await runCli(['list', 'servers'], { config: '' })).stdout).toBe('No servers are configured.\n');
     expect((await runCli(['list', '--json'], { config: '' })).stdout).toBe('[]\n');
   });

@@ -72,8 +72,8 @@ describe('toolgate agents', () => {
 
   it.each([
     [['agents', 'add'], 'needs one name'],
-    [['agents', 'add', '../x'], 'is no name for an agent'],
-    [['agents', 'add', 'a b'], 'is no name for an agent'],
+    [['agents', 'add', '../x'], 'is not a valid name for an agent'],
+    [['agents', 'add', 'a b'], 'is not a valid name for an agent'],
     [['agents', 'add', 'a', 'b'], 'needs one name'],
     [['agents', 'add', 'ci', '--expires', 'soon'], '--expires is a time such as'],
     [['agents', 'add', 'ci', '--expires', '0d'], '--expires is a time such as'],

@@ -148,7 +148,7 @@ describe('the JWT configuration', () => {
     ['issuer = "https://a.example"\nalgorithms = ["none"]', 'expected one of RS256'],
     ['issuer = "https://a.example"\nclock_skew = "2m"', 'must be at most "60s"'],
     ['issuer = "https://a.example"\nrequired_scopes = ["a b"]', 'is not a scope'],
-    ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'the name of an agent has'],
+    ['issuer = "https://a.example"\nagents = { x = "not a name" }', 'is not a valid name for an agent'],
     ['audience = "x"', 'http.jwt.issuer: expected a string, found nothing'],
     ['issuer = "https://a.example"\nclaim = "x"', 'unknown key'],
   ])('is refused with %j', async (lines, why) => {

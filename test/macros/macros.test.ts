@@ -338,21 +338,21 @@ describe('mistakes that are found when the configuration is read', () => {
       },
       /the step "b" does not come before/,
     ],
-    [{ steps: [{ ...step, arguments: { x: '${steps.q.z}' } }] }, /there is no step "q" before/],
+    [{ steps: [{ ...step, arguments: { x: '${steps.q.z}' } }] }, /there is no earlier step "q"/],
     [{ steps: [{ ...step, arguments: { x: 'a ${HOME}' } }] }, /arguments.x: "\$\{HOME\}" refers to nothing/],
-    [{ steps: [{ ...step, arguments: { x: 'a ${input.y' } }] }, /has no end/],
+    [{ steps: [{ ...step, arguments: { x: 'a ${input.y' } }] }, /is not closed/],
     [{ steps: [{ ...step, when: 'sometimes' }] }, /steps\[0\].when: is not a condition/],
     [{ steps: [step, step] }, /another step is called "a" already/],
     [{ steps: [{ ...step, tool: 'echo' }] }, /names no tool. Write "server.tool"/],
     [{ steps: [{ ...step, tool: 'macros.n' }] }, /there is no macro "n"/],
-    [{ steps: [{ ...step, tool: 'macros.m' }] }, /macros.m: calls itself, by its steps/],
+    [{ steps: [{ ...step, tool: 'macros.m' }] }, /macros.m: calls itself through its steps/],
     [{ steps: [{ ...step, tols: 1 }] }, /unknown key. Did you mean "tool"\?/],
     [
       { steps: [step], input_schema: { type: 'object', properties: { a: { type: 'strin' } } } },
       /input_schema: is not a JSON Schema/,
     ],
     [{ steps: [step], input_schema: { type: 'string' } }, /its "type" has to be "object"/],
-    [{ steps: [step], output: '${steps.none}' }, /output: "\$\{steps.none\}": there is no step "none"/],
+    [{ steps: [step], output: '${steps.none}' }, /output: "\$\{steps.none\}": there is no earlier step "none"/],
   ])('%j', (macro, why) => {
     expect(load(macro)).toThrow(why);
   });

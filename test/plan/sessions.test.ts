@@ -133,7 +133,7 @@ describe('a session with a task', () => {
 
   it.each([
     ['', 'says nothing'],
-    ['{"type":', 'begins like a JSON object and is not one'],
+    ['{"type":', 'begins with a brace but is not valid JSON'],
     ['{"typ":"api"}', 'has an unknown key "typ". Did you mean "type"?'],
     ['{"type":7}', 'has a "type" that is not a text'],
     ['{"profile":"reserch"}', 'There is no task profile "reserch". Did you mean "research"?'],

@@ -120,7 +120,7 @@ describe('the list of secrets', () => {
 
   it.each([
     ['A B', null, 'x', 'letters, digits'],
-    ['A', '../x', 'x', 'A namespace is named'],
+    ['A', '../x', 'x', 'A namespace may contain only'],
     ['A', null, '', 'The value is empty'],
     ['A', null, 'a\0b', 'NUL'],
     ['A', null, 'x'.repeat(70_000), 'more than 65536'],
