@@ -24,7 +24,7 @@ describe('a variable', () => {
   });
 
   it.each(['', 'plain', '$NAME', '$$', '$${', '{NAME}', '$ {NAME}', 'a$'].filter((text) => !text.includes('${')))(
-    'is only what has braces: %j',
+    'needs braces: %j stays unchanged',
     (text) => {
       expect(expand(text, env)).toEqual({ text });
     },

@@ -64,7 +64,7 @@ describe('a server of another program', () => {
     ['switched off', { command: 'x', disabled: true }, { enabled: false }, []],
     ['switched on', { command: 'x', disabled: false }, { enabled: true }, []],
     [
-      'numbers and truth values in env',
+      'numbers and booleans in env',
       { command: 'x', env: { A: 1, B: true, C: 'c' } },
       { env: { A: '1', B: 'true', C: 'c' } },
       [],
@@ -82,13 +82,13 @@ describe('a server of another program', () => {
       ['ignored "disabledTools".', 'ignored "alwaysAllow".'],
     ],
     [
-      'tools that others list',
+      'a list of tools of another program',
       { command: 'x', tools: ['*'] },
       { command: 'x' },
       ['ignored "tools", which is not a map of limits.'],
     ],
     [
-      'tools that others map',
+      'a map of tools of another program',
       { command: 'x', tools: { a: { approve: 'never' } } },
       { command: 'x' },
       ['ignored "tools", which is not a map of limits.'],

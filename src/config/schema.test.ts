@@ -21,7 +21,7 @@ describe('the message of the schema for', () => {
     ['null instead of a configuration', null, ['expected a map, found null.']],
     ['a mistyped key', { active_toolset: [] }, ['active_toolset: unknown key. Did you mean "active_toolsets"?']],
     [
-      'a key like no other',
+      'a key that resembles none',
       { limits: { zzzzzzz: 1 } },
       [
         'limits.zzzzzzz: unknown key. Known keys: body, depth, message, max_result, page, replay, unread, unread_total.',
@@ -43,7 +43,7 @@ describe('the message of the schema for', () => {
       ],
     ],
     [
-      'no places at all',
+      'a concurrency of 0 and a negative queue',
       { servers: [{ command: 'x', concurrency: 0, queue: -1 }] },
       [
         'servers[0].concurrency: expected a whole number from 1 to 1000000, found 0.',
@@ -64,7 +64,7 @@ describe('the message of the schema for', () => {
       ],
     ],
     [
-      'a result of an agent to be kept',
+      'a cache in the limits of an agent',
       { default_policy: { tool_limits: { 'a.*': { cache: '1s' } } } },
       [
         'default_policy.tool_limits["a.*"].cache: unknown key. Known keys: timeout, total_timeout, concurrency, queue, rate, calls_per_day, max_arguments, max_result.',
@@ -76,7 +76,7 @@ describe('the message of the schema for', () => {
       ['toolsets.dev.tool: unknown key. Did you mean "tools"?'],
     ],
     [
-      'a key of a toolset like no other',
+      'a key of a toolset that resembles none',
       { toolsets: { dev: { zzzzzzz: 1, tools: [] } } },
       ['toolsets.dev.zzzzzzz: unknown key. Known keys: description, tools.'],
     ],
@@ -91,7 +91,7 @@ describe('the message of the schema for', () => {
       ['servers.git.comand: unknown key. Did you mean "command"?'],
     ],
     ['servers that are a number', { servers: 3 }, ['servers: expected a list or a map of servers, found 3.']],
-    ['a server that is a text', { servers: ['npx x'] }, ['servers[0]: expected a map, found a string.']],
+    ['a server that is a string', { servers: ['npx x'] }, ['servers[0]: expected a map, found a string.']],
     ['mcpServers that are a list', { mcpServers: [] }, ['mcpServers: expected a map of servers, found a list.']],
     [
       'a server that cannot be reached',
@@ -156,7 +156,7 @@ describe('the message of the schema for', () => {
       ],
     ],
     [
-      'another isolation',
+      'an unknown isolation',
       { folders: { isolation: 'none' }, servers: [{ folder: 'x', isolation: 'maybe' }] },
       [
         'folders.isolation: expected "auto", "required" or "off", found "none".',
@@ -164,7 +164,7 @@ describe('the message of the schema for', () => {
       ],
     ],
     [
-      'another transport',
+      'an unknown transport',
       { servers: [{ url: 'x', transport: 'tcp' }] },
       ['servers[0].transport: expected "stdio", "http" or "sse", found "tcp".'],
     ],
@@ -182,12 +182,12 @@ describe('the message of the schema for', () => {
       ['servers[0].headers: has no effect with "command": it is for servers with "url".'],
     ],
     [
-      'a namespace that would spoil names',
+      'a namespace with invalid characters',
       { servers: [{ command: 'x', namespace: 'a b' }] },
       ['servers[0].namespace: expected only letters, digits, "_", "." and "-", found "a b".'],
     ],
     [
-      'a name that would spoil names',
+      'a name with invalid characters',
       { mcpServers: { 'my server': { command: 'x' }, 'your server': { command: 'x', namespace: 'your' } } },
       [
         'mcpServers["my server"]: the name becomes the prefix of the tools: use only letters, digits, "_", "." and "-", or set "namespace".',
@@ -199,12 +199,12 @@ describe('the message of the schema for', () => {
       ['servers[0].env.PORT: expected a string, found 80.'],
     ],
     [
-      'no name for a variable',
+      'an invalid name of a variable',
       { servers: [{ command: 'x', env: { 'A=B': '' } }] },
       ['servers[0].env["A=B"]: is not a name for an environment variable.'],
     ],
     [
-      'no name for a header',
+      'an invalid name of a header',
       { servers: [{ url: 'x', headers: { 'a b': '' } }] },
       ['servers[0].headers["a b"]: is not a name for an HTTP header.'],
     ],
@@ -219,15 +219,15 @@ describe('the message of the schema for', () => {
       ['controls[0]: expected "activate", "equip", "request" or "prompt", found "activte".'],
     ],
     ['an unknown kind of names', { names: 'flt' }, ['names: expected "join" or "flat", found "flt".']],
-    ['too small a limit', { name_limit: 15 }, ['name_limit: expected a whole number from 16 to 1024, found 15.']],
+    ['a limit that is too small', { name_limit: 15 }, ['name_limit: expected a whole number from 16 to 1024, found 15.']],
     ['one control', { controls: 'activate' }, ['controls: expected a list such as ["activate"], found a string.']],
     ['one pattern', { active_toolsets: 'git_*' }, ['active_toolsets: expected a list of strings, found a string.']],
-    ['a truth value for a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],
-    ['a time before now', { start_wait: -1 }, [`start_wait: ${DURATION}, found -1.`]],
-    ['a date', { start_wait: new Date(0) }, [`start_wait: ${DURATION}, found a date.`]],
+    ['a boolean instead of a duration', { start_wait: true }, [`start_wait: ${DURATION}, found true.`]],
+    ['a negative duration', { start_wait: -1 }, [`start_wait: ${DURATION}, found -1.`]],
+    ['a date instead of a duration', { start_wait: new Date(0) }, [`start_wait: ${DURATION}, found a date.`]],
     ['a duration that no timer can hold', { start_wait: '25000h' }, ['start_wait: must be at most "596h".']],
     [
-      'a timeout of nothing',
+      'a timeout of 0',
       { servers: [{ command: 'x', timeout: '0s' }] },
       ['servers[0].timeout: must be longer than 0.'],
     ],
@@ -247,12 +247,12 @@ describe('the message of the schema for', () => {
     ],
     ['ports', { http: { port: 70_000 } }, ['http.port: expected a whole number from 0 to 65535, found 70000.']],
     [
-      'a text for a port',
+      'a string instead of a port',
       { http: { port: '8808' } },
       ['http.port: expected a whole number from 0 to 65535, found a string.'],
     ],
     [
-      'a word for a truth value',
+      'a string instead of a boolean',
       { servers: [{ command: 'x', enabled: 'yes' }] },
       ['servers[0].enabled: expected true or false, found a string.'],
     ],
