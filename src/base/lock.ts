@@ -30,7 +30,10 @@ export async function withLock<T>(file: string, work: () => Promise<T>): Promise
   let lock = await tryLock(path);
   while (lock === null) {
     if (Date.now() > patience)
-      throw new GatewayError('source_busy', `Another process holds ${path}. Remove the file if no such process is running.`);
+      throw new GatewayError(
+        'source_busy',
+        `Another process holds ${path}. Remove the file if no such process is running.`,
+      );
     await sleep(PAUSE * (0.5 + Math.random()));
     lock = await tryLock(path);
   }

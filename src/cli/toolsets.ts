@@ -68,8 +68,7 @@ interface ListedTool {
 
 function resolveReference(reference: string, entries: readonly Entry[]): ListedTool[] {
   const meant = entries.filter((entry) => isMeant(reference, entry));
-  if (meant.length === 0)
-    return [{ namespacedName: reference, exposed: null, description: 'not available now' }];
+  if (meant.length === 0) return [{ namespacedName: reference, exposed: null, description: 'not available now' }];
   return meant.map((entry) => ({
     namespacedName: canonicalName(entry),
     exposed: entry.name,

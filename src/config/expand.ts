@@ -29,7 +29,8 @@ export function expand(text: string, env: EnvVars, secret: ((name: string) => st
     }
     const [, name, fallback] = FORM.exec(inside) ?? [];
     if (name === undefined || fallback?.includes('${')) return { problem: malformed(text.slice(open)) };
-    if (name === 'SECRETS_KEY') return { problem: 'SECRETS_KEY decrypts all secrets and is never passed on. Remove it here' };
+    if (name === 'SECRETS_KEY')
+      return { problem: 'SECRETS_KEY decrypts all secrets and is never passed on. Remove it here' };
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     const chosen = fallback === undefined ? value : value || fallback;
     if (chosen === undefined) {

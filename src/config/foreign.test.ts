@@ -69,12 +69,7 @@ describe('a server of another program', () => {
       { env: { A: '1', B: 'true', C: 'c' } },
       [],
     ],
-    [
-      'null and empty maps',
-      { command: 'x', args: null, env: null, url: null, headers: {} },
-      { command: 'x' },
-      [],
-    ],
+    ['null and empty maps', { command: 'x', args: null, env: null, url: null, headers: {} }, { command: 'x' }, []],
     [
       'unknown keys',
       { command: 'x', disabledTools: [], alwaysAllow: [] },
@@ -128,11 +123,7 @@ describe('a server of another program', () => {
       {},
       'needs "command" (a program to start), "url" (an address to connect to) or "folder" (a folder of tool files).',
     ],
-    [
-      'an unknown type',
-      { type: 'dxt', path: 'x' },
-      'its "type" is not "stdio", "http", "streamable-http" or "sse".',
-    ],
+    ['an unknown type', { type: 'dxt', path: 'x' }, 'its "type" is not "stdio", "http", "streamable-http" or "sse".'],
     [
       'a type that does not fit',
       { type: 'http', command: 'x' },

@@ -54,9 +54,12 @@ export function fillLaunch(launch: Launch, lookUp: (name: string) => string | un
       return { ...launch, file: fill(launch.file), args: launch.args.map(fill), env: fillAll(launch.env) };
     case 'http': {
       const filled = { ...launch, url: fill(launch.url), headers: fillAll(launch.headers) };
-      if (!isHttpUrl(filled.url)) throw new Error('with its secrets filled in, its url begins with neither http:// nor https://');
+      if (!isHttpUrl(filled.url))
+        throw new Error('with its secrets filled in, its url begins with neither http:// nor https://');
       if (!Object.values(filled.headers).every(isHeaderValue))
-        throw new Error('with its secrets filled in, a header contains a character that HTTP headers cannot have, such as a line break');
+        throw new Error(
+          'with its secrets filled in, a header contains a character that HTTP headers cannot have, such as a line break',
+        );
       return filled;
     }
   }

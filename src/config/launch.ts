@@ -1,7 +1,7 @@
 /** How a server is reached: the keys of its entry that say so, and the program or address they become. */
 
-import { canonicalJson, sha256 } from '../base/hash.ts';
 import { messageOf } from '../base/errors.ts';
+import { canonicalJson, sha256 } from '../base/hash.ts';
 import { fillIn, referTo } from '../secrets/reference.ts';
 import type { ResolveContext } from './context.ts';
 import { choice, type Section, text, textList, textMap } from './fields.ts';

@@ -16,7 +16,8 @@ export async function readConfigText(file: string, name: string): Promise<string
   const unreadable = (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT')
       return fail('there is no such file. Create it, or name another', 'config_missing', error);
-    if (error.code === 'EACCES') return fail('cannot be read: permission denied. Give this user permission to read it', undefined, error);
+    if (error.code === 'EACCES')
+      return fail('cannot be read: permission denied. Give this user permission to read it', undefined, error);
     return fail(`cannot be read (${error.code ?? error.message})`, undefined, error);
   };
   const stats = await stat(file).catch((error) => Promise.reject(unreadable(error)));

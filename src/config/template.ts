@@ -68,7 +68,8 @@ function readReference(text: string): Reference | string {
     return `"\${${text}}" refers to nothing. Write \${input.NAME}, \${steps.ID} or \${texts.ID}, or "$\${" for the characters themselves`;
   if (path.length === 0 || path.some((step) => step === '' || step === '__proto__'))
     return `"\${${text}}" names no argument or step. Write \${${root}.NAME}`;
-  if (root === 'texts' && path.length > 1) return `"\${${text}}" refers to a part of a text, and texts have no parts. Write \${steps.${path.join('.')}}`;
+  if (root === 'texts' && path.length > 1)
+    return `"\${${text}}" refers to a part of a text, and texts have no parts. Write \${steps.${path.join('.')}}`;
   return { text: name, root: root as Reference['root'], path, otherwise };
 }
 

@@ -62,5 +62,6 @@ export function readReference(value: unknown, where: string): Partial<ToolRefere
 
 /** Throws if the connection's toolset is fixed. Call it before anything is changed or saved. */
 export function requireChoice({ isFixed }: ControlContext): void {
-  if (isFixed) throw invalid('The URL of this connection fixes its toolset. Connect to /mcp without a toolset to choose one.');
+  if (isFixed)
+    throw invalid('The URL of this connection fixes its toolset. Connect to /mcp without a toolset to choose one.');
 }

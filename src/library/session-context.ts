@@ -3,8 +3,8 @@
  */
 import { GatewayError } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
-import { isObject } from '../base/objects.ts';
 import { sha256 } from '../base/hash.ts';
+import { isObject } from '../base/objects.ts';
 import { wrongOptions } from './errors.ts';
 import type { LoaderContext } from './toolsets.ts';
 import type { SessionContextConfig, SessionRequestContext } from './types.ts';

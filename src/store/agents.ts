@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
+import { sha256 } from '../base/hash.ts';
 import { jsonFile } from '../base/json-file.ts';
 import { toObject } from '../base/objects.ts';
-import { sha256 } from '../base/hash.ts';
 import { AGENT_NAME } from '../config/agents.ts';
 
 export interface AgentToken {
@@ -131,8 +131,7 @@ function readAgents(value: unknown): { readonly agents: readonly Agent[] } {
 
 function readAgent(value: unknown): Agent {
   const { name, description, created, tokens } = toObject(value);
-  if (typeof name !== 'string' || !AGENT_NAME.test(name))
-    throw new Error('an agent has no valid "name"');
+  if (typeof name !== 'string' || !AGENT_NAME.test(name)) throw new Error('an agent has no valid "name"');
   if (!Array.isArray(tokens)) throw new Error(`the agent "${name}" has no list "tokens"`);
   return {
     name,

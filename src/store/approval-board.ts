@@ -2,8 +2,8 @@
 import { readdir, rm } from 'node:fs/promises';
 import { messageOf } from '../base/errors.ts';
 import { replaceFile } from '../base/files.ts';
-import { printJson } from '../base/json-file.ts';
 import { sha256 } from '../base/hash.ts';
+import { printJson } from '../base/json-file.ts';
 import {
   type ApprovalRequest,
   approvalsFolder,

@@ -5,8 +5,8 @@
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive } from '../base/lock.ts';
 import { jsonFile } from '../base/json-file.ts';
+import { isAlive } from '../base/lock.ts';
 import { toObject } from '../base/objects.ts';
 
 /** What an agent waits for. */

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../base/errors.ts';
 import { createFile } from '../base/files.ts';
-import { printJson } from '../base/json-file.ts';
 import { sha256 } from '../base/hash.ts';
+import { printJson } from '../base/json-file.ts';
 import {
   type ApprovalRequest,
   approvalsFolder,
@@ -55,7 +55,10 @@ export async function decideApproval(dataDir: string, id: string, key: string, v
     await sleep(PAUSE);
   }
   await removeApproval(folder, id);
-  throw new GatewayError('usage', `The gateway did not take the decision on ${id} in time: it has ended, or is busy. Try again.`);
+  throw new GatewayError(
+    'usage',
+    `The gateway did not take the decision on ${id} in time: it has ended, or is busy. Try again.`,
+  );
 }
 
 function contentOf(file: string): Promise<string | null> {

@@ -27,8 +27,7 @@ export async function operatorKey(env: ProcessEnv): Promise<string> {
   const file = operatorKeyFile(env);
   await createFile(file, `${randomBytes(32).toString('base64url')}\n`);
   const { mode } = await stat(file);
-  if ((mode & 0o077) !== 0)
-    throw new GatewayError('usage', `${file} can be read by others. Run: chmod 600 ${file}`);
+  if ((mode & 0o077) !== 0) throw new GatewayError('usage', `${file} can be read by others. Run: chmod 600 ${file}`);
   return checked((await readFile(file, 'utf8')).trim(), file);
 }
 

@@ -4,8 +4,8 @@
  */
 import { realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { ownFile } from '../base/own-files.ts';
 import { sha256 } from '../base/hash.ts';
+import { ownFile } from '../base/own-files.ts';
 import { buildTools } from './build.ts';
 import { buildOnce, forgetFailures, removeOlder } from './build-cache.ts';
 import type { EnvironmentRequest, WorkerEnvironment } from './environment.ts';

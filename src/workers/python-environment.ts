@@ -4,8 +4,8 @@
  */
 import { stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { ownFile } from '../base/own-files.ts';
 import { sha256 } from '../base/hash.ts';
+import { ownFile } from '../base/own-files.ts';
 import { buildOnce, forgetFailures, removeOlder } from './build-cache.ts';
 import type { EnvironmentRequest, WorkerEnvironment } from './environment.ts';
 import { FASTMCP, install } from './python-install.ts';

@@ -144,8 +144,11 @@ export async function defineToolExample1(): Promise<void> {
 }
 
 export async function explainNameExample1(gateway: Gateway): Promise<void> {
-  for (const { entry, allowed } of explainName(gateway.catalog, gateway.config.policy, 'ci', 'files_write_file', new Date()))
+  const { catalog, config } = gateway;
+  for (const { entry, allowed } of explainName(catalog, config.policy, 'ci', 'files_write_file', new Date()))
     console.log(entry.name, allowed);
+  void catalog;
+  void config;
 }
 
 export async function expressMiddlewareExample1(gateway: Gateway, app: { use(handler: unknown): void; register(plugin: unknown): Promise<void> }): Promise<void> {

@@ -61,7 +61,9 @@ describe.each([
 it('equip-toolset and unequip-toolset are refused, with the reason, if the address selects the toolset', async () => {
   const gateway = await startHttp({ config: toolsetsToml(THREE, SETS) });
   const { client } = await gateway.connect({ path: '/mcp/t/dev' });
-  await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(/URL of this connection fixes its toolset/);
+  await expect(control(client, 'equip-toolset', { name: 'ops' })).rejects.toThrow(
+    /URL of this connection fixes its toolset/,
+  );
   await expect(control(client, 'unequip-toolset')).rejects.toThrow(/URL of this connection fixes its toolset/);
   const more = { name: 'more', tools: [{ namespacedName: 'git.log' }], autoEquip: true };
   await expect(control(client, 'build-toolset', more)).rejects.toThrow(/URL of this connection fixes its toolset/);
@@ -76,7 +78,10 @@ it('toolman_activate is refused, with the reason, if the address selects the too
   const { client } = await gateway.connect({ path: '/mcp/t/dev' });
   const lists = { tools_on: ['*'], tools_off: [], resources_on: [], resources_off: [] };
   const refused = await client.callTool({ name: 'toolman_activate', arguments: lists });
-  expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('URL of this connection') }] });
+  expect(refused).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining('URL of this connection') }],
+  });
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).toEqual(['toolman_activate', ...DEV]);
 });

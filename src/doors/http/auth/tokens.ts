@@ -2,8 +2,9 @@
  * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`, whose file
  * is watched. Only their hashes are known.
  */
-import { isSameValue } from '../../../base/objects.ts';
+
 import { sha256 } from '../../../base/hash.ts';
+import { isSameValue } from '../../../base/objects.ts';
 import { watchFile } from '../../../base/watch-file.ts';
 import type { Credential } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ownFile } from '../../../base/own-files.ts';
 import { sha256 } from '../../../base/hash.ts';
+import { ownFile } from '../../../base/own-files.ts';
 import { sendText } from '../wire/reply.ts';
 
 /** The build inserts the page here, so that programs that bundle the package include it. */

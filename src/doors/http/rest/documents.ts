@@ -1,8 +1,8 @@
 /** The documents of a view for REST. Each is printed when it is first asked for, and stays the same bytes. */
 import type { View } from '../../../access/view.ts';
+import { sha256 } from '../../../base/hash.ts';
 import { getOrMake, memo } from '../../../base/memo.ts';
 import type { JsonObject } from '../../../base/objects.ts';
-import { sha256 } from '../../../base/hash.ts';
 import type { Entry } from '../../../catalog/entry.ts';
 import { findMember, toBytes } from '../../../protocol/json.ts';
 import { type OpenApiOptions, openApi } from './openapi.ts';

@@ -2,8 +2,9 @@
  * The tools of a view as an OpenAPI 3.1 document. It has one operation for each tool and no others, because clients make a
  * tool of every operation.
  */
-import { type JsonObject, toObject } from '../../../base/objects.ts';
+
 import { sha256 } from '../../../base/hash.ts';
+import { type JsonObject, toObject } from '../../../base/objects.ts';
 import { VERSION } from '../../../base/version.ts';
 import { toOpenApiSchema } from './openapi-schema.ts';
 
