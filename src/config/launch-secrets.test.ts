@@ -52,7 +52,7 @@ describe('secrets of a launch', () => {
 
   it('may be a URL, a part of one, or a part of a header', () => {
     const entire = launchOf({ url: '${secret:URL}', headers: { Authorization: 'Bearer ${secret:B}' } });
-    expect(whole.issues).toEqual([]);
+    expect(entire.issues).toEqual([]);
     expect(fill(entire.launch)).toMatchObject({ url: values.URL, headers: { Authorization: 'Bearer b' } });
     expect(launchOf({ url: 'ftp://${secret:B}' }).issues).toHaveLength(1);
     expect(() => fill(launchOf({ url: '${secret:B}' }).launch)).toThrow('neither http:// nor https://');
