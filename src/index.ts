@@ -35,7 +35,8 @@ export { type HonoMiddleware, honoMiddleware } from './doors/http/mount/hono.ts'
 export { createHttpDoor, type ListeningDoor, type ListenOptions, openHttpDoor } from './doors/http/server.ts';
 export { openLocalDoor } from './doors/local.ts';
 export { connectInMemory, type MemoryOptions, type MemoryTransport } from './doors/memory.ts';
-export { openRemoteDoor, type RemoteDoor, type RemoteOptions } from './doors/remote/door.ts';
+export { openRemoteDoor, type RemoteDoor } from './doors/remote/door.ts';
+export type { RemoteOptions } from './doors/remote/link.ts';
 export { openStdioDoor, type StdioDoor } from './doors/stdio.ts';
 
 // Calls

@@ -82,7 +82,7 @@ describe('the credential of toolgate connect', () => {
     await pipe.client.listTools();
     writeFileSync(file, 'another');
     await expect(pipe.client.callTool({ name: 'a_echo', arguments: {} })).rejects.toThrow(
-      /wants the token of an agent: set TOOLGATE_TOKEN/,
+      /requires an agent's token: set TOOLGATE_TOKEN/,
     );
     writeFileSync(file, TOKEN.BEARER_TOKEN);
     expect(textOf(await pipe.client.callTool({ name: 'a_echo', arguments: { a: 1 } }))).toBe('{"a":1}');

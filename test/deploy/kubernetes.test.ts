@@ -249,7 +249,7 @@ describe('the Kubernetes containers, run as processes', () => {
       env: { PATH, HOME: tempFolder() },
       ending: 'stdin',
     });
-    await expect(openPipe(child).connect()).rejects.toThrow(/wants the token of an agent/);
+    await expect(openPipe(child).connect()).rejects.toThrow(/requires an agent's token/);
     expect((await gateway.stop()).code).toBe(0);
   });
 });

@@ -3,6 +3,7 @@ import { toBytes } from '../../protocol/json.ts';
 import type { Message } from '../../protocol/message.ts';
 import { findMirrored, type MirroredArgument, mirrorHeaders } from '../../protocol/param-headers.ts';
 import { notificationMessage } from '../../protocol/rpc.ts';
+import type { ExchangeOutcome } from './exchange.ts';
 
 export const LISTS = ['tools', 'resources', 'prompts'] as const;
 
@@ -19,42 +20,45 @@ export function errorLine(id: string, message: string): Buffer {
   return Buffer.from(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: -32_000, message })}}`);
 }
 
-/** For a call that was in progress when the connection broke. */
-export function lostText(url: string, reason: string): string {
-  return `The connection to the gateway at ${url} was lost (${reason}) while this was under way. It may have been done or not: look before you try it again.`;
+/** Why a request got no answer. `reason` is the message of an error that named no request. */
+export function failureText(url: string, outcome: ExchangeOutcome, reason: string): string {
+  if (outcome.kind === 'unreachable')
+    return `The gateway at ${url} cannot be reached (${outcome.reason}). Try again later.`;
+  if (outcome.kind === 'broken') return lostText(url, outcome.reason);
+  return outcome.status === 200 ? lostText(url, 'the answer ended early') : statusText(url, outcome.status, reason);
 }
 
-export function unreachableText(url: string, reason: string): string {
-  return `The gateway at ${url} cannot be reached (${reason}). Try again later.`;
+function lostText(url: string, reason: string): string {
+  return `The connection to the gateway at ${url} was lost (${reason}) during this request. The request may or may not have been carried out: check before you repeat it.`;
 }
 
-export function statusText(url: string, status: number, reason: string): string {
+function statusText(url: string, status: number, reason: string): string {
   if (status === 401)
-    return `The gateway at ${url} wants the token of an agent: set TOOLGATE_TOKEN, or TOOLGATE_TOKEN_FILE, for toolgate connect.`;
-  const why = reason === '' ? 'is it a Toolgate, and the address that of its /mcp?' : reason;
+    return `The gateway at ${url} requires an agent's token: set TOOLGATE_TOKEN or TOOLGATE_TOKEN_FILE for toolgate connect.`;
+  const why = reason === '' ? 'check that the address is the /mcp of a Toolgate gateway' : reason;
   return `The gateway at ${url} answered with status ${status}: ${why}`;
 }
 
-export type Marks = Map<string, readonly MirroredArgument[]>;
+export type MirroredArguments = Map<string, readonly MirroredArgument[]>;
 
 /** Remembers from a tool list which arguments must be repeated in headers. */
-export function noteMarks(marks: Marks, result: Buffer): void {
+export function noteMirrored(mirroredByTool: MirroredArguments, result: Buffer): void {
   if (!result.includes('x-mcp-header')) return;
   const { tools = [] } = JSON.parse(result.toString()) as { tools?: { name: string; inputSchema?: unknown }[] };
   for (const { name, inputSchema } of tools) {
     const found = findMirrored(inputSchema);
-    if (typeof found !== 'string' && found.length > 0) marks.set(name, found);
+    if (typeof found !== 'string' && found.length > 0) mirroredByTool.set(name, found);
   }
 }
 
 /** The headers that repeat parts of a request without a session. */
-export function headersFor(message: Message, version: string, marks: Marks): Record<string, string> {
+export function headersFor(message: Message, version: string, mirroredByTool: MirroredArguments): Record<string, string> {
   const { bytes, nameStart, nameEnd, uriStart, uriEnd } = message;
   const span = message.method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
   const name = span[0]! < 0 ? '""' : bytes.toString('latin1', span[0], span[1]);
   const mirrored =
     message.method === 'tools/call'
-      ? (marks.get(String(JSON.parse(Buffer.from(name, 'latin1').toString()))) ?? null)
+      ? (mirroredByTool.get(String(JSON.parse(Buffer.from(name, 'latin1').toString()))) ?? null)
       : null;
   const pairs = mirrorHeaders(message, name, mirrored);
   const headers: Record<string, string> = { 'mcp-protocol-version': version };
