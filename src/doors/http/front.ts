@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../base/errors.ts';
 import type { Identity } from '../../calls/identity.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { hasOperatorKey } from './admin/operator.ts';
+import { isOperatorKey, operatorKey } from '../../store/operator.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { Guard } from './guard.ts';
 import { belowBase, pathOf } from './path.ts';
@@ -138,6 +138,11 @@ export class HttpFront {
   #nothingHere(): GatewayError {
     return new GatewayError('path_unknown', this.options.router.table.fallback.message);
   }
+}
+
+async function hasOperatorKey({ headers }: IncomingMessage): Promise<boolean> {
+  const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
+  return isOperatorKey(token, await operatorKey(process.env));
 }
 
 /** URLs end up in logs and histories, so they must not contain secrets. */

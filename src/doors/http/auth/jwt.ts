@@ -1,6 +1,7 @@
 /** Verifies JWTs of an identity provider, and maps them to an agent and a principal. */
 import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError } from '../../../base/errors.ts';
+import { memo } from '../../../base/memo.ts';
 import { matchesPattern } from '../../../base/pattern.ts';
 import type { JwtConfig } from '../../../config/http.ts';
 import { createIssuerKeys } from './issuer.ts';
@@ -48,35 +49,29 @@ export function createJwtVerifier(
   note: (message: string) => void,
 ): JwtVerifier {
   const issuer = createIssuerKeys(config, note);
-  // Loaded only if JWTs are configured.
-  const loading = import('jose');
+  // Loaded only if JWTs are configured. A key set is created once for the same keys, because it imports them.
+  const loading = import('jose').then((jose) => ({
+    ...jose,
+    keySetOf: memo((keys: readonly JWK[]) => jose.createLocalJWKSet({ keys: [...keys] })),
+  }));
   loading.catch(() => {});
-  /** Made once for the same keys, because it imports them. */
-  let set: { readonly keys: readonly JWK[] | null; readonly find: JWTVerifyGetKey<CryptoKey> | null } = {
-    keys: null,
-    find: null,
-  };
 
   return async (token) => {
     if (token.length > LONGEST_TOKEN) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
-    const { jwtVerify, createLocalJWKSet, decodeJwt, decodeProtectedHeader, errors } = await loading;
+    const { jwtVerify, keySetOf, decodeJwt, decodeProtectedHeader, errors } = await loading;
     // Checked before anything is fetched or computed for the token.
     const header = attempt(() => decodeProtectedHeader(token));
     const claims = attempt(() => decodeJwt(token));
     checkHeader(header as JWTHeaderParameters, config);
     if (claims.iss !== config.issuer) throw new TokenRefused('invalid', 'The token is of another issuer');
 
-    const setOf = (keys: readonly JWK[]) => {
-      if (set.keys !== keys) set = { keys, find: createLocalJWKSet({ keys: [...keys] }) };
-      return set.find!;
-    };
     const find: JWTVerifyGetKey<CryptoKey> = async (wanted, input) => {
       const keys = await issuer.keys();
       try {
-        return await setOf(keys)(wanted, input);
+        return await keySetOf(keys)(wanted, input);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey) || !(await issuer.renew())) throw error;
-        return setOf(await issuer.keys())(wanted, input);
+        return keySetOf(await issuer.keys())(wanted, input);
       }
     };
     try {

@@ -1,5 +1,6 @@
 /** A session over Streamable HTTP: any number of notification streams, which a client can resume. */
 import type { ServerResponse } from 'node:http';
+import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { Scope } from '../../../calls/caller.ts';
 import type { Identity } from '../../../calls/identity.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
@@ -24,7 +25,7 @@ export class StreamableSession extends Session {
    * Notifications from the time without an open stream. Duplicates are kept once: a list that changed twice has simply
    * changed.
    */
-  #missed: Map<string, Buffer> | null = null;
+  #missed: BoundedMap<string, Buffer> | null = null;
   /** Requests that arrived before `notifications/initialized`. */
   readonly #early = new Set<() => void>();
 
@@ -58,9 +59,8 @@ export class StreamableSession extends Session {
       stream.send(message);
       return;
     }
-    this.#missed ??= new Map();
+    this.#missed ??= new BoundedMap(MOST_MISSED);
     this.#missed.set(message.toString('latin1'), message);
-    if (this.#missed.size > MOST_MISSED) this.#missed.delete(this.#missed.keys().next().value!);
   }
 
   /**
