@@ -39,7 +39,7 @@ export interface Exchange {
    * The credential that admitted the request, if it can expire or be revoked before the request ends. Null or absent if
    * it cannot, or if another part of the door checks it.
    */
-  readonly pass?: Credential | null;
+  readonly credential?: Credential | null;
   /** Whether no client is currently connected to read the answer. Absent: one always is. */
   readonly isGone?: boolean;
 }
@@ -83,7 +83,7 @@ export class Answer implements Holder {
   /** The client's era. A modern client over HTTP has headers to check. */
   readonly era: Era;
   readonly headers: Headers | null;
-  /** The running requests of the same client; slots.ts explains why this is an array. */
+  /** The running requests of the same client; `sources/slots.ts` explains why this is an array. */
   readonly running: Answer[];
   /** Its index in `running`; -1 once it is over. */
   place: number;

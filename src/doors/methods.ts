@@ -2,7 +2,9 @@
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { INSTANCE, INSTANCE_KEY } from '../base/version.ts';
+import type { Caller } from '../calls/caller.ts';
 import { type Kind, kindWords } from '../catalog/item.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { type ClientAbilities, NO_ABILITIES, readCapabilities, TASKS_CAPABILITY } from '../protocol/envelope.ts';
 import { decodeString, findMember } from '../protocol/json.ts';
 import { type Message, parseParams } from '../protocol/message.ts';
@@ -10,7 +12,7 @@ import { TASKS } from '../protocol/meta.ts';
 import { UpstreamError } from '../sources/ask.ts';
 import type { Answer } from './answer.ts';
 
-export const listMethods = new Map<string, Kind>(
+const listMethods = new Map<string, Kind>(
   Object.entries(kindWords).map(([kind, words]) => [words.method, kind as Kind]),
 );
 
@@ -44,6 +46,21 @@ export function requireTasks({ tasks, message }: Answer): void {
       details: { requiredCapabilities: TASKS_CAPABILITY },
     },
   );
+}
+
+/** The kind of item that the request lists. Throws if its method is not a list. */
+export function requireListed({ method }: Message): Kind {
+  const kind = listMethods.get(method);
+  if (kind === undefined) throw methodUnknown(method);
+  return kind;
+}
+
+/** Answers with a page of a list, once all servers have been tried. */
+export function sendPage({ opening }: Gateway, caller: Caller, kind: Kind, answer: Answer): void {
+  const cursor = readCursor(answer.message);
+  after(opening, answer, () => {
+    if (answer.place >= 0) answer.own(caller.page(kind, answer.era, cursor));
+  });
 }
 
 /** The cursor from which to continue a list; null for the first page. */
@@ -81,6 +98,13 @@ export function readUri({ bytes, uriStart, uriEnd, method }: Message): string {
   if (uriStart < 0 || bytes[uriStart] !== 0x22)
     throw new GatewayError('params_invalid', `${method} needs a string "uri" in its parameters.`);
   return decodeString(bytes, uriStart, uriEnd);
+}
+
+/** Answers a request whose handling threw. */
+export function refuseThrown({ events }: Gateway, answer: Answer, error: unknown): void {
+  const known = toGatewayError(error);
+  if (known.code === 'internal') events.emit('failure', { where: answer.message.method, error });
+  answer.refuse(known);
 }
 
 /** Answers with an error, from a server or our own. */

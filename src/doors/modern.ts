@@ -4,7 +4,7 @@
  */
 
 import type { ListKind } from '../access/view.ts';
-import { GatewayError, toGatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Caller, ClientOptions } from '../calls/caller.ts';
 import { isInvalid } from '../calls/identity.ts';
 import { asFirst } from '../calls/parked.ts';
@@ -24,12 +24,12 @@ import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exc
 import {
   after,
   idInUse,
-  listMethods,
   MODERN_CAPABILITIES,
-  methodUnknown,
-  readCursor,
   refuseOurselves,
+  refuseThrown,
+  requireListed,
   requireTasks,
+  sendPage,
 } from './methods.ts';
 
 export interface ModernOptions extends ClientOptions {
@@ -118,9 +118,7 @@ export class ModernPeer implements Client {
       if (taken) throw idInUse(answer.id);
       this.#dispatch(message, answer);
     } catch (error) {
-      const known = toGatewayError(error);
-      if (known.code === 'internal') this.#gateway.events.emit('failure', { where: message.method, error });
-      answer.refuse(known);
+      refuseThrown(this.#gateway, answer, error);
     }
     return answer;
   }
@@ -180,8 +178,8 @@ export class ModernPeer implements Client {
   keepAlive(now: number): void {
     for (const answer of this.#running) answer.exchange.keepAlive();
     for (const answer of [...this.#listening]) {
-      const { pass } = answer.exchange;
-      if (pass != null && isInvalid(pass, now)) answer.cancel('its credential has run out');
+      const { credential } = answer.exchange;
+      if (credential != null && isInvalid(credential, now)) answer.cancel('its credential has expired');
       else answer.exchange.keepAlive();
     }
   }
@@ -189,7 +187,7 @@ export class ModernPeer implements Client {
   /** Ends the requests whose credential was revoked. */
   turnOut(): void {
     for (const answer of [...this.#running, ...this.#listening])
-      if (answer.exchange.pass?.revocation.isRevoked === true) answer.turnOut();
+      if (answer.exchange.credential?.revocation.isRevoked === true) answer.turnOut();
   }
 
   close(): void {
@@ -227,12 +225,8 @@ export class ModernPeer implements Client {
       case 'subscriptions/listen':
         this.#listen(message, answer);
         return;
-      default: {
-        const kind = listMethods.get(message.method);
-        if (kind === undefined) throw methodUnknown(message.method);
-        const cursor = readCursor(message);
-        after(this.#gateway.opening, answer, () => answer.own(this.#caller.page(kind, 'modern', cursor)));
-      }
+      default:
+        sendPage(this.#gateway, this.#caller, requireListed(message), answer);
     }
   }
 

@@ -4,10 +4,9 @@
  */
 
 import type { ListKind } from '../access/view.ts';
-import { GatewayError, toGatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Caller, ClientOptions } from '../calls/caller.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
-import type { Kind } from '../catalog/item.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ClientAbilities, NO_ABILITIES } from '../protocol/envelope.ts';
 import { toBytes } from '../protocol/json.ts';
@@ -20,17 +19,18 @@ import { withoutTasks } from '../protocol/task.ts';
 import { Answer, type Client, cancelAll, cancelByMessage, countAwaited, type Exchange, findRunning } from './answer.ts';
 import { askAll } from './input-rounds.ts';
 import {
-  after,
   CAPABILITIES,
   idInUse,
   LEGACY_CAPABILITIES,
-  listMethods,
   methodUnknown,
   readClient,
   readCursor,
   readUri,
   refuseOurselves,
+  refuseThrown,
   refuseWith,
+  requireListed,
+  sendPage,
 } from './methods.ts';
 
 export interface PeerOptions extends ClientOptions {
@@ -64,7 +64,6 @@ export class Peer implements Client {
   readonly #options: PeerOptions;
   #revision: Revision | null = null;
   #caller: Caller | null = null;
-  #closed = false;
   /** Pending until `initialize` has been answered. Requests that arrive meanwhile are handled after it. */
   #handshake: Promise<void> | null = null;
   #isInitialized = false;
@@ -126,9 +125,7 @@ export class Peer implements Client {
     try {
       this.#dispatch(message, answer);
     } catch (error) {
-      const known = toGatewayError(error);
-      if (known.code === 'internal') this.#gateway.events.emit('failure', { where: message.method, error });
-      answer.refuse(known);
+      refuseThrown(this.#gateway, answer, error);
     }
   }
 
@@ -205,7 +202,6 @@ export class Peer implements Client {
   /** Ends the peer and cancels its requests. A client whose credential was revoked is told so. */
   close(isTurnedOut = false): void {
     if (isTurnedOut) for (const answer of [...this.#running]) answer.turnOut();
-    this.#closed = true;
     this.#gateway.tasks.leave(this);
     cancelAll(this.#running);
     this.#closeQuestions(() => true, 'the client is gone');
@@ -255,9 +251,8 @@ export class Peer implements Client {
         this.#greet(this.#initialize(message), answer);
         return;
       default: {
-        const kind = listMethods.get(message.method);
-        if (kind === undefined) throw methodUnknown(message.method);
-        this.#list(this.#initialized(message), kind, readCursor(message), answer);
+        const kind = requireListed(message);
+        sendPage(this.#gateway, this.#initialized(message), kind, answer);
       }
     }
   }
@@ -321,12 +316,6 @@ export class Peer implements Client {
     }
     this.#audience = { ...this.#audience, logLevel: level };
     this.#gateway.setLogLevel(level);
-  }
-
-  #list(caller: Caller, kind: Kind, cursor: string | null, answer: Answer): void {
-    after(this.#gateway.opening, answer, () => {
-      if (!this.#closed) answer.own(caller.page(kind, 'legacy', cursor));
-    });
   }
 }
 

@@ -19,7 +19,7 @@ export class HttpExchange implements Exchange {
   /** Keeps the stream's events for a client that reconnects; null if clients cannot. */
   readonly log: StreamLog | null;
   /** The credential of the request; null in a session, which holds it. */
-  readonly pass: Credential | null;
+  readonly credential: Credential | null;
   stream: EventStream | null = null;
   expected: number;
   /** Whether it was already running at the last tick. */
@@ -31,14 +31,14 @@ export class HttpExchange implements Exchange {
     headers: readonly string[],
     backpressure: Backpressure,
     log: StreamLog | null,
-    pass: Credential | null = null,
+    credential: Credential | null = null,
     expected = 1,
   ) {
     this.response = response;
     this.headers = headers;
     this.backpressure = backpressure;
     this.log = log;
-    this.pass = pass;
+    this.credential = credential;
     this.expected = expected;
     if (expected > 1) this.startStreaming();
   }

@@ -30,7 +30,7 @@ export class RestCall implements Sink, Cancellable {
   readonly credential: Credential;
   /** Whether errors are written as mcpo does it. */
   readonly isMcpo: boolean;
-  /** The running calls of the same caller; slots.ts explains why this is an array. */
+  /** The running calls of the same caller; `sources/slots.ts` explains why this is an array. */
   readonly running: RestCall[];
   place: number;
   call: Call | null = null;
