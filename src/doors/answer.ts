@@ -34,7 +34,7 @@ export interface Exchange {
   keepAlive(): void;
   /** Whether the client is behind in reading what it was sent. Senders that can pause then wait for `whenDrained`. */
   readonly isFull: boolean;
-  whenDrained(goOn: () => void): void;
+  whenDrained(proceed: () => void): void;
   /**
    * The credential that admitted the request, if it can expire or be revoked before the request ends. Null or absent if
    * it cannot, or if another part of the door checks it.
@@ -240,8 +240,8 @@ export class Answer implements Holder {
     return this.exchange.isFull;
   }
 
-  whenDrained(goOn: () => void): void {
-    this.exchange.whenDrained(goOn);
+  whenDrained(proceed: () => void): void {
+    this.exchange.whenDrained(proceed);
   }
 
   ask(question: Question): void {

@@ -31,7 +31,7 @@ export interface Outlet {
   exchangeFor?(message: Message): Exchange;
   /** Sends a message that belongs to no request. */
   notify(message: Buffer): void;
-  /** Nothing is sent after this. */
+  /** Called on closing. Nothing is sent after it. */
   end(): void;
 }
 
@@ -61,12 +61,12 @@ export function openChannel(gateway: Gateway, client: ClientOptions, outlet: Out
   }
 
   function receiveModern(message: Message): void {
-    // Asking what there is may be how a client finds out that it wants a session after all.
+    // A client may call `server/discover` first, and then decide to open a session.
     if (message.method === 'initialize' && !claimsRevision(message)) {
       deliver(peer, message, exchangeFor);
       return;
     }
-    modern ??= new ModernPeer(gateway, { ...client, alone: true });
+    modern ??= new ModernPeer(gateway, { ...client, isSingle: true });
     if (!isRequest(message)) {
       modern.accept(message);
       return;

@@ -1,6 +1,6 @@
 /**
  * Lets a modern server ask questions of a client that has a session. Each question goes to the client as a request of
- * ours; once all are answered, the call is repeated with the answers in it.
+ * ours. Once all are answered, the call is repeated with the answers in it.
  */
 
 import { GatewayError } from '../base/errors.ts';
@@ -24,14 +24,14 @@ export function askAll(answer: Answer, result: Buffer, call: (message: Message) 
 
 function startRound(answer: Answer, result: Buffer, call: (message: Message) => void): void {
   if (++answer.rounds > MOST_ROUNDS)
-    throw new GatewayError('source_broken', `The server has asked ${MOST_ROUNDS} times and still has no result.`);
+    throw new GatewayError('source_broken', `The server asked for input ${MOST_ROUNDS} times and returned no result.`);
   const questions = readQuestions(result);
   for (const [, { method, params }] of questions) {
     const capability = capabilityFor(method, params);
     if (capability === null || !answer.asks.has(capability))
       throw new GatewayError(
         'capability_missing',
-        `The server needs a client that can be asked ${nameOf(method, capability)}.`,
+        `The server needs a client that supports ${nameOf(method, capability)}.`,
       );
   }
   const answers = new Map<string, Buffer>();
@@ -41,9 +41,9 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
   };
   // Between rounds the server has no call in progress, so no other timeout applies.
   const limit = answer.call?.totalTimeout ?? 0;
-  const late = setTimeout(fail, limit, `The client did not answer what the server needs to know in ${limit / 1000} s.`);
+  const late = setTimeout(fail, limit, `The client did not answer the server's questions within ${limit / 1000} s.`);
   late.unref();
-  const goOn = () => {
+  const proceed = () => {
     if (answers.size < questions.size) return;
     clearTimeout(late);
     if (answer.place < 0) return;
@@ -56,7 +56,7 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
       lasting: false,
       answer(reply) {
         answers.set(key, reply);
-        goOn();
+        proceed();
       },
       refuse(error) {
         fail(`The client did not answer ${method}, which the server needs: ${messageIn(error)}`);
@@ -64,8 +64,8 @@ function startRound(answer: Answer, result: Buffer, call: (message: Message) => 
       withdrawn() {},
     });
   }
-  // A server may ask for a repeat without any questions.
-  if (questions.size === 0) goOn();
+  // A server may ask for the call to be repeated without asking any questions.
+  if (questions.size === 0) proceed();
 }
 
 function nameOf(method: string, capability: string | null): string {
@@ -85,14 +85,14 @@ function readQuestions(result: Buffer): Map<string, Asked> {
       const method = findMember(result, 'method', start, end);
       const params = findMember(result, 'params', start, end);
       if (method === null || result[method.start] !== 0x22)
-        throw new GatewayError('source_broken', 'The server asks for something, but does not say what.');
+        throw new GatewayError('source_broken', 'The server sent a question without a method.');
       const asked = params === null ? null : withElicitationId(result.subarray(params.start, params.end));
       return [key, { method: decodeString(result, method.start, method.end), params: asked }];
     }),
   );
 }
 
-/** The same request, with the answers and the state that the server wants back. */
+/** The same request, with the answers and the state that the server expects back. */
 function withAnswers(message: Message, answers: ReadonlyMap<string, Buffer>, result: Buffer): Message {
   const { bytes, method, paramsStart, paramsEnd } = message;
   const state = findMember(result, 'requestState');

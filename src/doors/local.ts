@@ -1,4 +1,7 @@
-/** The door for the program that embeds a gateway. */
+/**
+ * The door for the program that embeds a gateway. The promised function takes a `Gateway`. The one in `calls/` takes
+ * only the parts of it that it needs, because that room cannot import the gateway.
+ */
 import { type LocalDoor, openLocalDoor as openFor } from '../calls/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 

@@ -9,7 +9,7 @@ import type { Reply } from '../protocol/rpc.ts';
 import type { Exchange } from './answer.ts';
 import { type Channel, openChannel } from './channel.ts';
 
-/** What a client's `connect` takes: a transport for both SDK v1 and SDK v2. */
+/** A transport for the `connect` of a client of SDK v1 or SDK v2. */
 export interface MemoryTransport {
   start(): Promise<void>;
   send(message: unknown): Promise<void>;
@@ -54,28 +54,28 @@ export function connectInMemory(
   let isOpen = false;
 
   /** Delivers asynchronously, as a socket would: a client does not expect an answer before its send has returned. */
-  const say = (bytes: Buffer | string) => {
+  const deliver = (bytes: Buffer | string) => {
     const message: unknown = JSON.parse(bytes.toString());
     setImmediate(() => {
       if (isOpen) transport.onmessage?.(message);
     });
   };
   const exchange: Exchange = {
-    send: say,
-    finish: (reply) => say(textOf(reply)),
+    send: deliver,
+    finish: (reply) => deliver(textOf(reply)),
     abandon() {},
     keepAlive() {},
     isFull: false,
-    whenDrained: (goOn) => goOn(),
+    whenDrained: (proceed) => proceed(),
   };
   const transport: MemoryTransport = {
     async start() {
       if (channel !== null)
-        throw new GatewayError('usage', 'This transport has been used; make another for each client.');
+        throw new GatewayError('usage', 'This transport has already been used: create one for each client.');
       isOpen = true;
       const identity = programIdentity(agent, principal);
       const scope = { ...FULL_SCOPE, namespace, selection };
-      channel = openChannel(gateway, { identity, scope, door: 'local' }, { exchange, notify: say, end() {} });
+      channel = openChannel(gateway, { identity, scope, door: 'local' }, { exchange, notify: deliver, end() {} });
     },
     async send(message) {
       if (!isOpen) throw new GatewayError('usage', 'The connection is not open.');

@@ -1,4 +1,4 @@
-/** What the methods of both eras share. */
+/** Parts that the methods of both eras share. */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
 import { INSTANCE, INSTANCE_KEY } from '../base/version.ts';
@@ -87,7 +87,7 @@ export function methodUnknown(method: string): GatewayError {
   return new GatewayError('method_unknown', `Toolgate does not know the method "${method}".`);
 }
 
-/** What the client declares in `initialize` that it can be asked. */
+/** The abilities that the client declares in `initialize`. */
 export function readClient({ bytes, paramsStart, paramsEnd }: Message): ClientAbilities {
   const capabilities = paramsStart < 0 ? null : findMember(bytes, 'capabilities', paramsStart, paramsEnd);
   return capabilities === null ? NO_ABILITIES : readCapabilities(bytes, capabilities.start, capabilities.end, 'legacy');
@@ -113,11 +113,11 @@ export function refuseWith(answer: Answer, error: unknown): void {
   else answer.refuse(toGatewayError(error));
 }
 
-/** Runs `go` now, or once `waited` has resolved. An error in the second case becomes the answer. */
-export function after(waited: Promise<void> | null, answer: Answer, go: () => void): void {
+/** Runs `proceed` once `waited` has resolved, or now if it is null. In the first case an error becomes the answer. */
+export function after(waited: Promise<void> | null, answer: Answer, proceed: () => void): void {
   if (waited === null) {
-    go();
+    proceed();
     return;
   }
-  void waited.then(go).catch((error: unknown) => answer.refuse(toGatewayError(error)));
+  void waited.then(proceed).catch((error: unknown) => answer.refuse(toGatewayError(error)));
 }

@@ -34,7 +34,7 @@ import {
 
 export interface ModernOptions extends ClientOptions {
   /** Whether all requests come from one client. Then their ids must be unique. */
-  readonly alone: boolean;
+  readonly isSingle: boolean;
 }
 
 const MOST_LISTENING = 1_024;
@@ -54,9 +54,9 @@ const FILTERS: Readonly<Record<ListKind, string>> = {
 
 const URL_CAPABILITY = { requiredCapabilities: { elicitation: { url: {} } } };
 
-function discovery(instructions: string, spoken: readonly string[]): Buffer {
+function discovery(instructions: string, supported: readonly string[]): Buffer {
   return toBytes({
-    supportedVersions: spoken,
+    supportedVersions: supported,
     capabilities: MODERN_CAPABILITIES,
     ...(instructions !== '' && { instructions }),
   });
@@ -66,20 +66,20 @@ export class ModernPeer implements Client {
   /** Owns the parked calls and the MCP tasks. */
   readonly principal: string;
   readonly #gateway: Gateway;
-  readonly #alone: boolean;
+  readonly #isSingle: boolean;
   readonly #caller: Caller;
   readonly #running: Answer[] = [];
   /**
    * The `subscriptions/listen` requests. They are kept apart because they never finish, so nothing may wait for them.
    */
   readonly #listening: Answer[] = [];
-  /** What each of them subscribes to. */
+  /** What each `subscriptions/listen` request subscribes to. */
   readonly #interests = new WeakMap<Answer, ListenInterests>();
 
   constructor(gateway: Gateway, options: ModernOptions) {
-    const { identity, scope, door, alone } = options;
+    const { identity, scope, door, isSingle } = options;
     this.#gateway = gateway;
-    this.#alone = alone;
+    this.#isSingle = isSingle;
     this.principal = identity.principal;
     this.#caller = gateway.join({
       identity,
@@ -105,13 +105,13 @@ export class ModernPeer implements Client {
     return countAwaited(this.#running);
   }
 
-  /** Takes a request whose envelope has been checked. The answer goes through the exchange. */
+  /** Starts a request whose envelope has been checked. The answer goes through the exchange. */
   request(received: Message, audience: ClientAbilities, exchange: Exchange, headers: Headers | null): Answer {
     // In this revision the server decides whether a call becomes an MCP task, so the client's request for one is
     // removed.
     const message = withoutTasks(received, false);
     const isListening = message.method === 'subscriptions/listen';
-    const taken = this.#alone && this.#find(idText(message)) !== undefined;
+    const taken = this.#isSingle && this.#find(idText(message)) !== undefined;
     const running = taken ? [] : isListening ? this.#listening : this.#running;
     const answer = new Answer(message, exchange, running, this, audience, 'modern', headers);
     try {
@@ -131,7 +131,7 @@ export class ModernPeer implements Client {
 
   ask(answer: Answer, question: Question): void {
     if (!ASKING.has(answer.message.method)) {
-      question.refuse(unanswerable(question.method, `${answer.message.method} asks nothing back`));
+      question.refuse(unanswerable(question.method, `no questions are possible during ${answer.message.method}`));
       return;
     }
     answer.parked ??= this.#gateway.parked.begin(this.principal, answer.message, answer, (reason) =>
@@ -143,7 +143,7 @@ export class ModernPeer implements Client {
   sendTo(answer: Answer, urls: readonly Buffer[]): boolean {
     if (!ASKING.has(answer.message.method)) return false;
     if (!answer.asks.has(URL_MODE)) {
-      const text = 'The server needs a client that can send its user to an address (elicitation with the mode "url").';
+      const text = 'The server needs a client that can open a URL for its user (elicitation with the mode "url").';
       answer.fail(new GatewayError('capability_missing', text, { details: URL_CAPABILITY }));
       return true;
     }
@@ -166,7 +166,7 @@ export class ModernPeer implements Client {
     this.#interests.delete(answer);
   }
 
-  /** Whether closing it would lose nothing but the selection. */
+  /** Whether closing it would lose only the selection. */
   get isIdle(): boolean {
     return this.#running.length === 0 && this.#listening.length === 0;
   }
@@ -259,9 +259,9 @@ export class ModernPeer implements Client {
     if (asked.taskIds !== undefined) requireTasks(answer);
     // Task notifications that arrive before our acknowledgement are held back until it has been sent.
     let early: Buffer[] | null = [];
-    const tell = (task: Buffer) => answer.notify(taskNotification(answer, task));
-    const hear = (task: Buffer) => (early === null ? tell(task) : void early.push(task));
-    const listened = this.#gateway.tasks.listen(this.principal, taskIds, hear);
+    const send = (task: Buffer) => answer.notify(taskNotification(answer, task));
+    const receive = (task: Buffer) => (early === null ? send(task) : void early.push(task));
+    const listened = this.#gateway.tasks.listen(this.principal, taskIds, receive);
     void Promise.all([this.#subscribe(uris), listened]).then(([honoured, tasks]) => {
       const notifications = {
         ...lists,
@@ -274,7 +274,7 @@ export class ModernPeer implements Client {
         return;
       }
       answer.notify(notification('notifications/subscriptions/acknowledged', answer, { notifications }));
-      early?.forEach(tell);
+      early?.forEach(send);
       early = null;
     });
   }
@@ -305,7 +305,7 @@ function textsIn(list: unknown): string[] {
   return Array.isArray(list) ? [...new Set(list.filter((text) => typeof text === 'string'))] : [];
 }
 
-/** Tells the client which request a message on a shared channel belongs to. */
+/** The `_meta` that tells the client which subscription a message belongs to. */
 function subscription({ id }: Answer): string {
   return `{"${SUBSCRIPTION_ID}":${id}}`;
 }

@@ -67,7 +67,7 @@ export class Peer implements Client {
   /** Pending until `initialize` has been answered. Requests that arrive meanwhile are handled after it. */
   #handshake: Promise<void> | null = null;
   #isInitialized = false;
-  #audience: ClientAbilities = UNTOLD;
+  #audience: ClientAbilities = BEFORE_INITIALIZE;
   /** The requests that have no answer yet. */
   readonly #running: Answer[] = [];
   readonly #questions = new Map<string, OpenQuestion>();
@@ -107,7 +107,7 @@ export class Peer implements Client {
     return this.#revision === LATEST_REVISION;
   }
 
-  /** Takes a request. The answer goes through the exchange. */
+  /** Starts a request. The answer goes through the exchange. */
   request(message: Message, exchange: Exchange): void {
     const id = idText(message);
     if (findRunning(this.#running, id) !== undefined) {
@@ -148,16 +148,16 @@ export class Peer implements Client {
     this.#pose(question, answer, (message) => (isOver() ? notify(message) : exchange.send(message)));
   }
 
-  #pose(question: Question, answer: Answer | null, say: (message: Buffer) => void): void {
+  #pose(question: Question, answer: Answer | null, send: (message: Buffer) => void): void {
     const requestId = `toolgate-${++this.#lastQuestion}`;
     const id = JSON.stringify(requestId);
     const cancel = (reason: string) => {
       this.#questions.delete(id);
-      say(notificationMessage('notifications/cancelled', toBytes({ requestId, reason })));
+      send(notificationMessage('notifications/cancelled', toBytes({ requestId, reason })));
     };
     this.#questions.set(id, { question, answer, cancel });
     question.withdrawn = cancel;
-    say(requestMessage(requestId, question.method, question.params ?? EMPTY));
+    send(requestMessage(requestId, question.method, question.params ?? EMPTY));
   }
 
   askAll(answer: Answer, result: Buffer): void {
@@ -239,7 +239,7 @@ export class Peer implements Client {
         answer.ticket = this.#tasks(message).call(this.principal, 'legacy', message, answer);
         return;
       case 'tasks/list':
-        if (readCursor(message) !== null) throw new GatewayError('params_invalid', 'Tasks are listed on one page.');
+        if (readCursor(message) !== null) throw new GatewayError('params_invalid', 'tasks/list has a single page: send no "cursor".');
         void this.#tasks(message)
           .list(this.principal)
           .then((list) => answer.own(list));
@@ -270,7 +270,7 @@ export class Peer implements Client {
   }
 
   #initialize(message: Message): Caller {
-    if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is initialized already.');
+    if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is already initialized.');
     refuseOurselves(message);
     const { protocolVersion } = parseParams(message);
     const revision = negotiate(protocolVersion, this.#gateway.config.revisions);
@@ -324,7 +324,7 @@ const EMPTY = toBytes({});
 /**
  * The abilities before `initialize`: log messages of servers are sent from level `info` on until the client sets one.
  */
-const UNTOLD: ClientAbilities = { ...NO_ABILITIES, logLevel: 'info' };
+const BEFORE_INITIALIZE: ClientAbilities = { ...NO_ABILITIES, logLevel: 'info' };
 
 /** Passes a message of any kind to the peer. */
 export function deliver(peer: Peer, message: Message, exchangeFor: (message: Message) => Exchange): void {
@@ -332,7 +332,7 @@ export function deliver(peer: Peer, message: Message, exchangeFor: (message: Mes
   else peer.accept(message);
 }
 
-/** The error for a client that wants a session when the configured revisions have none. */
-function sessionless(spoken: readonly string[]): GatewayError {
-  return new GatewayError('version_unsupported', `This gateway has no sessions: it speaks ${spoken.join(', ')} only.`);
+/** The error for a client that asks for a session if none of the configured revisions has sessions. */
+function sessionless(supported: readonly string[]): GatewayError {
+  return new GatewayError('version_unsupported', `This gateway has no sessions: it speaks ${supported.join(', ')} only.`);
 }

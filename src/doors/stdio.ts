@@ -63,8 +63,8 @@ export function openStdioDoor(
     get isFull() {
       return output.writableLength > SLOW;
     },
-    whenDrained(goOn) {
-      output.once('drain', goOn);
+    whenDrained(proceed) {
+      output.once('drain', proceed);
     },
   };
   const channel = openChannel(

@@ -80,7 +80,7 @@ const QUESTION = '{"method":"elicitation/create","params":{"message":"Sure?","re
 const ASKING = `{ "inputRequests":{"a":${QUESTION}},"requestState":"s\\u0074ate" ,"resultType":"input_required"}`;
 
 /** The error for a client that declared no capability. */
-const NEEDED = 'needs a client that can be asked elicitation/create';
+const NEEDED = 'needs a client that supports elicitation/create';
 
 const asking = paths.filter(({ upstream }) => upstream === 'modern');
 

@@ -179,7 +179,7 @@ describe('the session table', () => {
     expect(answer(session.id, '')).toEqual(answer('never-was', ''));
     class OtherTransport extends Session {
       static readonly beginning = 'GET /other';
-      readonly isDeaf = true;
+      readonly lacksStream = true;
       notify(): void {}
     }
     expect(() => sessions.find(OtherTransport, session.id, identityOf('alice'), FULL_SCOPE)).toThrow(

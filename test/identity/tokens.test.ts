@@ -55,7 +55,7 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
   ['absent', () => [], null],
   ['empty', () => ['Authorization:'], null],
   ['of another scheme', () => ['Authorization: Basic YTpi'], null],
-  ['a scheme alone', () => ['Authorization: Bearer'], 'The header Authorization holds no token'],
+  ['a scheme alone', () => ['Authorization: Bearer'], 'The Authorization header contains no token'],
   [
     'there twice',
     async () => [...(await bearer(issuer.sign(good()))), ...(await bearer(issuer.sign(good())))],
@@ -68,26 +68,26 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
   ],
   ['no JWT', () => bearer('abc'), 'The token is unknown'],
   ['two parts', () => bearer('abc.def'), 'The token is unknown'],
-  ['three parts of nothing', () => bearer('abc.def.ghi'), 'The token is no JWT'],
+  ['three parts of nothing', () => bearer('abc.def.ghi'), 'The token is not a JWT'],
   ['expired', () => bearer(issuer.sign(good({ exp: seconds(-40) }))), 'The token has expired'],
-  ['without an end', () => bearer(issuer.sign(good({ exp: undefined }))), 'The token has no time at which it expires'],
+  ['without an end', () => bearer(issuer.sign(good({ exp: undefined }))), 'The token has no expiry time'],
   [
     'with an end that is a text',
     () => bearer(issuer.sign(good({ exp: 'never' as unknown as number }))),
-    'The token has no time at which it expires',
+    'The token has no expiry time',
   ],
-  ['not good yet', () => bearer(issuer.sign(good({ nbf: seconds(40) }))), 'The token is not good yet'],
+  ['not valid yet', () => bearer(issuer.sign(good({ nbf: seconds(40) }))), 'The token is not valid yet'],
   [
     'of another issuer',
     () => bearer(issuer.sign(good({ iss: 'https://evil.example' }))),
-    'The token is of another issuer',
+    'The token is from another issuer',
   ],
   [
     'of the issuer with a slash',
     () => bearer(issuer.sign(good({ iss: `${issuer.issuer}/` }))),
-    'The token is of another issuer',
+    'The token is from another issuer',
   ],
-  ['of no issuer', () => bearer(issuer.sign(good({ iss: undefined }))), 'The token is of another issuer'],
+  ['of no issuer', () => bearer(issuer.sign(good({ iss: undefined }))), 'The token is from another issuer'],
   [
     'for somebody else',
     () => bearer(issuer.sign(good({ aud: 'https://other.example/mcp' }))),
@@ -149,30 +149,30 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
   [
     'with keys elsewhere (jku)',
     () => bearer(issuer.sign(good(), { jku: `${issuer.issuer}/keys` })),
-    'The token has a header parameter not allowed here',
+    'The token has a header parameter that is not allowed here',
   ],
   [
     'with keys elsewhere (x5u)',
     () => bearer(issuer.sign(good(), { x5u: `${issuer.issuer}/keys` })),
-    'The token has a header parameter not allowed here',
+    'The token has a header parameter that is not allowed here',
   ],
   [
     'with a key in it (jwk)',
     () => bearer(issuer.sign(good(), { jwk: { kty: 'RSA', n: 'AQAB', e: 'AQAB' } })),
-    'The token has a header parameter not allowed here',
+    'The token has a header parameter that is not allowed here',
   ],
   [
     'with a certificate in it (x5c)',
     () => bearer(issuer.sign(good(), { x5c: ['AAAA'] })),
-    'The token has a header parameter not allowed here',
+    'The token has a header parameter that is not allowed here',
   ],
   [
     'with rules of its own (crit)',
     () => bearer(issuer.sign(good(), { crit: ['urn:test'], 'urn:test': 1 })),
-    'The token has a header parameter not allowed here',
+    'The token has a header parameter that is not allowed here',
   ],
-  ['for signing out', () => bearer(issuer.sign(good(), { typ: 'logout+jwt' })), 'The token is of another type'],
-  ['a proof (DPoP)', () => bearer(issuer.sign(good(), { typ: 'dpop+jwt' })), 'The token is of another type'],
+  ['for signing out', () => bearer(issuer.sign(good(), { typ: 'logout+jwt' })), 'Tokens of this type are not accepted here'],
+  ['a proof (DPoP)', () => bearer(issuer.sign(good(), { typ: 'dpop+jwt' })), 'Tokens of this type are not accepted here'],
   [
     'changed afterwards',
     async () => {
@@ -188,7 +188,7 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
     'The signature of the token is wrong',
   ],
   ['longer than 8 KiB', () => bearer(issuer.sign(good({ pad: 'x'.repeat(9_000) }))), 'The token is longer than 8 KiB'],
-  ['of nobody', () => bearer(issuer.sign(good({ sub: undefined }))), 'The token does not say whose it is'],
+  ['of nobody', () => bearer(issuer.sign(good({ sub: undefined }))), 'The token names neither a subject nor a client'],
 ];
 
 describe('a token of the identity provider', () => {
@@ -216,7 +216,7 @@ describe('a token of the identity provider', () => {
     const reply = await postLines(gateway.origin, ['Host: 127.0.0.1', ...lines], initialize());
     expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([
       403,
-      `Bearer realm="toolgate", error="insufficient_scope", error_description="The token lacks a scope", ${tail}`,
+      `Bearer realm="toolgate", error="insufficient_scope", error_description="The token lacks a required scope", ${tail}`,
     ]);
   });
 

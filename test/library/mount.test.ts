@@ -327,7 +327,7 @@ describe('a base path', () => {
   });
 
   it('must be a path', async () => {
-    await expect(createHttpDoor(gateway, { basePath: 'gateway' })).rejects.toThrow('basePath is a path');
+    await expect(createHttpDoor(gateway, { basePath: 'gateway' })).rejects.toThrow('basePath must be a path');
   });
 
   it('is where Express must mount the gateway', async () => {

@@ -45,7 +45,7 @@ function read(method: string, params: object) {
 }
 
 function openModern(gateway: Gateway, agent: string): Ask {
-  const peer = new ModernPeer(gateway, { ...clientOf(agent), alone: false });
+  const peer = new ModernPeer(gateway, { ...clientOf(agent), isSingle: false });
   const _meta = envelope();
   return (method, params) =>
     new Promise((resolve) => {

@@ -23,7 +23,10 @@ import { createBackpressure } from './wire/backpressure.ts';
 
 /** Where the door is mounted, and who may use it. */
 export interface HttpDoorOptions {
-  /** The path that the door is mounted at, as clients see it: with "/gateway", MCP is at "/gateway/mcp". Default: the root. */
+  /**
+   * The path that the door is mounted at, as clients see it: with "/gateway", MCP is at "/gateway/mcp". Default: the
+   * root.
+   */
   readonly basePath?: string;
   /**
    * Identifies the sender of a request, in place of the configured credentials. To refuse the request it throws a
@@ -35,9 +38,11 @@ export interface HttpDoorOptions {
    * itself.
    */
   readonly allowedHosts?: readonly string[] | 'any';
-  /** The credential of the agent `default`, in addition to those of the configuration and of `toolgate agents`; null for none. */
+  /**
+   * A token for the agent `default`, in addition to those of the configuration and of `toolgate agents`; null for none.
+   */
   readonly token?: string | null;
-  /** How many clients without a session are remembered, and for how long. Default: all of them, for ever. */
+  /** How many clients without a session are remembered, and for how long. Default: all of them, forever. */
   readonly forget?: Memory;
 }
 
@@ -56,7 +61,7 @@ export interface HttpDoor {
    */
   turnOut(identity: Identity): void;
   /**
-   * Waits for running requests, for at most this many milliseconds. Default: `http.drain`. Meanwhile connections are
+   * Waits for running requests, for at most this many milliseconds. Default: `http.drain`. From now on connections are
    * not kept alive.
    */
   drain(ms?: number): Promise<void>;

@@ -13,9 +13,9 @@ import type { ErrorStyle, Router } from './router.ts';
 import { type Fail, sendReply } from './wire/reply.ts';
 
 /** Up to this length the rest of a refused body is read, so that the connection can be reused. */
-const READ_OFF = 64 * 1024 * 1024;
+const MOST_DISCARDED = 64 * 1024 * 1024;
 
-/** `router` is a function because the router is built from handlers that need this one. */
+/** `router` is a function, because the router is built from handlers that need `Fail`. */
 export function createFail(gateway: Gateway, router: () => Router): Fail {
   const { events } = gateway;
   return (response, error, admitted) => {
@@ -29,8 +29,8 @@ export function createFail(gateway: Gateway, router: () => Router): Fail {
     const path = pathOf(request.url ?? '/');
     const isModern = isModernHeader(request.headers);
     if (known.code === 'method_not_allowed') headers.push('allow', router().methodsAt(path, isModern).join(', '));
-    // If the connection closed while the client is still sending, the client would not see the answer.
-    if (!request.complete && !(Number(request.headers['content-length']) <= READ_OFF))
+    // A small rest of the body is read. If the connection were closed now, the client would not see the answer.
+    if (!request.complete && !(Number(request.headers['content-length']) <= MOST_DISCARDED))
       headers.push('connection', 'close');
     const style = styleAt(router(), path, request.method ?? '', gateway.config.http);
     if (style !== 'rpc') {

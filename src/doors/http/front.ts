@@ -101,7 +101,7 @@ export class HttpFront {
     }
   }
 
-  /** An agent is not the operator, not even one that is an admin: the model may know its token. */
+  /** Only the operator's key is accepted. An agent's token is not, not even an admin's: the model may know it. */
   async #serveOperator(
     route: OperatorRoute,
     request: IncomingMessage,
@@ -111,7 +111,7 @@ export class HttpFront {
     const isOperator = await hasOperatorKey(request);
     if (!isOperator) await this.options.authenticator.identify(request);
     this.#require(route, request);
-    if (!isOperator) throw new GatewayError('forbidden', 'This takes the operator key of the gateway as bearer token.');
+    if (!isOperator) throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.");
     await route.handle(request, response, headers);
   }
 
@@ -153,6 +153,6 @@ function refuseQueryToken(url: string): void {
   if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;
   throw new GatewayError(
     'request_invalid',
-    'A token must not stand in the address: send it in the header Authorization.',
+    'Do not put a token in the URL: send it in the Authorization header.',
   );
 }

@@ -23,7 +23,7 @@ export function createGuard(
   boundHost: string | null,
   own: readonly string[] | 'any' = [],
 ): Guard {
-  // Beyond loopback any name is accepted unless names are listed: a credential is required there anyway.
+  // On other addresses than loopback, any name is accepted unless names are listed: a credential is required there.
   const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 
@@ -56,8 +56,8 @@ export function createGuard(
         throw new GatewayError(
           'forbidden',
           boundHost === null
-            ? 'The Host header names no address of this gateway; add it to http.allowed_hosts, or to allowedHosts of its door, if it should.'
-            : 'The Host header names no address of this gateway; add it to http.allowed_hosts if it should.',
+            ? 'The Host header does not name this gateway. If it should, add the host to http.allowed_hosts, or to allowedHosts of the door.'
+            : 'The Host header does not name this gateway. If it should, add the host to http.allowed_hosts.',
         );
       }
       if (origin === undefined || origin === `http://${host}` || origin === `https://${host}`) return SAME_ORIGIN;
@@ -80,7 +80,7 @@ export function createGuard(
   };
 }
 
-/** With two Host headers, we would use the first and a proxy in front of us perhaps the second. */
+/** With two Host headers, we would use the first, and a proxy in front of us might use the second. */
 function refuseSecond({ rawHeaders }: IncomingMessage): void {
   let hosts = 0;
   let credentials = 0;

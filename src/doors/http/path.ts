@@ -13,7 +13,7 @@ export function decodePart(text: string, what: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new GatewayError('path_unknown', `The address names no ${what}: it cannot be read.`);
+    throw new GatewayError('path_unknown', `The ${what} in the address is not encoded correctly.`);
   }
 }
 
@@ -21,7 +21,7 @@ export function decodePart(text: string, what: string): string {
 export function readBasePath(given = ''): string {
   const base = given.replace(/\/+$/, '');
   if (base === '' || /^(\/[\w.~%!$&'()*+,;=:@-]+)+$/.test(base)) return base;
-  throw new GatewayError('usage', `basePath is a path such as "/gateway", not ${JSON.stringify(given)}.`);
+  throw new GatewayError('usage', `basePath must be a path such as "/gateway", not ${JSON.stringify(given)}.`);
 }
 
 /** The URL without the base path; null if it does not start with it. */

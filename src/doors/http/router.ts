@@ -28,7 +28,7 @@ interface RouteBase {
   readonly sharesPath?: boolean;
 }
 
-/** `headers` are those that the reply must carry. If a handler throws or rejects, the error becomes the reply. */
+/** `headers` belong in the reply. If a handler throws or rejects, the error becomes the reply. */
 export type OpenHandler = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -68,9 +68,9 @@ export type Route = OpenRoute | OperatorRoute | AgentRoute;
 export interface RouteTable {
   /** The first match wins. */
   readonly routes: readonly Route[];
-  /** For paths without a route: who gets the error, and its message. */
+  /** For paths without a route: who gets the error, in which form, and its message. */
   readonly fallback: { readonly access: 'open' | 'agent'; readonly errors: ErrorStyle; readonly message: string };
-  /** The path that another path stands for; null for none. */
+  /** The path that another path is an alias of; null for none. */
   readonly aliasOf?: (path: string) => string | null;
   /** Whether query strings name scopes and must not contain tokens. Otherwise they belong to the embedding program. */
   readonly readsQuery: boolean;
@@ -168,7 +168,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** What a page of another origin may do and send, in the reply to its preflight request. */
+/** The headers that tell a page of another origin what it may send, in the reply to its preflight request. */
 export function preflight({ table, methodsAt }: Router, path: string, { headers }: IncomingMessage): readonly string[] {
   const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
   const more = asked.map((name) => name.trim()).filter(table.allowsPageHeader);

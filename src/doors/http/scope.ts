@@ -9,7 +9,7 @@ import { decodePart, pathOf } from './path.ts';
 
 /** The scope as the request names it. */
 export interface RequestedScope {
-  /** A toolset's name; null if the client keeps its own selection. */
+  /** The name of a toolset; null if the client keeps its own selection. */
   readonly toolset: string | null;
   /** Null for all of them. */
   readonly namespace: string | null;
@@ -52,8 +52,8 @@ function taskOf(query: URLSearchParams | null, headers: IncomingMessage['headers
   const asked = query?.getAll('task') ?? [];
   const header = textOf(headers['x-task']);
   if (asked.length + (header === null ? 0 : 1) > 1)
-    throw new GatewayError('request_invalid', 'The request names more than one task. Leave all but one out.');
-  if (asked[0] !== undefined) return taskFromText(asked[0], 'The task of the address');
+    throw new GatewayError('request_invalid', 'The request names more than one task. Name only one.');
+  if (asked[0] !== undefined) return taskFromText(asked[0], 'The task in the address');
   // Node reads headers as Latin-1, and clients mostly write UTF-8.
   return header === null ? null : taskFromText(Buffer.from(header, 'latin1').toString(), 'The header X-Task');
 }
@@ -83,7 +83,7 @@ export async function narrowScope(
   request: IncomingMessage,
   agent: string,
 ): Promise<Scope> {
-  // In a session the namespace was checked when it was opened.
+  // A session's namespace was checked when the session was opened.
   if (namespace !== null && !isInSession(request)) await findNamespace(gateway, agent, namespace);
   const toolset = name === null ? null : await gateway.toolsets.find(name);
   if (name !== null && toolset === null)
@@ -115,7 +115,7 @@ function namespaceUnknown(namespace: string): GatewayError {
   );
 }
 
-/** For requests outside of a session, and for the one that opens it. */
+/** Applies to requests outside of a session, and to the request that opens one. */
 export function requireNamespace({ config }: Gateway, { namespace }: Scope): void {
   if (!config.http.requireNamespace || namespace !== null) return;
   throw new GatewayError(

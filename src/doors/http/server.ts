@@ -84,7 +84,7 @@ interface ListeningServer {
   close(): Promise<void>;
 }
 
-/** Opens a server for a door. It closes together with the door, and the door is closed if it cannot listen. */
+/** Opens a server for a door. Closing it closes the door. If it cannot listen, the door is closed. */
 export async function listenFor(
   door: Pick<HttpDoor, 'handle' | 'drain' | 'close'>,
   port: number,
@@ -137,7 +137,7 @@ function listen(server: Server, port: number, host: string): Promise<void> {
         error.code === 'EADDRINUSE'
           ? `port ${port} on ${host} is in use; choose another with --port`
           : error.code === 'EACCES'
-            ? `port ${port} needs more rights; choose one above 1023 with --port`
+            ? `port ${port} needs more privileges; choose one above 1023 with --port`
             : error.message;
       reject(new GatewayError('listen_refused', `Toolgate cannot listen: ${why}.`));
     });
@@ -153,14 +153,16 @@ function refusalToListen(
 ): string | null {
   if (isLoopback(host)) return null;
   if (!hasCredentials && !trustAgentHeader)
-    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; where the network itself is trusted, http.trust_agent_header = true.`;
+    return `Toolgate does not listen on ${host} without a credential, because anyone there could use your tools. Set BEARER_TOKEN, or listen on 127.0.0.1. Other credentials are the tokens of toolgate agents add, [agents.NAME] and [http.jwt]; if you trust the network itself, set http.trust_agent_header = true.`;
   if (jwt !== null && publicUrl === null)
-    return `Toolgate cannot take JWTs on ${host} without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
+    return `Toolgate cannot accept JWTs on ${host} without http.public_url, because tokens are issued for that address. Set it to the address that clients use, such as "https://tools.example.com/mcp".`;
   return null;
 }
 
-/** The same check for a program's own server. There the authenticator checks which requests come from this machine. */
+/**
+ * The same check for a program's own server. The authenticator checks there which requests come from this machine.
+ */
 function refusalToMount({ jwt, publicUrl }: HttpConfig): string | null {
   if (jwt === null || publicUrl !== null) return null;
-  return 'Toolgate cannot take JWTs in the server of another program without http.public_url, because tokens are made out to that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';
+  return 'Toolgate cannot accept JWTs in the server of another program without http.public_url, because tokens are issued for that address. Set it to the address that clients use, such as "https://tools.example.com/gateway/mcp".';
 }

@@ -19,7 +19,7 @@ export interface SessionlessClients<R extends SessionlessClient> {
   sweep(now: number): void;
 }
 
-/** How many clients are remembered, and for how many milliseconds. Default: for ever. */
+/** How many clients are remembered, and for how many milliseconds. Default: forever. */
 export interface Memory {
   readonly most?: number;
   readonly ttl?: number;
@@ -28,7 +28,7 @@ export interface Memory {
 interface RememberedClient<R> {
   readonly client: R;
   readonly toolset: Toolset | null;
-  /** Whether it has sent another request since clients were last forgotten. */
+  /** Whether it has sent another request since the last time that room was made. */
   wasUsed: boolean;
   lastUse: number;
 }
@@ -37,7 +37,7 @@ function keyOf({ principal, agent }: Identity, { toolset, namespace, task }: Sco
   return JSON.stringify([principal, agent, toolset?.name, namespace, task === null ? null : taskKey(task)]);
 }
 
-/** Tokens can name any number of principals, so beyond this many the longest unused clients are forgotten. */
+/** Tokens can name any number of principals. Beyond this many clients, some that were not used lately are forgotten. */
 const MOST = 4_096;
 
 /** Without sessions, lists may differ only by agent, so the agent owns the selection. */
@@ -48,8 +48,8 @@ export function createSessionlessClients<R extends SessionlessClient>(
   const sessionless = new Map<string, RememberedClient<R>>();
 
   /**
-   * Forgets a quarter of the clients at a time, because forgetting a single one takes as long. Idle clients without a
-   * further request go first, then all idle ones.
+   * Forgets a quarter of the clients at a time, because finding a single one to forget takes just as long. Idle clients
+   * that sent no other request go first, then the other idle ones.
    */
   function makeRoom(): void {
     for (const isLast of [false, true]) {
@@ -61,7 +61,7 @@ export function createSessionlessClients<R extends SessionlessClient>(
     }
   }
 
-  /** Skips reading the clock, which costs time, if there is no `ttl` to check. */
+  /** Reading the clock takes time, so it is skipped if there is no `ttl` to check. */
   function lastUse(): number {
     return ttl === Number.POSITIVE_INFINITY ? 0 : Date.now();
   }

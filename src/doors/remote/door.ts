@@ -1,7 +1,7 @@
 /**
  * Connects standard input and output to a remote gateway. Messages of both eras are forwarded unchanged. While the
- * gateway is unreachable, requests wait. Requests that were in progress when the connection broke are not repeated: each
- * fails with an error that says so.
+ * gateway is unreachable, requests wait. Requests that were in progress when the connection broke are not repeated:
+ * each fails with an error that says so.
  */
 import type { Writable } from 'node:stream';
 import { messageOf } from '../../base/errors.ts';

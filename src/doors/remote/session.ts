@@ -1,6 +1,7 @@
 /**
  * The client's session with a remote gateway. If the gateway no longer knows it, a new one is opened with the client's
- * original `initialize` parameters, subscriptions and log level, and the client is told that its lists may have changed.
+ * original `initialize` parameters, subscriptions and log level. The client is then told that its lists may have
+ * changed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toBytes } from '../../protocol/json.ts';
@@ -60,7 +61,7 @@ export class RemoteSession {
     };
   }
 
-  /** Takes the id from the headers of a response: the client may send its next message before the body has been read. */
+  /** Takes the id from the response's headers: the client may send its next message before the body has been read. */
   readonly enter = (status: number, id: string | null): void => {
     if (status === 200) this.#id = id;
   };

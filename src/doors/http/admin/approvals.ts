@@ -29,7 +29,7 @@ export async function decideApproval(
   if (!approvals.decide(id, verdict))
     throw new GatewayError(
       'path_unknown',
-      `There is no approval request ${JSON.stringify(id)}, or it has been decided.`,
+      `There is no approval request ${JSON.stringify(id)}, or it has already been decided.`,
     );
   sendFresh(response, { id, decision: verdict.approved ? 'approve' : 'deny' }, headers);
 }
@@ -48,7 +48,7 @@ function readVerdict(body: unknown): Verdict {
   if (!isRight)
     throw new GatewayError(
       'params_invalid',
-      'Send {"decision": "approve"} or {"decision": "deny"}, with "reason", "by" and "lasting_ms" (at most 7 days) if you like.',
+      'Send {"decision": "approve"} or {"decision": "deny"}. You can add "reason", "by" and "lasting_ms" (at most 7 days).',
     );
   return { approved: decision === 'approve', by: by.slice(0, 100), lasting, reason: reason.slice(0, 1_000) };
 }

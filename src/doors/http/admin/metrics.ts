@@ -1,4 +1,4 @@
-/** `/metrics`: in the text format of Prometheus (0.0.4), or as JSON for clients that accept that. */
+/** `/metrics`: in the text format of Prometheus (0.0.4), or as JSON for clients that ask for JSON. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { VERSION } from '../../../base/version.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';

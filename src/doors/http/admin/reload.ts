@@ -1,6 +1,6 @@
 /**
- * `POST /reload`: reads everything again. For the program that manages the gateway; it needs its own token and an
- * allowed network.
+ * `POST /reload`: reads everything again. It is for the program that manages the gateway. That program needs a token of
+ * its own and an address in an allowed network.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,7 +11,7 @@ import type { ChangeReport } from '../../../gateway/change.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { sendJson } from '../wire/reply.ts';
 
-const stamp = randomBytes(32);
+const hmacKey = randomBytes(32);
 
 export async function reload(
   gateway: Gateway,
@@ -52,11 +52,11 @@ function requireManager({ token, networks }: HttpConfig['manager'], { headers, s
   if (expected === null || typeof given !== 'string' || !isEqual(given, expected))
     throw new GatewayError('forbidden', 'Send the value of MANAGER_INTERNAL_TOKEN in the header X-Manager-Token.');
   if (!isWithin(networks, socket.remoteAddress ?? ''))
-    throw new GatewayError('forbidden', 'This address is not one of INTERNAL_ALLOWED_CIDRS.');
+    throw new GatewayError('forbidden', 'The address of the client is not in INTERNAL_ALLOWED_CIDRS.');
 }
 
 function isEqual(a: string, b: string): boolean {
-  const digest = (text: string) => createHmac('sha256', stamp).update(text).digest();
+  const digest = (text: string) => createHmac('sha256', hmacKey).update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
 

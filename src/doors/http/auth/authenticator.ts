@@ -19,7 +19,7 @@ import { openTokens, type Tokens } from './tokens.ts';
 export interface Authenticator {
   /** Throws or rejects if the request is refused. Returns a promise only if a JWT has to be verified. */
   identify(request: IncomingMessage): Identity | Promise<Identity>;
-  /** Throws unless the identity may see what concerns the whole gateway. */
+  /** Throws unless the identity is an admin, who may see what concerns the whole gateway. */
   requireAdmin(identity: Identity, request: IncomingMessage): void;
   readonly hasCredentials: boolean;
   /**
@@ -61,9 +61,9 @@ interface JwtIssuer {
   readonly revocation: { isRevoked: boolean };
 }
 
-/** How many identities are cached by Authorization header, so that the next request costs one map lookup. */
+/** How many identities are cached by Authorization header. A cached one costs a map lookup. */
 const MOST_KNOWN = 4_096;
-/** Operators may choose any token. Two headers joined into one value match no known token. */
+/** Matches any token, because operators choose their own. Two headers joined into one value match no known token. */
 const BEARER = /^bearer +(\S.*)$/i;
 
 class CredentialAuthenticator implements Authenticator {
@@ -71,12 +71,12 @@ class CredentialAuthenticator implements Authenticator {
   readonly options: AuthenticatorOptions;
   readonly tokens: Tokens;
   readonly known = new BoundedMap<string, Identity>(MOST_KNOWN);
-  /** Identities that used BEARER_TOKEN: a header may name their agent. */
+  /** Identities of clients that sent BEARER_TOKEN. A header may name their agent. */
   readonly nameless = new WeakSet<Identity>();
   readonly removeApplier: () => void;
   config: Config;
   issuer: JwtIssuer | null;
-  /** As with tokens: once a door has required a credential, a configuration change does not open it. */
+  /** Stays true, as with tokens: once a door has required a credential, a configuration change does not open it. */
   hadIssuer: boolean;
   anonymous: Identity;
 
@@ -122,7 +122,7 @@ class CredentialAuthenticator implements Authenticator {
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) {
       const isBearer = /^bearer\b/i.test(authorization ?? '');
-      throw this.#refuse(request, TOKEN_NEEDED, isBearer ? 'The header Authorization holds no token' : undefined);
+      throw this.#refuse(request, TOKEN_NEEDED, isBearer ? 'The Authorization header contains no token' : undefined);
     }
     const found = this.tokens.find(token);
     if (found !== undefined) {
@@ -161,7 +161,7 @@ class CredentialAuthenticator implements Authenticator {
     }
   }
 
-  /** The identity with the agent that the header X-Agent-Id names, if it may name one. */
+  /** The identity of the agent that X-Agent-Id names, if the header may name one. Otherwise the given identity. */
   #named(request: IncomingMessage, identity: Identity): Identity {
     const name = request.headers['x-agent-id'];
     if (name === undefined || !(identity === this.anonymous || this.nameless.has(identity))) return identity;
@@ -179,12 +179,12 @@ class CredentialAuthenticator implements Authenticator {
   requireAdmin(identity: Identity, request: IncomingMessage): void {
     if (identity.isAdmin || this.isOpen) return;
     this.#report(request, notAdmin(identity));
-    throw new AccessRefused('forbidden', 'This is for admins only: http.admins names them.', 'no admin', {
+    throw new AccessRefused('forbidden', 'This is for admins only: http.admins names them.', 'not an admin', {
       metadata: this.#challenge().metadata,
     });
   }
 
-  /** Applies a configuration, and the tokens that were read. */
+  /** Applies a configuration, and the tokens that were last read. */
   apply(config: Config): void {
     this.config = config;
     if (!isSameValue(config.http.jwt, this.issuer?.config ?? null)) {
@@ -265,7 +265,7 @@ function requireValid(identity: Identity): Identity {
   if (isInvalid(identity.credential, Date.now()))
     throw new GatewayError(
       'unauthorized',
-      'The identity has expired: the program that serves this door let it in only until now.',
+      'The identity has expired: the program that serves this door admitted it for a limited time.',
     );
   return identity;
 }
@@ -275,10 +275,10 @@ function report({ events }: Gateway, { socket }: IncomingMessage, reason: string
 }
 
 function notAdmin({ agent }: Identity): string {
-  return `the agent ${JSON.stringify(agent)} is no admin`;
+  return `the agent ${JSON.stringify(agent)} is not an admin`;
 }
 
-/** Whether a request came to a loopback address, and not through a proxy on this machine. A Unix socket has no address. */
+/** Whether a request came to a loopback address without passing a proxy. A Unix socket has no address. */
 function isLocal({ headers, socket }: IncomingMessage): boolean {
   if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
   const address = socket.localAddress ?? socket.remoteAddress;
@@ -288,7 +288,7 @@ function isLocal({ headers, socket }: IncomingMessage): boolean {
 const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
 
 const TOKEN_NEEDED =
-  'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or a token of toolgate agents.';
+  'A bearer token is needed: send "Authorization: Bearer TOKEN" with the value of BEARER_TOKEN, or with a token from toolgate agents.';
 const REMOTE_CLIENT =
-  'Without a credential only programs on the machine of the gateway are let in. Configure a credential, or pass identify to createHttpDoor.';
+  "Without a configured credential, only programs on the gateway's own machine are admitted. Configure a credential, or pass identify to createHttpDoor.";
 const TOKEN_UNKNOWN = 'The token is unknown: it was mistyped, revoked, or is for another gateway.';

@@ -1,12 +1,12 @@
 /**
  * The answer to a client without a valid credential: a challenge (RFC 6750), and the metadata of the protected
- * resource, which name the authorization server (RFC 9728).
+ * resource (RFC 9728), which names the authorization server.
  */
 import { type ErrorCode, GatewayError } from '../../../base/errors.ts';
 import type { HttpConfig } from '../../../config/http.ts';
 
 export interface Challenge {
-  /** Only if the request had a token. */
+  /** Present only if the request had a token. */
   readonly error?: 'invalid_token' | 'insufficient_scope';
   readonly description?: string;
   readonly scopes?: readonly string[];

@@ -9,7 +9,7 @@ import { isLoopback } from '../../../base/loopback.ts';
 import type { JwtConfig } from '../../../config/http.ts';
 
 export interface IssuerKeys {
-  /** The known keys; fetched if there are none, or if they are old. */
+  /** The keys. They are fetched first if none are known, or if they are old. */
   keys(): Promise<readonly JWK[]>;
   /** Fetches the keys again. False if that failed, or if the rate limit was reached. */
   renew(): Promise<boolean>;
@@ -83,7 +83,7 @@ export async function issuerTrouble(config: JwtConfig): Promise<string | null> {
   return trouble;
 }
 
-/** The URL of the keys, from the metadata of RFC 8414 or OpenID Connect. The metadata must be those of this issuer. */
+/** Finds the URL of the keys in the metadata of RFC 8414 or OpenID Connect. The metadata must name this issuer. */
 async function discover(issuer: string): Promise<string> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, '');
@@ -98,7 +98,7 @@ async function discover(issuer: string): Promise<string> {
       const { issuer: named, jwks_uri: uri } = (await fetchJson(address)) as Record<string, unknown>;
       if (named !== issuer) throw new Error(`${address} is the metadata of another issuer`);
       if (typeof uri !== 'string' || !isTrusted(uri))
-        throw new Error(`${address} has no "jwks_uri" that could be used`);
+        throw new Error(`${address} has no usable "jwks_uri"`);
       return uri;
     } catch (error) {
       problems.push(messageOf(error));
@@ -132,6 +132,6 @@ async function fetchJson(address: string): Promise<object> {
     parts.push(part);
   }
   const value: unknown = JSON.parse(Buffer.concat(parts).toString());
-  if (typeof value !== 'object' || value === null) throw new Error(`${address} is no object`);
+  if (typeof value !== 'object' || value === null) throw new Error(`${address} is not a JSON object`);
   return value;
 }

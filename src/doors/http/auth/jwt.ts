@@ -1,4 +1,4 @@
-/** Verifies JWTs of an identity provider, and maps them to an agent and a principal. */
+/** Verifies the JWTs of an identity provider, and maps each to an agent and a principal. */
 import type { CryptoKey, JWK, JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError } from '../../../base/errors.ts';
 import { memo } from '../../../base/memo.ts';
@@ -34,7 +34,7 @@ const LONGEST_NAME = 256;
 /** Header parameters with which a token could supply its own key, or require extensions that we do not implement. */
 const REFUSED_PARAMETERS = ['jku', 'x5u', 'jwk', 'x5c', 'crit'];
 const TYPES = ['jwt', 'at+jwt', 'application/at+jwt'];
-/** Agent names that a JWT must not claim, because they stand for other clients here. */
+/** Agent names that a JWT must not claim: the gateway itself gives them to clients without a JWT. */
 const RESERVED = ['default', 'anonymous'];
 
 /** Whether a token has the form of a JWT. */
@@ -42,7 +42,7 @@ export function isJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
-/** `resource` is asked for each token: the port may not be known yet. */
+/** `resource` is called for each token, because the port is not known before the door listens. */
 export function createJwtVerifier(
   config: JwtConfig,
   resource: () => string,
@@ -59,11 +59,11 @@ export function createJwtVerifier(
   return async (token) => {
     if (token.length > LONGEST_TOKEN) throw new TokenRefused('invalid', 'The token is longer than 8 KiB');
     const { jwtVerify, keySetOf, decodeJwt, decodeProtectedHeader, errors } = await loading;
-    // Checked before anything is fetched or computed for the token.
+    // These checks come first, so that a bad token causes no fetch and no cryptography.
     const header = attempt(() => decodeProtectedHeader(token));
     const claims = attempt(() => decodeJwt(token));
     checkHeader(header as JWTHeaderParameters, config);
-    if (claims.iss !== config.issuer) throw new TokenRefused('invalid', 'The token is of another issuer');
+    if (claims.iss !== config.issuer) throw new TokenRefused('invalid', 'The token is from another issuer');
 
     const find: JWTVerifyGetKey<CryptoKey> = async (wanted, input) => {
       const keys = await issuer.keys();
@@ -94,7 +94,7 @@ function attempt<T>(decode: () => T): T {
   try {
     return decode();
   } catch {
-    throw new TokenRefused('invalid', 'The token is no JWT');
+    throw new TokenRefused('invalid', 'The token is not a JWT');
   }
 }
 
@@ -102,35 +102,35 @@ function checkHeader(header: JWTHeaderParameters, { algorithms }: JwtConfig): vo
   if (!algorithms.includes(header.alg))
     throw new TokenRefused('invalid', 'The token is signed with an algorithm that is not allowed here');
   if (REFUSED_PARAMETERS.some((name) => Object.hasOwn(header, name)))
-    throw new TokenRefused('invalid', 'The token has a header parameter not allowed here');
+    throw new TokenRefused('invalid', 'The token has a header parameter that is not allowed here');
   if (header.typ !== undefined && !TYPES.includes(String(header.typ).toLowerCase()))
-    throw new TokenRefused('invalid', 'The token is of another type');
+    throw new TokenRefused('invalid', 'Tokens of this type are not accepted here');
 }
 
-/** We write our own message, because the library's may repeat parts of the token. */
+/** Returns a message of our own, because the library's messages may contain parts of the token. */
 function describe(error: unknown): string {
   const { code, claim } = error as { code?: unknown; claim?: unknown };
   if (code === 'ERR_JWT_EXPIRED') return 'The token has expired';
   if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') {
     if (claim === 'aud') return 'The token is for another resource';
-    if (claim === 'nbf') return 'The token is not good yet';
-    if (claim === 'exp') return 'The token has no time at which it expires';
-    return `The claim ${String(claim)} is not as it should be`;
+    if (claim === 'nbf') return 'The token is not valid yet';
+    if (claim === 'exp') return 'The token has no expiry time';
+    return `The claim ${String(claim)} is not valid`;
   }
   if (code === 'ERR_JWKS_NO_MATCHING_KEY') return 'The token is signed with an unknown key';
-  if (code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS') return 'The token does not say with which key it is signed';
+  if (code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS') return 'The token does not say which key signed it';
   if (code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') return 'The signature of the token is wrong';
-  return 'The token cannot be used';
+  return 'The token could not be verified';
 }
 
 function readBearer(payload: JWTPayload, config: JwtConfig): Bearer {
   const { sub = '', exp } = payload;
   const client = payload.client_id ?? payload.azp ?? '';
   if (typeof sub !== 'string' || typeof client !== 'string' || sub + client === '')
-    throw new TokenRefused('invalid', 'The token does not say whose it is');
+    throw new TokenRefused('invalid', 'The token names neither a subject nor a client');
   const granted = scopesOf(payload);
   if (config.requiredScopes.some((scope) => !granted.has(scope)))
-    throw new TokenRefused('scope', 'The token lacks a scope');
+    throw new TokenRefused('scope', 'The token lacks a required scope');
   return {
     agent: agentOf(payload, config),
     principal: JSON.stringify([config.issuer, sub, client]),
@@ -138,7 +138,7 @@ function readBearer(payload: JWTPayload, config: JwtConfig): Bearer {
   };
 }
 
-/** `scope` as RFC 9068 has it, or `scp` as some providers do. */
+/** Scopes are in `scope` (RFC 9068), or in `scp` with some providers. */
 function scopesOf({ scope, scp }: JWTPayload): Set<string> {
   const lists = [scope, scp].map((value) => {
     if (typeof value === 'string') return value.split(' ');
@@ -152,12 +152,12 @@ function agentOf(payload: JWTPayload, { agentClaim, agents }: JwtConfig): string
   const values = (Array.isArray(claim) ? claim : [claim]).filter((value): value is string => typeof value === 'string');
   if (agents !== null) {
     const found = agents.find((one) => values.some((value) => matchesPattern(one.claim, value)));
-    if (found === undefined) throw new TokenRefused('agent', 'The token is of nobody that is let in here');
+    if (found === undefined) throw new TokenRefused('agent', 'The token matches no agent that is allowed here');
     return found.agent;
   }
   const [name] = values;
   if (values.length !== 1 || name === undefined || name === '' || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))
     throw new TokenRefused('agent', 'The token names no agent');
-  if (RESERVED.includes(name)) throw new TokenRefused('agent', 'The token names an agent that is not let in this way');
+  if (RESERVED.includes(name)) throw new TokenRefused('agent', 'The token names an agent that JWTs must not use');
   return name;
 }

@@ -1,6 +1,6 @@
 /**
- * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`, whose file
- * is watched. Only their hashes are known.
+ * The valid tokens and their agents: BEARER_TOKEN, the tokens of the configuration, and those of `toolgate agents`,
+ * whose file is watched. Only their hashes are kept.
  */
 
 import { sha256 } from '../../../base/hash.ts';
@@ -18,17 +18,17 @@ export interface KnownToken {
 }
 
 export interface Tokens {
-  /** Whether clients need one: there are tokens, or there were, or there is a file that may have some. */
+  /** Whether clients need a token: tokens exist or have existed, or there is an agents file, which may have some. */
   readonly areRequired: boolean;
   find(token: string): KnownToken | undefined;
-  /** Reads the file of the agents again. Resolves to whether it differs; rejects if it is malformed. */
+  /** Reads the agents file again. Resolves to whether it has changed; rejects if it is malformed. */
   read(): Promise<boolean>;
-  /** Takes up the configuration in force, and the file as it was read. Tokens that are gone are revoked. */
+  /** Applies the current configuration, and the file as it was last read. Tokens that were removed are revoked. */
   rebuild(): void;
   close(): void;
 }
 
-/** `common` is the value of BEARER_TOKEN. Rejects if the file of the agents is malformed. */
+/** `common` is the value of BEARER_TOKEN. Rejects if the agents file is malformed. */
 export async function openTokens(gateway: Gateway, common: string | null): Promise<Tokens> {
   const store = openAgentStore(gateway.config.dataDir);
   // Watched before it is read, so that no change in between is missed.
@@ -38,9 +38,9 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
     throw error;
   });
   /** The agents of the last rebuild. */
-  let inForce = saved;
+  let applied = saved;
   let known = new Map<string, KnownToken>();
-  // A door that needed a token once is not opened when the last token is revoked: only a restart opens it.
+  // A door that has required a token stays closed when the last token is revoked. Only a restart opens it.
   let areRequired = false;
   rebuild();
 
@@ -67,8 +67,8 @@ export async function openTokens(gateway: Gateway, common: string | null): Promi
     for (const [hash, old] of known) if (next.get(hash) !== old) old.credential.revocation.isRevoked = true;
     known = next;
     areRequired ||= known.size > 0 || saved !== null;
-    reportChanges(inForce ?? [], saved ?? []);
-    inForce = saved;
+    reportChanges(applied ?? [], saved ?? []);
+    applied = saved;
   }
 
   function reportChanges(before: readonly Agent[], after: readonly Agent[]): void {

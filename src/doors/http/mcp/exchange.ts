@@ -1,6 +1,6 @@
 /**
- * The reply to one POST. It is plain JSON if nothing comes before the answer, and an event stream as soon as something does.
- * The choice is made late, because plain JSON is cheaper and by far the more common case.
+ * The reply to one POST. It is plain JSON if nothing is sent before the answer, and an event stream otherwise. The
+ * choice is made late, because plain JSON is cheaper and by far the more common case.
  */
 import type { ServerResponse } from 'node:http';
 import type { Credential } from '../../../calls/identity.ts';
@@ -12,17 +12,17 @@ import { sendReply } from '../wire/reply.ts';
 import { EventStream, type StreamLog, startStream } from './stream.ts';
 
 export class HttpExchange implements Exchange {
-  // Plain fields: there is one of these for every call, and private fields cost time.
+  // Plain fields: one of these is created for every call, and private fields are slower.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
   readonly backpressure: Backpressure;
   /** Keeps the stream's events for a client that reconnects; null if clients cannot. */
   readonly log: StreamLog | null;
-  /** The credential of the request; null in a session, which holds it. */
+  /** The credential of the request; null in a session, which keeps it itself. */
   readonly credential: Credential | null;
   stream: EventStream | null = null;
   expected: number;
-  /** Whether it was already running at the last tick. */
+  /** Whether the request was already running at the last keep-alive. */
   waited = false;
 
   /** `expected` is the number of answers: more than one for a batch, which is always a stream. */

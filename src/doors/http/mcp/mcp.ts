@@ -1,4 +1,4 @@
-/** `/mcp`: Streamable HTTP. Which era a message belongs to is decided here, once. */
+/** `/mcp`: Streamable HTTP. The era of a message is decided here, once. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { Scope } from '../../../calls/caller.ts';
@@ -91,7 +91,7 @@ export function createMcpHandler(
       new HttpExchange(response, ['mcp-session-id', session.id, ...headers], backpressure, null),
     );
     const { revision } = session.peer;
-    // The peer refused it: the client will not use the session.
+    // The peer refused the request, so the client will not use the session.
     if (revision === null) sessions.end(session);
     else session.log.primes = readsEmptyEvents(revision);
   }
@@ -152,23 +152,23 @@ export function createMcpHandler(
   };
 }
 
-/** Without the header a request has the revision of its session. Any other revision than that is refused. */
+/** A request without the header has the revision of its session. Any other revision is refused. */
 function requireVersion(
   { 'mcp-protocol-version': version }: IncomingHttpHeaders,
   agreed: Revision | null,
-  spoken: readonly string[],
+  supported: readonly string[],
 ): void {
   if (version === undefined || version === agreed) return;
-  if (!isRevision(version) || !spoken.includes(version)) {
+  if (!isRevision(version) || !supported.includes(version)) {
     throw new GatewayError(
       'version_unsupported',
-      `This MCP-Protocol-Version is not supported; Toolgate speaks ${spoken.join(', ')}.`,
+      `This MCP-Protocol-Version is not supported; Toolgate speaks ${supported.join(', ')}.`,
     );
   }
   if (agreed !== null) {
     throw new GatewayError(
       'version_unsupported',
-      `The session has agreed on revision ${agreed}: send that in MCP-Protocol-Version, or open a new session.`,
+      `The session uses revision ${agreed}: send that in MCP-Protocol-Version, or open a new session.`,
     );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The sessions of the HTTP door, over Streamable HTTP and HTTP+SSE. They are found by id, and end when idle for too
- * long, displaced by new ones, or revoked.
+ * The sessions of the HTTP door, over Streamable HTTP and HTTP+SSE. A session is found by its id. It ends when it is
+ * idle for too long, when a new session needs its place, or when its credential is revoked.
  */
 import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../../base/errors.ts';
@@ -15,7 +15,7 @@ export abstract class Session {
   readonly id = randomBytes(18).toString('base64url');
   readonly peer: Peer;
   lastUse = Date.now();
-  /** The identity, with the credential that is valid longest. */
+  /** Of the identities that have used the session, the one whose credential is valid longest. */
   identity: Identity;
   /** The only namespace that the session sees; null for all. It never changes. */
   readonly namespace: string | null;
@@ -33,7 +33,7 @@ export abstract class Session {
   }
 
   /** Whether no stream is open for notifications. */
-  abstract readonly isDeaf: boolean;
+  abstract readonly lacksStream: boolean;
 
   /** Sends a message that belongs to no request. */
   abstract notify(message: Buffer): void;
@@ -51,7 +51,7 @@ export abstract class Session {
   }
 }
 
-/** A class of sessions, and the description of what opens one. */
+/** A class of sessions, and the request that opens one, for error messages. */
 export interface SessionKind<S extends Session> {
   new (...args: never[]): S;
   readonly beginning: string;
@@ -59,11 +59,11 @@ export interface SessionKind<S extends Session> {
 
 export interface Sessions {
   readonly size: number;
-  /** Requests whose clients wait for the answers. */
+  /** The number of requests whose clients still wait for an answer. */
   readonly awaited: number;
   /** Adds the session that `create` returns, once there is room for it. */
   open<S extends Session>(scope: Scope, create: () => S): S;
-  /** Throws if there is none. A session of another principal or another transport counts as none. */
+  /** Throws if it does not exist, or belongs to another principal or another transport. */
   find<S extends Session>(kind: SessionKind<S>, id: string, identity: Identity, scope: Scope): S;
   end(session: Session): void;
   /** Ends the sessions whose credentials were revoked. */
@@ -75,7 +75,7 @@ export interface Sessions {
 export function createSessions(gateway: Gateway): Sessions {
   const sessions = new Map<string, Session>();
 
-  const isIdle = (session: Session) => session.isDeaf && session.peer.inFlight === 0;
+  const isIdle = (session: Session) => session.lacksStream && session.peer.inFlight === 0;
 
   function isOver(session: Session, now: number): boolean {
     return now - session.lastUse > gateway.config.http.sessionTtl && isIdle(session);

@@ -1,6 +1,6 @@
 /**
- * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we send, for as
- * long as the session lasts. The client sends its messages one by one to the address that the stream begins with.
+ * `/sse` and `/messages`: HTTP+SSE, the transport of the first revision. One stream carries everything that we send
+ * during the session. The client sends each of its messages to the address in the first event of the stream.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
@@ -38,7 +38,7 @@ class SseSession extends Session {
     this.exchange = exchangeOn(stream);
   }
 
-  override get isDeaf(): boolean {
+  override get lacksStream(): boolean {
     return !this.stream.isOpen;
   }
 
@@ -84,7 +84,7 @@ export function createSseHandlers(
     if (id === null)
       throw new GatewayError(
         'session_missing',
-        'The session_id is missing: use the address that GET /sse begins with.',
+        'The session_id is missing: use the address in the first event of GET /sse.',
       );
     return sessions.find(SseSession, id, identity, scope);
   }
@@ -96,7 +96,7 @@ export function createSseHandlers(
       const session = sessions.open(scope, () => new SseSession(gateway, identity, scope, stream));
       stream.attach(response, headers);
       response.on('close', () => sessions.end(session));
-      // A sibling path of the stream's, because a proxy that forwards one then forwards the other.
+      // The address is next to the stream's, so that a proxy that forwards one also forwards the other.
       const address = base + request.url!.replace(/\/sse(\?.*)?$/, '/messages');
       response.write(`event: endpoint\ndata: ${address}?session_id=${session.id}\n\n`);
     },
@@ -126,5 +126,5 @@ function exchangeOn(stream: EventStream): Exchange {
 
 function refuseModern(message: Message): void {
   if (claimsRevision(message))
-    throw new GatewayError('request_invalid', 'This revision of the protocol has no HTTP+SSE; send it to /mcp.');
+    throw new GatewayError('request_invalid', 'This revision of the protocol has no HTTP+SSE; send the message to /mcp.');
 }

@@ -24,7 +24,7 @@ import { HttpExchange } from './exchange.ts';
 
 export interface Stateless {
   receive(message: Message, post: Post): void;
-  /** Requests whose clients wait for the answers. */
+  /** The number of requests whose clients still wait for an answer. */
   readonly awaited: number;
   keepAlive(now: number): void;
   /** Ends the requests whose credentials were revoked. */
@@ -38,7 +38,7 @@ export function isModernHeader(headers: Headers): boolean {
   return version === MODERN_REVISION || (typeof version === 'string' && isModern(version));
 }
 
-/** Whether a message is one of these. Its envelope decides; without an envelope the header does. */
+/** Whether a message belongs to that revision. Its envelope decides; without an envelope the header does. */
 export function isStateless(message: Message, headers: Headers): boolean {
   if (!claimsRevision(message)) return isModernHeader(headers);
   return message.method !== 'initialize' || isModernHeader(headers);
@@ -47,7 +47,7 @@ export function isStateless(message: Message, headers: Headers): boolean {
 /** The clients of this revision: one for each principal and scope. */
 export function createModernPeers(gateway: Gateway, memory?: Memory): SessionlessClients<ModernPeer> {
   return createSessionlessClients(
-    (identity, scope) => new ModernPeer(gateway, { identity, scope, door: 'http', alone: false }),
+    (identity, scope) => new ModernPeer(gateway, { identity, scope, door: 'http', isSingle: false }),
     memory,
   );
 }
@@ -104,11 +104,11 @@ export function createStateless(gateway: Gateway, backpressure: Backpressure, me
  * Throws at the first error, in the order that the specification's conformance tests expect. Null for a notification:
  * none of them needs any action.
  */
-function check(message: Message, headers: Headers, spoken: readonly string[]): ClientAbilities | null {
+function check(message: Message, headers: Headers, supported: readonly string[]): ClientAbilities | null {
   if (isResponse(message))
     throw new GatewayError('request_invalid', 'In this revision of the protocol clients send no responses.');
   if (!isRequest(message)) {
-    if (claimsRevision(message)) requireModern(claimedRevision(message), spoken);
+    if (claimsRevision(message)) requireModern(claimedRevision(message), supported);
     return null;
   }
   if (!claimsRevision(message)) requireEnvelope(message);
@@ -117,7 +117,7 @@ function check(message: Message, headers: Headers, spoken: readonly string[]): C
   const claimed = claimedRevision(message);
   if (version !== undefined && version !== claimed)
     throw mismatch(`MCP-Protocol-Version is not the revision "${claimed}" that the body names`);
-  requireModern(claimed, spoken);
+  requireModern(claimed, supported);
   if (version === undefined) throw mismatch('the header MCP-Protocol-Version is missing');
   checkMethodHeader(headers, message.method);
   switch (message.method) {

@@ -1,6 +1,6 @@
 /**
- * Event streams. In a session a stream outlives its connection: every event has an id, the last events are kept for a while,
- * and a client that reconnects with the id of the last event it saw gets the ones after it.
+ * Event streams. In a session a stream outlives its connection: every event has an id, and the last events are kept for
+ * a while. A client that reconnects with the id of the last event it saw gets the events after it.
  */
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
@@ -11,7 +11,7 @@ import { SSE_DATA, SSE_END, SSE_KEEPALIVE } from '../../../protocol/sse.ts';
 import { SLOW } from '../../answer.ts';
 import type { Backpressure } from '../wire/backpressure.ts';
 
-/** How long events are kept. */
+/** Milliseconds that events are kept. */
 const KEEP_FOR = 5 * 60_000;
 
 /** A stream that answers a request ends with the answer. A standing one is for notifications. */
@@ -26,9 +26,9 @@ export class EventStream {
   readonly name: string | null;
   readonly kind: StreamKind;
   readonly log: StreamLog | null;
-  /** Events that were sent. */
+  /** The number of events sent. */
   count = 0;
-  /** Events that are kept. */
+  /** The number of events kept. */
   kept = 0;
   isOver = false;
 
@@ -134,7 +134,7 @@ interface KeptEvent {
   readonly at: number;
 }
 
-/** The bytes that all sessions of a door keep. */
+/** The bytes that all sessions of a door keep together. */
 export interface Budget {
   used: number;
 }
@@ -142,7 +142,7 @@ export interface Budget {
 /** This many sessions can each keep as much as `limits.replay` allows. With more sessions, each keeps less. */
 const FULL_SESSIONS = 64;
 
-/** The streams of one session, and their events that are kept. */
+/** The streams of one session, and the events kept for them. */
 export class StreamLog {
   readonly backpressure: Backpressure;
   readonly limit: () => number;
@@ -208,7 +208,7 @@ export class StreamLog {
 
   /**
    * Continues a stream after the last event that the client saw. Null for a standing stream that is no longer known,
-   * and for an event id that is not ours: nothing is lost then, and a new stream serves as well.
+   * and for an event id that is not ours: nothing is lost then, so the client gets a new stream.
    */
   resume(lastEventId: string, response: ServerResponse, headers: readonly string[]): EventStream | null {
     const [, name, number] = /^([as]\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];

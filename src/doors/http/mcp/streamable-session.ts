@@ -9,21 +9,21 @@ import { Session } from './sessions.ts';
 import { type Budget, type EventStream, StreamLog } from './stream.ts';
 
 /**
- * Milliseconds that a request may arrive ahead of `notifications/initialized`, if the client does not wait for the
- * reply to that.
+ * Milliseconds that a request waits for `notifications/initialized`. It can arrive first, because clients need not wait
+ * for the reply to that notification.
  */
-const OVERTAKING = 1_000;
+const INITIALIZED_WAIT = 1_000;
 /** The most notifications that are kept until a stream opens. */
 const MOST_MISSED = 1_000;
 
 export class StreamableSession extends Session {
   static readonly beginning = '"initialize"';
   readonly log: StreamLog;
-  /** Streams that the client holds open for notifications; the newest is used. */
+  /** The streams that the client holds open for notifications. The newest is used. */
   #standing: EventStream[] = [];
   /**
-   * Notifications from the time without an open stream. Duplicates are kept once: a list that changed twice has simply
-   * changed.
+   * Notifications from the time without an open stream. Equal ones are kept once: it is enough to say once that a list
+   * has changed.
    */
   #missed: BoundedMap<string, Buffer> | null = null;
   /** Requests that arrived before `notifications/initialized`. */
@@ -34,7 +34,7 @@ export class StreamableSession extends Session {
     this.log = new StreamLog(backpressure, () => gateway.config.limits.replay, budget);
   }
 
-  override get isDeaf(): boolean {
+  override get lacksStream(): boolean {
     return !this.#standing.some(({ isOpen }) => isOpen);
   }
 
@@ -79,7 +79,7 @@ export class StreamableSession extends Session {
     const timer = setTimeout(() => {
       this.#early.delete(waiting);
       giveUp();
-    }, OVERTAKING);
+    }, INITIALIZED_WAIT);
     this.#early.add(waiting);
   }
 

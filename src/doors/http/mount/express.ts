@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../../base/errors.ts';
 import type { HttpDoor } from '../door.ts';
 
-/** What Express adds to a request: the full URL, and the part of it that routers have stripped. */
+/** Express adds the full URL to a request, and the part of it that routers have stripped. */
 type ExpressRequest = IncomingMessage & { readonly originalUrl?: string; readonly baseUrl?: string };
 
 /** Middleware of Express and Connect. */

@@ -57,8 +57,7 @@ export function fastifyPlugin({ handle, serves, drain, close }: HttpDoor): Fasti
     });
     done();
   };
-  // The same as fastify-plugin does. Otherwise the hook would apply only to routes of the plugin itself, and it has
-  // none.
+  // As fastify-plugin does. Otherwise the hook would apply only to the plugin's own routes, and it has none.
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'toolgate',

@@ -31,7 +31,7 @@ export function fetchHandler({ handle }: HttpDoor): FetchHandler {
     });
 }
 
-/** Replaces the socket, which does not exist here; neither does a client address. */
+/** Replaces the socket. With `fetch` there is none, and no client address. */
 class FetchSocket extends EventEmitter {
   readonly localAddress = 'unknown';
   destroyed = false;
@@ -132,7 +132,7 @@ class FetchResponse extends Writable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    // The reply was cut off, and the reader must not take it for complete.
+    // The reply is incomplete, and the reader must notice that.
     try {
       this.body?.error(error ?? new Error('the connection was closed'));
     } catch {

@@ -12,7 +12,7 @@ interface HonoContext {
 /** Middleware of Hono. */
 export type HonoMiddleware = (context: HonoContext, next: () => Promise<void>) => Promise<Response | undefined>;
 
-/** What @hono/node-server adds to the context. */
+/** Added to the context by @hono/node-server. */
 interface NodeBindings {
   readonly incoming?: IncomingMessage & { body?: unknown };
   readonly outgoing?: ServerResponse;

@@ -1,6 +1,6 @@
 /**
  * The page that lists the tools and calls them: one file that loads nothing from elsewhere. The build assembles it from
- * the files in `page/`. It contains no tools itself, but requests them with its reader's token.
+ * the files in `page/`. It contains no tools itself: it requests them with its reader's token.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -45,7 +45,7 @@ function readPage(): DocsPage {
   };
 }
 
-/** Only this script, and this style, may run in the page. */
+/** The hash of the page's own script or style. The browser allows no other. */
 function hashOf(element: 'script' | 'style', page: string): string {
   const start = page.indexOf(`<${element}>`) + element.length + 2;
   const text = page.slice(start, page.indexOf(`</${element}>`, start));

@@ -1,4 +1,4 @@
-/** The documents of a view for REST. Each is printed when it is first asked for, and stays the same bytes. */
+/** The documents of a view for REST. Each is printed once, when it is first requested. */
 import type { View } from '../../../access/view.ts';
 import { sha256 } from '../../../base/hash.ts';
 import { getOrMake, memo } from '../../../base/memo.ts';

@@ -29,7 +29,7 @@ function statusOf(code: string): number {
   return WORKER_STATUSES.get(code) ?? statusOfCode(code) ?? 500;
 }
 
-/** JSON-RPC codes for a faulty request. */
+/** Statuses for the JSON-RPC codes that blame the request. */
 const RPC_STATUSES: ReadonlyMap<unknown, number> = new Map([
   [-32_601, 404],
   [-32_602, 422],
@@ -48,7 +48,7 @@ export function ownFailure(error: GatewayError): RestFailure {
   };
 }
 
-/** A tool answered with `isError`; `value` is the content of its result, as JSON. */
+/** The failure of a tool that answered with `isError`. `value` is the content of its result, as JSON. */
 export function toolFailure(value: Parts): RestFailure {
   const content: unknown = JSON.parse(join(value).toString());
   if (isErrorObject(content)) return { status: statusOf(content.code), body: content, retryAfter: null };
@@ -63,7 +63,7 @@ function isErrorObject(value: unknown): value is RestFailure['body'] {
   return success === false && typeof code === 'string' && typeof message === 'string';
 }
 
-/** The error object that a server answered with. */
+/** The failure for an error object that a server answered with. */
 export function serverFailure(error: Buffer): RestFailure {
   const { code, message, data } = parse(error);
   return {
@@ -90,7 +90,7 @@ function parse(error: Buffer): Record<string, unknown> {
 
 export const QUESTION_REFUSED = new GatewayError(
   'question_unanswered',
-  'The tool asks its caller a question, and over REST it cannot be asked. Call the tool over MCP.',
+  'The tool asks its caller a question, which is not possible over REST. Call the tool over MCP.',
 );
 
 /** `isMcpo` adds the member that clients of mcpo read. */

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of tools for programs that know OpenAPI better than JSON Schema. Only keywords of OpenAPI 3.1 remain, and
- * references are replaced by what they refer to. Only schemas that refer to themselves become components.
+ * JSON Schemas of tools for programs that understand OpenAPI better than JSON Schema. Only keywords of OpenAPI 3.1
+ * remain, and references are replaced by their targets. Only schemas that refer to themselves become components.
  */
 import { isObject, type JsonObject } from '../../../base/objects.ts';
 import { DEFINITIONS, schemaChildren } from '../../../base/schema-children.ts';
@@ -11,12 +11,12 @@ export interface OpenApiSchema {
   readonly components: ReadonlyMap<string, unknown>;
 }
 
-/** Beyond this many parts a schema keeps its references: a few lines of references can stand for billions of parts. */
+/** Beyond this many parts a schema keeps its references: a few lines of references can expand to billions of parts. */
 const MOST_PARTS = 5_000;
 const MOST_REFERENCES = 500;
 const MOST_DEPTH = 64;
 
-/** `prefix` begins the names of components. References to other documents are not followed: they allow anything. */
+/** The names of components start with `prefix`. References to other documents are not followed: they allow anything. */
 export function toOpenApiSchema(schema: unknown, prefix: string): OpenApiSchema {
   const graph = readReferences(schema);
   if (graph !== null) {
@@ -53,7 +53,7 @@ function decodePart(part: string): string {
 
 type References = ReadonlyMap<string, readonly string[]>;
 
-/** For each pointer in use, the pointers below the schema that it refers to. Null if there are too many. */
+/** For each pointer in use, the pointers inside of its target. Null if there are too many. */
 function readReferences(root: unknown): References | null {
   const found = new Map<string, readonly string[]>();
   const waiting = ['#'];
@@ -87,7 +87,7 @@ function reaches(graph: References, pointer: string): boolean {
   return false;
 }
 
-// Keywords of OpenAPI 3.1 that hold schemas: by name, in an array, or one.
+// Keywords of OpenAPI 3.1 that contain schemas: an object of them, an array of them, or a single one.
 const MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 const LISTS = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems']);
 const SINGLES = new Set([
@@ -96,7 +96,7 @@ const SINGLES = new Set([
 ]);
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
-/** The other keywords of OpenAPI 3.1, and what their values must be. Everything else is left out. */
+/** The other keywords of OpenAPI 3.1, and checks of their values. Everything else is left out. */
 const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ...['title', 'description', 'format', 'pattern', 'contentEncoding', 'contentMediaType'].map(
     (key) => [key, isText] as const,

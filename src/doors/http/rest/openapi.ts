@@ -1,6 +1,6 @@
 /**
- * The tools of a view as an OpenAPI 3.1 document. It has one operation for each tool and no others, because clients make a
- * tool of every operation.
+ * The tools of a view as an OpenAPI 3.1 document. It has one operation for each tool and no others, because clients
+ * turn every operation into a tool.
  */
 
 import { sha256 } from '../../../base/hash.ts';
@@ -17,20 +17,20 @@ export interface OpenApiOptions {
   readonly prefix: string;
   /** Whether calls need a bearer token. */
   readonly needsToken: boolean;
-  /** The toolset that the document is for: calls have to name it, too. Null for none. */
+  /** The toolset that the document is for; calls must name it too. Null for none. */
   readonly toolset: string | null;
 }
 
 export interface DocumentedTool {
-  /** As in its path. */
+  /** The name in its path. */
   readonly name: string;
-  /** The same in every document of the gateway, and unique there. */
+  /** Unique in the gateway, and the same in all of its documents. */
   readonly id: string;
   readonly namespace: string;
   readonly definition: JsonObject;
 }
 
-/** Clients make functions of operations, and models allow no longer names for functions. */
+/** Clients turn operations into functions, and model APIs allow no longer names for functions. */
 const LONGEST_ID = 64;
 
 export function openApi(tools: readonly DocumentedTool[], options: OpenApiOptions): JsonObject {
@@ -63,7 +63,7 @@ const ERROR = {
   properties: {
     success: { const: false },
     result: { type: 'null' },
-    code: { type: 'string', description: 'What kind of failure it is, for programs.' },
+    code: { type: 'string', description: 'The kind of failure, for programs.' },
     message: { type: 'string', description: 'What happened, to what, and what to do about it.' },
   },
   required: ['success', 'result', 'code', 'message'],
@@ -134,7 +134,7 @@ function summaryOf(title: unknown, annotations: unknown, name: string): string {
   return (given as string | undefined) ?? titled(name);
 }
 
-/** `list_issues` is "List Issues". */
+/** Turns `list_issues` into "List Issues". */
 function titled(name: string): string {
   const words = name.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   return words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join(' ') || name;

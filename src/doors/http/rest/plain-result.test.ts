@@ -13,24 +13,24 @@ function bareOf(result: Buffer | Buffer[], unwraps = false) {
   return found === ASKS ? ASKS : { isError: found.isError, text: join(found.value).toString() };
 }
 
-const text = (said: string) => ({ type: 'text', text: said });
+const text = (content: string) => ({ type: 'text', text: content });
 const ok = (value: string) => ({ isError: false, text: value });
 
 describe('the plain result of a tool over REST', () => {
   it.each([
     ['structured content', { content: [text('x')], structuredContent: { a: 1 } }, '{"a":1}'],
-    ['structured content that is no object', { content: [], structuredContent: [1, 2] }, '[1,2]'],
+    ['structured content that is not an object', { content: [], structuredContent: [1, 2] }, '[1,2]'],
     ['a text', { content: [text('two words')] }, '"two words"'],
     ['an empty text', { content: [text('')] }, '""'],
     ['a text that is an object', { content: [text(' {"a": [1.0]} ')] }, ' {"a": [1.0]} '],
     ['a text that is a number', { content: [text('12345678901234567890')] }, '12345678901234567890'],
-    ['a text that is a word of JSON', { content: [text('true')] }, 'true'],
-    ['a text that is JSON of a text', { content: [text('"a\\nb"')] }, '"a\\nb"'],
-    ['a text that only begins like JSON', { content: [text('[INFO] {"a":1}')] }, '"[INFO] {\\"a\\":1}"'],
-    ['a text that begins with an escape', { content: [text('"quoted" and on')] }, '"\\"quoted\\" and on"'],
+    ['a text that is a JSON literal', { content: [text('true')] }, 'true'],
+    ['a text that is a JSON string', { content: [text('"a\\nb"')] }, '"a\\nb"'],
+    ['a text that only starts like JSON', { content: [text('[INFO] {"a":1}')] }, '"[INFO] {\\"a\\":1}"'],
+    ['a text that starts with an escape', { content: [text('"quoted" and on')] }, '"\\"quoted\\" and on"'],
     ['several blocks', { content: [text('a'), text('{"b":1}'), text('c d')] }, '["a",{"b":1},"c d"]'],
     ['an image', { content: [{ type: 'image', data: 'AA==', mimeType: 'image/png' }] }, '"data:image/png;base64,AA=="'],
-    ['sound', { content: [{ type: 'audio', data: 'AA==', mimeType: 'audio/wav' }] }, '"data:audio/wav;base64,AA=="'],
+    ['audio', { content: [{ type: 'audio', data: 'AA==', mimeType: 'audio/wav' }] }, '"data:audio/wav;base64,AA=="'],
     ['an image without a type', { content: [{ type: 'image', data: 'AA==' }] }, '{"type":"image","data":"AA=="}'],
     [
       'a resource, as it is',
@@ -40,7 +40,7 @@ describe('the plain result of a tool over REST', () => {
     ['a link, as it is', { content: [{ type: 'resource_link', uri: 'a:b' }] }, '{"type":"resource_link","uri":"a:b"}'],
     ['nothing', { content: [] }, 'null'],
     ['no content at all', {}, 'null'],
-    ['content that is no list', { content: 7 }, 'null'],
+    ['content that is not a list', { content: 7 }, 'null'],
   ])('is %s', (_, result, value) => {
     expect(bare(result)).toEqual(ok(value));
   });
@@ -77,20 +77,20 @@ describe('the plain result of a tool over REST', () => {
 });
 
 describe('a long text result over REST', () => {
-  const said = 'He said: "no", and "never".\n'.repeat(2_000);
-  const whole = Buffer.from(JSON.stringify({ content: [text(said)] }));
+  const words = 'He said: "no", and "never".\n'.repeat(2_000);
+  const result = Buffer.from(JSON.stringify({ content: [text(words)] }));
 
-  it('is the same in one part and in several', () => {
-    expect(bareOf(whole)).toEqual(ok(JSON.stringify(said)));
-    expect(bareOf([whole.subarray(0, 100), whole.subarray(100, 20_000), whole.subarray(20_000)])).toEqual(
-      ok(JSON.stringify(said)),
+  it('is the same in one part or in several', () => {
+    expect(bareOf(result)).toEqual(ok(JSON.stringify(words)));
+    expect(bareOf([result.subarray(0, 100), result.subarray(100, 20_000), result.subarray(20_000)])).toEqual(
+      ok(JSON.stringify(words)),
     );
   });
 
   it('is the same next to other members', () => {
-    const more = Buffer.from(JSON.stringify({ content: [text(said)], isError: false }));
-    expect(bareOf(more)).toEqual(ok(JSON.stringify(said)));
-    expect(bareOf([more.subarray(0, 100), more.subarray(100)])).toEqual(ok(JSON.stringify(said)));
+    const more = Buffer.from(JSON.stringify({ content: [text(words)], isError: false }));
+    expect(bareOf(more)).toEqual(ok(JSON.stringify(words)));
+    expect(bareOf([more.subarray(0, 100), more.subarray(100)])).toEqual(ok(JSON.stringify(words)));
   });
 
   it('becomes JSON if it is JSON, even in several parts', () => {
@@ -99,7 +99,7 @@ describe('a long text result over REST', () => {
     expect(bareOf([result.subarray(0, 100), result.subarray(100)])).toEqual(ok(json));
   });
 
-  it('ends where its string ends', () => {
+  it('ends at the end of its string', () => {
     const long = 'x'.repeat(20_000);
     const smuggled = `{"content":[{"type":"text","text":"${long}","more":"${long}"}]}`;
     expect(bareOf(Buffer.from(smuggled))).toEqual(ok(`"${long}"`));
@@ -111,11 +111,11 @@ describe('a long text result over REST', () => {
     const piece = fc.constantFrom('"', '\\', '\n', 'ü', '}]}', '"}]}', '{"', 'a', ' ', '\\"', ',"text":"');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), fc.constantFrom(1, 3_000), fc.nat(), (pieces, times, cut) => {
-        const said = `A${pieces.join('').repeat(pieces.length === 0 ? 1 : times)}`;
-        const bytes = Buffer.from(JSON.stringify({ content: [text(said)] }));
+        const words = `A${pieces.join('').repeat(pieces.length === 0 ? 1 : times)}`;
+        const bytes = Buffer.from(JSON.stringify({ content: [text(words)] }));
         const at = cut % bytes.length;
         const found = bareOf(at === 0 ? bytes : [bytes.subarray(0, at), bytes.subarray(at)]);
-        expect(found === ASKS ? ASKS : JSON.parse(found.text)).toEqual(said);
+        expect(found === ASKS ? ASKS : JSON.parse(found.text)).toEqual(words);
       }),
       { numRuns: 60 },
     );

@@ -1,6 +1,6 @@
 /**
- * The result of a tool as plain JSON, without what MCP puts around it: its structured content, or else the content of its
- * blocks. A text that is JSON counts as that JSON.
+ * The result of a tool as plain JSON, without its MCP wrapping: the structured content, or else the content of the
+ * blocks. A text that is valid JSON becomes that JSON.
  */
 import { isOneString } from '../../../protocol/bracket-scan.ts';
 import { ASKS } from '../../../protocol/bridge.ts';
@@ -28,21 +28,21 @@ const QUOTE = 0x22;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** The bytes that JSON can begin with, and the backslash, because the first byte may be escaped. */
-const BEGINS = new Uint8Array(256);
-for (const byte of Buffer.from('{["-0123456789tfn\\')) BEGINS[byte] = 1;
+/** The bytes that JSON can start with, and the backslash, because the first byte may be escaped. */
+const CAN_START = new Uint8Array(256);
+for (const byte of Buffer.from('{["-0123456789tfn\\')) CAN_START[byte] = 1;
 
 /** `isWrapped` says that structured content is wrapped in an object. Throws a JsonError if the result is not JSON. */
 export function bareResult(result: Parts, isWrapped: boolean): BareResult | typeof ASKS {
   const long = Buffer.isBuffer(result) ? null : longText(result);
   if (long !== null) return { isError: false, value: long };
   const bytes = join(result);
-  const text = usualText(bytes);
+  const text = singleTextEnd(bytes);
   if (text > 0) return { isError: false, value: ofText(bytes, TEXT_HEAD.length - 1, text) };
   readParts(bytes);
   if (parts.asks) return ASKS;
   const { structured, content, isError } = parts;
-  // Tools describe their errors in the text: structured content is for results.
+  // Tools describe their errors in text. Structured content is for results.
   if (structured.start >= 0 && !isError)
     return { isError, value: isWrapped ? inner(bytes, structured) : slice(bytes, structured) };
   return { isError, value: content.start < 0 ? NULL : ofBlocks(bytes, content) };
@@ -55,38 +55,44 @@ const BLOCK_TAIL = '}]';
 /** Longer strings are searched for their end instead of being read byte by byte. */
 const LONG = 16_384;
 
-/** Where the text ends in a result that is one text and nothing else, as nearly every server writes it; -1 for any other result. */
-function usualText(bytes: Buffer): number {
+/** Where the text ends in a result that is a single text, as nearly every server writes it; -1 for other results. */
+function singleTextEnd(bytes: Buffer): number {
   return textEnd(bytes, 0, bytes.length, TEXT_HEAD, TEXT_TAIL);
 }
 
-/** The text of a result that came in several parts, without joining them. Null for any other result, and for a text that may be JSON. */
+/**
+ * The text of a result that arrived in several parts, without joining them. Null for any other result, and for a text
+ * that may be JSON.
+ */
 function longText(parts: readonly Buffer[]): readonly Buffer[] | null {
   const [first, ...more] = parts;
   const last = more.pop();
   if (first === undefined || last === undefined || last.length <= TEXT_TAIL.length) return null;
-  if (!stands(first, 0, TEXT_HEAD) || !stands(last, last.length - TEXT_TAIL.length, TEXT_TAIL)) return null;
-  const begin = first[skipSpace(first, TEXT_HEAD.length, first.length)];
-  if (begin === undefined || BEGINS[begin] === 1) return null;
+  if (!matchesAt(first, 0, TEXT_HEAD) || !matchesAt(last, last.length - TEXT_TAIL.length, TEXT_TAIL)) return null;
+  const initial = first[skipSpace(first, TEXT_HEAD.length, first.length)];
+  if (initial === undefined || CAN_START[initial] === 1) return null;
   const text = [first.subarray(TEXT_HEAD.length - 1), ...more, last.subarray(0, last.length - TEXT_TAIL.length)];
   return isOneString(text) ? text : null;
 }
 
-/** Where the string ends that fills the space between a head, which includes its first quote, and a tail; -1 if it does not fill it. */
+/**
+ * The end of the string between a head and a tail; -1 if there is anything else between them. The head includes the
+ * string's first quote.
+ */
 function textEnd(bytes: Buffer, start: number, end: number, head: string, tail: string): number {
   const last = end - tail.length;
   const first = start + head.length - 1;
-  if (first >= last || !stands(bytes, start, head) || !stands(bytes, last, tail)) return -1;
+  if (first >= last || !matchesAt(bytes, start, head) || !matchesAt(bytes, last, tail)) return -1;
   if (last - first > LONG) return isOneString([bytes.subarray(first, last)]) ? last : -1;
   return skipString(bytes, first, end) === last ? last : -1;
 }
 
-function stands(bytes: Buffer, at: number, text: string): boolean {
+function matchesAt(bytes: Buffer, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
   return true;
 }
 
-/** What `readParts` found. One object serves all results, because each is used up before the next is read. */
+/** What `readParts` found. One object is reused, because each result is processed before the next is read. */
 const parts = {
   structured: { start: -1, end: -1 },
   content: { start: -1, end: -1 },
@@ -107,10 +113,10 @@ function readParts(bytes: Buffer): void {
     const end = longValueEnd(bytes, start);
     switch (decodeString(bytes, at, keyEnd)) {
       case 'structuredContent':
-        place(parts.structured, start, end);
+        setSpan(parts.structured, start, end);
         break;
       case 'content':
-        place(parts.content, start, end);
+        setSpan(parts.content, start, end);
         break;
       case 'isError':
         parts.isError = bytes[start] === TRUE;
@@ -126,9 +132,9 @@ function readParts(bytes: Buffer): void {
   }
 }
 
-function place(part: { start: number; end: number }, start: number, end: number): void {
-  part.start = start;
-  part.end = end;
+function setSpan(span: { start: number; end: number }, start: number, end: number): void {
+  span.start = start;
+  span.end = end;
 }
 
 /** The member that holds wrapped output. */
@@ -139,7 +145,7 @@ function inner(bytes: Buffer, structured: Span): Buffer {
   return slice(bytes, member ?? structured);
 }
 
-/** No block is null, one is its content, several are an array. */
+/** Null for no blocks, the content of a single block, or an array of the contents. */
 function ofBlocks(bytes: Buffer, { start, end }: Span): Parts {
   const text = textEnd(bytes, start, end, BLOCK_HEAD, BLOCK_TAIL);
   if (text > 0) return ofText(bytes, start + BLOCK_HEAD.length - 1, text);
@@ -189,7 +195,7 @@ function dataUrl(block: Buffer, mime: Span, data: Span): Parts {
 
 function ofText(bytes: Buffer, start: number, end: number): Buffer {
   const first = bytes[skipSpace(bytes, start + 1, end)]!;
-  if (BEGINS[first] === 0) return bytes.subarray(start, end);
+  if (CAN_START[first] === 0) return bytes.subarray(start, end);
   const text = decodeString(bytes, start, end);
   return isJson(text) ? Buffer.from(text) : bytes.subarray(start, end);
 }

@@ -1,4 +1,4 @@
-/** What can be read about tools over REST: lists, definitions, schemas, namespaces, OpenAPI documents. */
+/** Reading about tools over REST: lists, definitions, schemas, namespaces, OpenAPI documents. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findTool } from '../../../access/find.ts';
 import { includesTool, type Toolset } from '../../../access/toolset.ts';
@@ -30,7 +30,7 @@ export interface ReadHandlers {
 
 export interface RestReadOptions {
   callerOf(identity: Identity, scope: Scope): Caller;
-  /** The address that OpenAPI documents begin with; empty for the one that a document is read from. */
+  /** The server address in OpenAPI documents; empty for the address that a document is read from. */
   base(): string;
   /** Whether calls need a token. */
   needsToken(): boolean;
@@ -89,7 +89,7 @@ export function createReadHandlers(gateway: Gateway, { callerOf, base, needsToke
     schema: reading((caller, { url = '' }, response, headers) =>
       send(response, inputSchemaOf(definitionAt(caller, url, -2)), headers),
     ),
-    // The same for every namespace, so the request need not name one.
+    // The answer is the same for every namespace, so the request need not name one.
     async namespaces(request, response, headers, identity, scope) {
       requireJsonReader(request.headers);
       const caller = callerOf(identity, { ...scope, toolset: null, namespace: null });
@@ -126,8 +126,8 @@ function visibleToolsets({ entries }: View, toolsets: readonly Toolset[]) {
 }
 
 /**
- * The namespaces that a caller may know of, in the order of the configuration. An empty one is named only to callers that no
- * policy limits.
+ * The namespaces that a caller may know about, in the order of the configuration. Empty ones are listed only for
+ * callers without a policy.
  */
 function countNamespaces(gateway: Gateway, { catalog, permission }: View) {
   const counts = new Map<string, number>();

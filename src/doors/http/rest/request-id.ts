@@ -1,19 +1,19 @@
 /**
- * The id of a call over REST, in its reply and in the audit: the one that the client sends, or else a number. A number is
- * sent back only with failures, because one more header on every reply costs measurable time.
+ * The id of a call over REST, in its reply and in the audit: the one that the client sends, or else a number. The
+ * number is sent back only with failures, because another header on every reply costs measurable time.
  */
 import { randomInt } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-const USUAL = /^[\w.:+/=@-]{1,64}$/;
+const ACCEPTED = /^[\w.:+/=@-]{1,64}$/;
 
-// Nine digits, which the audit prints fastest. The start is random, so that two runs rarely use the same ids.
+// Numbers have nine digits, which the audit prints fastest. The first one is random, so that two runs rarely share ids.
 const END = 1_000_000_000;
 let serial = randomInt(100_000_000, 900_000_000);
 
 /** As JSON: a string for the client's own id. */
 export function requestId({ 'x-request-id': given }: IncomingHttpHeaders): string {
-  if (typeof given === 'string' && USUAL.test(given)) return `"${given}"`;
+  if (typeof given === 'string' && ACCEPTED.test(given)) return `"${given}"`;
   serial = serial + 1 >= END ? 100_000_000 : serial + 1;
   return String(serial);
 }

@@ -21,14 +21,14 @@ import { withNumber } from './request-id.ts';
 import { isWrapped } from './unwrap-output.ts';
 
 export class RestCall implements Sink, Cancellable {
-  // Plain fields: there is one of these for every call, and private fields cost time.
+  // Plain fields: one of these is created for every call, and private fields are slower.
   readonly response: ServerResponse;
   readonly headers: readonly string[];
   /** As JSON. */
   readonly id: string;
   readonly backpressure: Backpressure;
   readonly credential: Credential;
-  /** Whether errors are written as mcpo does it. */
+  /** Whether errors are written as mcpo writes them. */
   readonly isMcpo: boolean;
   /** The running calls of the same caller; `sources/slots.ts` explains why this is an array. */
   readonly running: RestCall[];
@@ -54,7 +54,7 @@ export class RestCall implements Sink, Cancellable {
     this.place = running.push(this) - 1;
   }
 
-  // The client cannot be asked anything, or told anything before the answer.
+  // A REST client cannot be asked questions, and gets nothing before the answer.
 
   get owner(): object {
     return this;
@@ -107,7 +107,7 @@ export class RestCall implements Sink, Cancellable {
       else if (bare.isError) this.#send(toolFailure(bare.value));
       else sendReply(this.response, 200, { head: '', body: bare.value, tail: '' }, this.headers, this.backpressure);
     } catch (error) {
-      // Long results are not parsed before they come here.
+      // Long results have not been parsed until now.
       if (!(error instanceof JsonError || error instanceof SyntaxError)) throw error;
       const text = `The server answered with invalid JSON: ${error.message}.`;
       this.#send(ownFailure(new GatewayError('source_broken', text)));

@@ -30,7 +30,7 @@ export interface RestHandlers extends ReadHandlers {
 
 export interface RestApi {
   readonly handlers: RestHandlers;
-  /** Calls whose clients wait for the answers. */
+  /** The number of calls whose clients still wait for an answer. */
   readonly awaited: number;
   /** Ends the calls whose credentials were revoked. */
   endRevoked(): void;
@@ -40,7 +40,7 @@ export interface RestApi {
 export interface RestOptions {
   readonly backpressure: Backpressure;
   readonly fail: Fail;
-  /** The address that OpenAPI documents begin with; empty for the one that a document is read from. */
+  /** The server address in OpenAPI documents; empty for the address that a document is read from. */
   base(): string;
   /** Whether calls need a token. */
   needsToken(): boolean;

@@ -1,6 +1,6 @@
 /**
- * Structured output is always an object in MCP. FastMCP and our own workers wrap any other output in the member `result` and
- * mark its schema. Over REST the output is unwrapped, in results and in definitions.
+ * Structured output is always an object in MCP. FastMCP and our own workers wrap any other output in the member
+ * `result` and mark its schema. Over REST the output is unwrapped, in results and in definitions.
  */
 import { memo } from '../../../base/memo.ts';
 import { type JsonObject, toObject } from '../../../base/objects.ts';

@@ -17,10 +17,10 @@ export interface Backpressure {
   close(): void;
 }
 
-/** Milliseconds after which a slow client that reads nothing at all counts as gone. */
+/** Milliseconds after which a slow client that reads nothing at all is disconnected. */
 const STALLED = 60_000;
 const TICK = 1_000;
-/** Less than this is not worth counting. */
+/** Bytes. A connection with less unread data is not tracked. */
 const LITTLE = 64 * 1024;
 
 /** A connection with unread data. A client that pipelines requests has several replies on one connection. */
@@ -110,7 +110,7 @@ export function createBackpressure(limits: () => LimitsConfig, dropped: (bytes: 
       const { socket } = req;
       let one = slow.get(socket);
       if (one === undefined) {
-        // A reply without the socket is queued behind others. There may be many of those, so each one counts.
+        // A reply without a socket is queued behind others. There may be many of those, so each one is tracked.
         const isLittle = writableLength < (response.socket === null ? 1 : LITTLE);
         if (isLittle || socket.destroyed) return;
         one = { replies: new Set(), size: 0, read: bytesRead(socket), since: Date.now() };

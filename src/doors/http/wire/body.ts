@@ -40,7 +40,7 @@ export class Post {
 }
 
 // The state is stored on the request, and the listeners are created once. Closures for every request would live as long
-// as Node keeps the request, and would be most of the garbage collector's work here.
+// as Node keeps the request, and would cause most of the garbage collection here.
 const POST = Symbol('post');
 type PostRequest = IncomingMessage & { [POST]?: Post | null };
 
@@ -103,14 +103,14 @@ export function createBodyReader(
   };
 }
 
-/** The body as another reader left it: text, bytes, or parsed values, which are serialized again. */
+/** A body that was read before: text, bytes, or a parsed value, which is serialized again. */
 function bodyBefore({ body, headers }: IncomingMessage & { readonly body?: unknown }): Buffer | GatewayError {
   // Frameworks leave nothing or an empty object if the request had no body.
   if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0)) return EMPTY;
   if (body === undefined)
     return new GatewayError(
       'usage',
-      'The body was read before it came to the gateway, and is not in request.body. Mount the gateway before whatever reads it.',
+      'The body was read before the request reached the gateway, and is not in request.body. Mount the gateway before the middleware that reads bodies.',
     );
   return Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
@@ -148,7 +148,7 @@ function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const leave = () => reject(new GatewayError('cancelled', 'The client left before the body had come.'));
+    const leave = () => reject(new GatewayError('cancelled', 'The client disconnected before the whole body had arrived.'));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) reject(bodyTooLarge(limit));

@@ -20,7 +20,7 @@ export function cancelOnClose(response: ServerResponse, request: Cancellable): v
   const socket: WithRequest | null = response.socket;
   // Requests normally follow one another on a connection. Pipelined ones are stored on their response instead.
   const isFree = socket !== null && !(socket[REQUEST] !== undefined && socket[REQUEST].place >= 0);
-  const closing: WithRequest = isFree ? socket : response;
-  if (closing[REQUEST] === undefined) closing.on('close', onClose);
-  closing[REQUEST] = request;
+  const carrier: WithRequest = isFree ? socket : response;
+  if (carrier[REQUEST] === undefined) carrier.on('close', onClose);
+  carrier[REQUEST] = request;
 }

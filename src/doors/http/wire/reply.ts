@@ -4,10 +4,10 @@ import { toBytes } from '../../../protocol/json.ts';
 import { type Reply, replyLength, replyText, writeReply } from '../../../protocol/rpc.ts';
 import type { Backpressure } from './backpressure.ts';
 
-/** Answers with an error. `headers` are those that the reply must carry. */
+/** Answers with an error. `headers` belong in the reply. */
 export type Fail = (response: ServerResponse, error: unknown, headers: readonly string[]) => void;
 
-/** Sends JSON, as the reply to a call. */
+/** Sends JSON. `backpressure` is for replies that may be large. */
 export function sendReply(
   response: ServerResponse,
   status: number,

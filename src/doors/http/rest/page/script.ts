@@ -67,7 +67,7 @@ function ask(path: string, options: RequestInit = {}): Promise<Response> {
 }
 
 async function load(): Promise<void> {
-  say(state, 'Loading…');
+  showText(state, 'Loading…');
   try {
     const response = await ask('/openapi.json');
     const body = (await response.json()) as ApiDocument & { readonly message: string };
@@ -75,11 +75,11 @@ async function load(): Promise<void> {
     if (!response.ok) throw new Error(response.status === 401 ? 'A token is needed.' : body.message);
     show(body);
   } catch (error) {
-    say(state, (error as Error).message, true);
+    showText(state, (error as Error).message, true);
   }
 }
 
-function say(element: HTMLElement, text: string, isBad = false): void {
+function showText(element: HTMLElement, text: string, isBad = false): void {
   element.textContent = text;
   element.className = isBad ? 'bad' : '';
 }
@@ -89,7 +89,7 @@ function show({ info, paths }: ApiDocument): void {
   document.title = info.title;
   find('title').textContent = info.title;
   find('about').textContent = info.description ?? '';
-  say(state, all.length === 1 ? '1 tool' : `${all.length} tools`);
+  showText(state, all.length === 1 ? '1 tool' : `${all.length} tools`);
   filter.hidden = all.length < 2;
   tools.replaceChildren(...all.map(([path, { post }]) => toolBox(path, post)));
 }
@@ -137,7 +137,7 @@ function callForm(path: string, schema: ArgumentsSchema, status: HTMLElement, re
     const headers = { 'content-type': 'application/json' };
     const response = await ask(path, { method: 'POST', headers, body: argumentsText() });
     const text = await response.text();
-    say(status, `${response.status} in ${Math.round(performance.now() - began)} ms`, !response.ok);
+    showText(status, `${response.status} in ${Math.round(performance.now() - began)} ms`, !response.ok);
     result.textContent = pretty(text);
     result.hidden = false;
   }
@@ -145,9 +145,9 @@ function callForm(path: string, schema: ArgumentsSchema, status: HTMLElement, re
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     button.disabled = true;
-    say(status, '…');
+    showText(status, '…');
     call()
-      .catch((error: Error) => say(status, error.message, true))
+      .catch((error: Error) => showText(status, error.message, true))
       .finally(() => {
         button.disabled = false;
       });
