@@ -36,8 +36,8 @@ export interface MemoryOptions {
 }
 
 /**
- * Connects a client to a gateway in the same process, for tests and for programs that contain both. It speaks the full
- * protocol, handshake included; only the bytes stay in the process.
+ * Connects a client to a gateway in the same process, for tests and for programs that contain both. It uses the full
+ * protocol, handshake included, but the bytes stay in the process.
  *
  * @example
  * const client = new Client({ name: 'test', version: '1.0.0' });

@@ -321,9 +321,7 @@ export class Peer implements Client {
 
 const EMPTY = toBytes({});
 
-/**
- * The abilities before `initialize`: log messages of servers are sent from level `info` on until the client sets one.
- */
+/** The abilities before `initialize`. Until the client sets a log level, it gets log messages of `info` and above. */
 const BEFORE_INITIALIZE: ClientAbilities = { ...NO_ABILITIES, logLevel: 'info' };
 
 /** Passes a message of any kind to the peer. */

@@ -29,7 +29,8 @@ export function createFail(gateway: Gateway, router: () => Router): Fail {
     const path = pathOf(request.url ?? '/');
     const isModern = isModernHeader(request.headers);
     if (known.code === 'method_not_allowed') headers.push('allow', router().methodsAt(path, isModern).join(', '));
-    // A small rest of the body is read. If the connection were closed now, the client would not see the answer.
+    // Otherwise the rest of the body is read: a client that is still sending would not see the answer if the connection
+    // were closed.
     if (!request.complete && !(Number(request.headers['content-length']) <= MOST_DISCARDED))
       headers.push('connection', 'close');
     const style = styleAt(router(), path, request.method ?? '', gateway.config.http);

@@ -23,7 +23,7 @@ export function createGuard(
   boundHost: string | null,
   own: readonly string[] | 'any' = [],
 ): Guard {
-  // On other addresses than loopback, any name is accepted unless names are listed: a credential is required there.
+  // On addresses other than loopback, any name is accepted unless names are listed: a credential is required there.
   const anyHost = own === 'any' || (own.length === 0 && boundHost !== null && !isLoopback(boundHost));
   const ownHosts = own === 'any' ? [] : own.map((host) => host.toLowerCase());
 

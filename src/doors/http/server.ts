@@ -118,7 +118,7 @@ async function openServer(handle: RequestListener, port: number, host: string): 
     keepAliveTimeout: 65_000,
     headersTimeout: 10_000,
     requestTimeout: 60_000,
-    // Node would silently drop a second Host or Authorization header. Joined to the first, the value is refused.
+    // Node would silently drop a second Host or Authorization header. Joined values match nothing and are refused.
     joinDuplicateHeaders: true,
   });
   server.on('request', handle);

@@ -6,7 +6,7 @@ import { taskKey } from '../../plans/narrow-to-task.ts';
 
 /** The state kept for a client. */
 export interface SessionlessClient {
-  /** Whether forgetting it would lose nothing but its selection. */
+  /** Whether forgetting it would lose only its selection. */
   readonly isIdle: boolean;
   close(): void;
 }

@@ -150,7 +150,7 @@ describe('keywords in an OpenAPI schema', () => {
     expect(convert(true)).toBe(true);
   });
 
-  it('are kept as plain names of properties and as plain data inside of values', () => {
+  it('have no special meaning as names of properties or inside of values', () => {
     const properties = JSON.parse(
       '{"$ref":{"type":"string"},"$id":{"const":{"$ref":"#/x"}},"__proto__":{"type":"number"},"default":{"default":{"$defs":1}}}',
     );

@@ -28,7 +28,7 @@ export function restDefinition(name: string, item: Item): Buffer {
   return toBytes({ ...parsed, outputSchema: unwrapSchema(parsed.outputSchema as JsonObject) });
 }
 
-/** References count from the top of the schema, so the definitions stay there. */
+/** References start at the top of the schema, so the definitions stay there. */
 export function unwrapSchema(schema: JsonObject): JsonObject {
   const { $defs, definitions, properties } = schema;
   return {
