@@ -239,7 +239,8 @@ export class Peer implements Client {
         answer.ticket = this.#tasks(message).call(this.principal, 'legacy', message, answer);
         return;
       case 'tasks/list':
-        if (readCursor(message) !== null) throw new GatewayError('params_invalid', 'tasks/list has a single page: send no "cursor".');
+        if (readCursor(message) !== null)
+          throw new GatewayError('params_invalid', 'tasks/list has a single page: send no "cursor".');
         void this.#tasks(message)
           .list(this.principal)
           .then((list) => answer.own(list));
@@ -332,5 +333,8 @@ export function deliver(peer: Peer, message: Message, exchangeFor: (message: Mes
 
 /** The error for a client that asks for a session if none of the configured revisions has sessions. */
 function sessionless(supported: readonly string[]): GatewayError {
-  return new GatewayError('version_unsupported', `This gateway has no sessions: it speaks ${supported.join(', ')} only.`);
+  return new GatewayError(
+    'version_unsupported',
+    `This gateway has no sessions: it speaks ${supported.join(', ')} only.`,
+  );
 }

@@ -57,7 +57,9 @@ export async function outlast(era: 'legacy' | 'modern', restarts: number): Promi
     await waitFor(async () => (await figure(gateway, 'toolgate_calls_in_flight')) >= 1);
     gateway.process.kill('SIGKILL');
     await gateway.exited;
-    expect(await underWay).toMatch(/was lost \(.*\) during this request\. The request may or may not have been carried out/);
+    expect(await underWay).toMatch(
+      /was lost \(.*\) during this request\. The request may or may not have been carried out/,
+    );
     // This call waits for the gateway.
     const waiting = call('a_echo', { i });
     gateway = await startAt(port, cwd);

@@ -171,8 +171,16 @@ const refused: readonly (readonly [what: string, lines: Lines, wrong: string | n
     () => bearer(issuer.sign(good(), { crit: ['urn:test'], 'urn:test': 1 })),
     'The token has a header parameter that is not allowed here',
   ],
-  ['for signing out', () => bearer(issuer.sign(good(), { typ: 'logout+jwt' })), 'Tokens of this type are not accepted here'],
-  ['a proof (DPoP)', () => bearer(issuer.sign(good(), { typ: 'dpop+jwt' })), 'Tokens of this type are not accepted here'],
+  [
+    'for signing out',
+    () => bearer(issuer.sign(good(), { typ: 'logout+jwt' })),
+    'Tokens of this type are not accepted here',
+  ],
+  [
+    'a proof (DPoP)',
+    () => bearer(issuer.sign(good(), { typ: 'dpop+jwt' })),
+    'Tokens of this type are not accepted here',
+  ],
   [
     'changed afterwards',
     async () => {

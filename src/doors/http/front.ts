@@ -151,8 +151,5 @@ function refuseQueryToken(url: string): void {
   if (url === '/mcp') return;
   const query = url.indexOf('?');
   if (query < 0 || !new URLSearchParams(url.slice(query + 1)).has('access_token')) return;
-  throw new GatewayError(
-    'request_invalid',
-    'Do not put a token in the URL: send it in the Authorization header.',
-  );
+  throw new GatewayError('request_invalid', 'Do not put a token in the URL: send it in the Authorization header.');
 }

@@ -52,7 +52,11 @@ export function noteMirrored(mirroredByTool: MirroredArguments, result: Buffer):
 }
 
 /** The headers that repeat parts of a request without a session. */
-export function headersFor(message: Message, version: string, mirroredByTool: MirroredArguments): Record<string, string> {
+export function headersFor(
+  message: Message,
+  version: string,
+  mirroredByTool: MirroredArguments,
+): Record<string, string> {
   const { bytes, nameStart, nameEnd, uriStart, uriEnd } = message;
   const span = message.method === 'resources/read' ? [uriStart, uriEnd] : [nameStart, nameEnd];
   const name = span[0]! < 0 ? '""' : bytes.toString('latin1', span[0], span[1]);

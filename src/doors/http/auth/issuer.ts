@@ -97,8 +97,7 @@ async function discover(issuer: string): Promise<string> {
     try {
       const { issuer: named, jwks_uri: uri } = (await fetchJson(address)) as Record<string, unknown>;
       if (named !== issuer) throw new Error(`${address} is the metadata of another issuer`);
-      if (typeof uri !== 'string' || !isTrusted(uri))
-        throw new Error(`${address} has no usable "jwks_uri"`);
+      if (typeof uri !== 'string' || !isTrusted(uri)) throw new Error(`${address} has no usable "jwks_uri"`);
       return uri;
     } catch (error) {
       problems.push(messageOf(error));

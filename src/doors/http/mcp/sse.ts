@@ -126,5 +126,8 @@ function exchangeOn(stream: EventStream): Exchange {
 
 function refuseModern(message: Message): void {
   if (claimsRevision(message))
-    throw new GatewayError('request_invalid', 'This revision of the protocol has no HTTP+SSE; send the message to /mcp.');
+    throw new GatewayError(
+      'request_invalid',
+      'This revision of the protocol has no HTTP+SSE; send the message to /mcp.',
+    );
 }

@@ -148,7 +148,8 @@ function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const leave = () => reject(new GatewayError('cancelled', 'The client disconnected before the whole body had arrived.'));
+    const leave = () =>
+      reject(new GatewayError('cancelled', 'The client disconnected before the whole body had arrived.'));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) reject(bodyTooLarge(limit));
