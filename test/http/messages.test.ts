@@ -57,7 +57,7 @@ describe('the protocol revision', () => {
     for (const version of ALL) {
       const reply = await agreed.post(PING, { 'mcp-protocol-version': version });
       expect(reply.status).toBe(version === revision ? 200 : 400);
-      if (version !== revision) expect(await reply.text()).toContain(`agreed on revision ${revision}`);
+      if (version !== revision) expect(await reply.text()).toContain(`uses revision ${revision}`);
     }
     expect((await agreed.post(PING)).status).toBe(200);
   });

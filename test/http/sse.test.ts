@@ -123,7 +123,7 @@ describe('/messages', () => {
       messages,
     );
     expect(reply.status).toBe(400);
-    expect(await reply.text()).toContain('send it to /mcp');
+    expect(await reply.text()).toContain('send the message to /mcp');
   });
 
   it('does not accept a session id from /mcp, and /mcp does not accept one from /sse', async () => {
