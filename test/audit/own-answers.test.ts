@@ -1,10 +1,11 @@
 /** Audit records of calls that no server answered: limits, cached results and middleware. */
 import { describe, expect, it } from 'vitest';
-import { configFromValue, createGateway, GatewayError, openLocalDoor } from '../../src/index.ts';
+import { configFromValue, GatewayError, openLocalDoor } from '../../src/index.ts';
 import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { readMessage } from '../../src/protocol/read.ts';
 import { startStdio } from '../support/gateway.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { auditOf, isAdmin, isCall, type Line, readLines, waitForLines } from './records.ts';

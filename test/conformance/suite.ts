@@ -2,10 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { childEnv, startChild } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { waitFor } from '../support/processes.ts';
-import { fixture, server } from '../support/server.ts';
+import { server, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { nodeFor, runTool, tool } from '../support/tools.ts';
 
@@ -78,15 +76,8 @@ export function explain(verdicts: readonly Verdict[]): string {
 
 /** Starts the fixture, which has everything that the suite tests, and returns its endpoint. */
 export async function startFixture(...args: string[]): Promise<string> {
-  const child = startChild(process.execPath, [fixture('conformance'), '--port', '0', ...args], {
-    cwd: tempFolder(),
-    env: childEnv(),
-  });
-  const port = await waitFor(() => {
-    if (child.process.exitCode !== null) throw new Error(`conformance.mjs ended: ${child.stderr()}`);
-    return /listening (\d+)/.exec(child.stdout())?.[1];
-  }, 20_000);
-  return `http://127.0.0.1:${port}/mcp`;
+  const { origin } = await startListening('conformance', '--port', 0, ...args);
+  return `${origin}/mcp`;
 }
 
 const upstreams = {

@@ -4,9 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { configFromValue, createGateway, openHttpDoor } from '../../src/index.ts';
+import { configFromValue, openHttpDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

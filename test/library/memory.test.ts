@@ -3,14 +3,9 @@ import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  configFromValue,
-  connectInMemory,
-  createGateway,
-  type Gateway,
-  type MemoryTransport,
-} from '../../src/index.ts';
+import { configFromValue, connectInMemory, type Gateway, type MemoryTransport } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { MODERN } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';

@@ -13,7 +13,6 @@ import { Hono } from 'hono';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   configFromValue,
-  createGateway,
   createHttpDoor,
   createVisitor,
   expressMiddleware,
@@ -29,6 +28,7 @@ import {
 } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp, connectSse, overhear, type Told } from '../support/connection.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { connectModernHttp, MODERN } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';

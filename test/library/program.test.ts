@@ -2,7 +2,6 @@
 import { beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import {
   configFromValue,
-  createGateway,
   type ErrorCode,
   type Gateway,
   GatewayError,
@@ -10,6 +9,7 @@ import {
   type ToolCallResult,
 } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
 import { open } from '../metrics/use.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { begin, beginMany, doorOf, hanging, refusalOf, startMoody, textOf } from './use.ts';
@@ -121,7 +122,7 @@ describe('the circuit breaker of a stdio server', () => {
     const door = doorOf(gateway);
     const pid = Number(await textOf(begin(door, 's_ok')));
     const calls = beginMany(door, 20, 's_hang');
-    process.kill(pid, 'SIGKILL');
+    killServer(pid);
     for (const call of calls) await refusalOf(call);
     expect(gateway.statuses()[0]!.breaker).toMatchObject({ state: 'closed', failures: 1 });
     await waitFor(() => isBack(gateway, pid));
@@ -137,7 +138,7 @@ describe('the circuit breaker of a stdio server', () => {
       await waitFor(async () => (await refusalOf(begin(door, 's_hang'))).code === 'source_timeout', 10_000);
       if (gateway.statuses()[0]!.breaker.failures >= 8) break;
     }
-    process.kill(pid, 'SIGKILL');
+    killServer(pid);
     await waitFor(() => isBack(gateway, pid));
     expect(await textOf(begin(door, 's_ok'))).not.toBe(String(pid));
     expect(gateway.statuses()[0]!.breaker.state).toBe('closed');

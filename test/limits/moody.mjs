@@ -2,7 +2,7 @@
 //   fine      a result     unhappy   a result with isError     wrong     an error of the protocol
 //   broken    status 500   silent    no answer at all; what has not been answered stays so
 import { createServer as createHttpServer } from 'node:http';
-import { answer, createServer, rpcError, silence, text, tool } from '../fixtures/lib.mjs';
+import { answer, createServer, listen, rpcError, silence, text, tool } from '../fixtures/lib.mjs';
 
 let mood = 'fine';
 let calls = 0;
@@ -35,4 +35,4 @@ const http = createHttpServer(async (request, response) => {
   if (bytes === undefined) response.writeHead(202).end();
   else send(200, bytes);
 });
-http.listen(0, '127.0.0.1', () => process.stdout.write(`listening ${http.address().port}\n`));
+listen(http, 0);

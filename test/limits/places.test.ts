@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { configFromValue } from '../../src/index.ts';
 import { open, openPipes } from '../metrics/use.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry, startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -109,7 +110,7 @@ describe('the concurrency limit of a server', () => {
     const door = doorOf(gateway);
     const pid = Number(await textOf(begin(door, 's_ok')));
     const all = beginMany(door, 4, 's_hang');
-    process.kill(pid, 'SIGKILL');
+    killServer(pid);
     for (const one of all) expect((await refusalOf(one)).code).toMatch(/^source_(broken|unavailable)$/);
     expect(gateway.metrics.inFlight).toBe(0);
     await waitFor(() => gateway.statuses()[0]!.state === 'up' && gateway.catalog.entries.tool.has('s_ok'));

@@ -9,10 +9,7 @@ import { READS_AT_ONCE } from '../../src/protocol/contract.ts';
 import { NO_ABILITIES } from '../../src/protocol/envelope.ts';
 import { join } from '../../src/protocol/parts.ts';
 import { readMessage } from '../../src/protocol/read.ts';
-import { childEnv, startChild } from '../support/child.ts';
-import { waitFor } from '../support/processes.ts';
-import { serverEntry } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
+import { serverEntry, startListening } from '../support/server.ts';
 
 export const hanging = (limits: object = {}) => ({ ...serverEntry('hang'), timeout: 30_000, ...limits });
 export const basic = (limits: object = {}, ...args: (string | number)[]) => ({
@@ -91,14 +88,11 @@ export type Mood = 'fine' | 'broken' | 'silent' | 'wrong' | 'unhappy';
 
 /** An HTTP server whose behaviour can be changed. `calls()` is the number of calls it has received. */
 export async function startMoody() {
-  const file = new URL('./moody.mjs', import.meta.url).pathname;
-  const child = startChild(process.execPath, [file], { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  const origin = `http://127.0.0.1:${port}`;
+  const { origin, stop } = await startListening('../limits/moody');
   return {
     url: `${origin}/mcp`,
     be: async (mood: Mood) => void (await fetch(`${origin}/be/${mood}`)),
     calls: async () => Number(await (await fetch(`${origin}/calls`)).text()),
-    stop: () => child.stop(),
+    stop,
   };
 }

@@ -3,18 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  configFromValue,
-  createGateway,
-  explainName,
-  type Gateway,
-  openHttpDoor,
-  openLocalDoor,
-} from '../../src/index.ts';
+import { configFromValue, explainName, type Gateway, openHttpDoor, openLocalDoor } from '../../src/index.ts';
 import { waitForLines } from '../audit/records.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { connectHttp } from '../support/connection.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';

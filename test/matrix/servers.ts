@@ -1,7 +1,5 @@
 /** The servers of the matrix: one fixture for each era, with every feature. */
-import { childEnv, startChild } from '../support/child.ts';
-import { waitFor } from '../support/processes.ts';
-import { fixture, server } from '../support/server.ts';
+import { server, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { isBuilt } from './not-yet.ts';
 import type { Side } from './sides.ts';
@@ -28,14 +26,6 @@ export async function configFor(side: Side): Promise<string> {
 async function placeOf({ era, transport }: Side, ...args: string[]): Promise<string> {
   const name = `whole-${era}`;
   if (transport === 'stdio') return `command = ${JSON.stringify(server(name, ...args))}\ncwd = "/"`;
-  const child = startChild(process.execPath, [fixture(name), '--transport', transport, ...args], {
-    cwd: tempFolder(),
-    env: childEnv(),
-  });
-  const port = await waitFor(() => {
-    if (child.process.exitCode !== null) throw new Error(`the server ended: ${child.stderr()}`);
-    return /listening (\d+)/.exec(child.stdout())?.[1];
-  });
-  const origin = `http://127.0.0.1:${port}`;
+  const { origin } = await startListening(name, '--transport', transport, ...args);
   return transport === 'sse' ? `url = "${origin}/sse"\ntransport = "sse"` : `url = "${origin}/mcp"`;
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openLocalDoor } from '../../src/index.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
@@ -134,7 +135,7 @@ describe('call metrics', () => {
     const { client } = await connectHttp(url);
     const called = client.callTool({ name: 'slow_hang', arguments: {} }).catch(() => {});
     await waitFor(() => gateway.metrics.inFlight === 1);
-    process.kill(gateway.statuses()[0]!.pid!, 'SIGKILL');
+    killServer(gateway.statuses()[0]!.pid!);
     await called;
     expect(outcomesOf(gateway, 'slow', 'hang')).toEqual({ failed: 1 });
     expect(gateway.metrics.inFlight).toBe(0);

@@ -8,6 +8,7 @@ import { exchange } from '../http/raw.ts';
 import { clientOf } from '../support/client.ts';
 import { connectHttp, connectSse } from '../support/connection.ts';
 import { startHttp } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
@@ -91,7 +92,7 @@ describe('GET /metrics', () => {
       );
       return { up, restarts };
     };
-    process.kill(gateway.statuses()[0]!.pid!, 'SIGKILL');
+    killServer(gateway.statuses()[0]!.pid!);
     await waitFor(async () => (await read()).up === 0);
     await waitFor(async () => (await read()).up === 1, 10_000);
     expect(await read()).toEqual({ up: 1, restarts: 1 });

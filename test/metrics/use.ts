@@ -2,7 +2,6 @@
 import { PassThrough } from 'node:stream';
 import {
   configFromValue,
-  createGateway,
   type EntryFigures,
   type Gateway,
   type HttpDoor,
@@ -11,6 +10,7 @@ import {
 } from '../../src/index.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { enveloped } from '../support/modern.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -1,9 +1,8 @@
 /** The paths that a message can take through a gateway: clients and upstreams of both eras, over every transport. */
+
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll } from 'vitest';
-import { childEnv, startChild } from '../support/child.ts';
-import { waitFor } from '../support/processes.ts';
+import { server, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { some } from '../support/wide.ts';
 import { type Client, type Door, type Era, metaOf, openClients } from './clients.ts';
@@ -137,14 +136,12 @@ function routeOf({ era: client, door, request, exchange }: Client, { era, carrie
 export async function upstreamsToml(behind: readonly Upstream[], offer = plainOffer): Promise<string> {
   const lines = [offer.tools, offer.resources, offer.templates, offer.prompts].join('\n');
   const file = join(tempFolder({ 'offer.txt': lines }), 'offer.txt');
-  const args = [fileURLToPath(new URL('upstream.mjs', import.meta.url)), '--offer', file];
-  const child = startChild(process.execPath, [...args, '--http'], { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1], 15_000);
+  const { origin } = await startListening('../pass-through/upstream', '--offer', file, '--http');
   const servers = behind.map(({ era, carrier, namespace, newline }) => {
     const launch =
       carrier === 'stdio'
-        ? `command = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([...args, '--era', era])}`
-        : `url = "http://127.0.0.1:${port}/${era}/${carrier.split(' ')[1]}?newline=${newline ?? 'lf'}"`;
+        ? `command = ${JSON.stringify(server('../pass-through/upstream', '--offer', file, '--era', era))}`
+        : `url = "${origin}/${era}/${carrier.split(' ')[1]}?newline=${newline ?? 'lf'}"`;
     return `[[servers]]\nnamespace = "${namespace}"\n${launch}\n`;
   });
   // A busy machine may be slow to start them all, and these tests are not about incomplete lists.

@@ -13,10 +13,10 @@
 //                         ?newline=cr or crlf the data lines of an event end so
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { readFlags } from '../fixtures/lib.mjs';
+import { host, listen, readFlags } from '../fixtures/lib.mjs';
 
 const flags = readFlags({ offer: '', era: 'legacy', http: false });
+const { stdin, stdout, exit, sleep } = host();
 const methods = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'];
 const fields = ['tools', 'resources', 'resourceTemplates', 'prompts'];
 const offer = readFileSync(flags.offer, 'utf8').split('\n');
@@ -116,19 +116,19 @@ async function serve(request, response) {
 
 if (flags.http) {
   const http = createServer(serve);
-  http.listen(0, '127.0.0.1', () => process.stdout.write(`listening ${http.address().port}\n`));
+  listen(http, 0);
 } else {
   let rest = Buffer.alloc(0);
   // One answer after the other: the pieces of two would make one broken line.
   let written = Promise.resolve();
-  process.stdin.on('end', () => process.exit(0));
-  process.stdin.on('data', (chunk) => {
+  stdin.on('end', () => exit(0));
+  stdin.on('data', (chunk) => {
     rest = Buffer.concat([rest, chunk]);
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
       const answer = respond(flags.era, rest.subarray(0, end), null);
       rest = rest.subarray(end + 1);
       if (answer === null) continue;
-      written = written.then(() => write(process.stdout, `${answer.texts.join('\n')}\n`, answer.cuts));
+      written = written.then(() => write(stdout, `${answer.texts.join('\n')}\n`, answer.cuts));
     }
   });
 }

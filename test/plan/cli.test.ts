@@ -1,10 +1,11 @@
 /** `toolgate plan`: the configuration that a task needs. */
 import { describe, expect, it } from 'vitest';
 import { parse as parseYaml } from 'yaml';
-import { configFromValue, createGateway, loadConfig, openLocalDoor } from '../../src/index.ts';
+import { configFromValue, loadConfig, openLocalDoor } from '../../src/index.ts';
 import { runCli } from '../cli/run.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { exposed, TOOLS } from './servers.ts';

@@ -4,9 +4,10 @@
  */
 
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { configFromValue, createGateway, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { clientOf } from '../support/client.ts';
+import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messagesOf as linesOf } from '../pass-through/clients.ts';
-import { childEnv, startChild } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
-import { fixture, server } from '../support/server.ts';
+import { server, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { callModern } from './use.ts';
 
@@ -20,10 +19,8 @@ export type Upstream = (typeof UPSTREAMS)[number];
 async function placeOf(upstream: Upstream, log: string, flags: readonly string[]): Promise<string> {
   const name = upstream === 'legacy stdio' ? 'asking' : 'asking-modern';
   if (upstream !== 'modern http') return `command = ${JSON.stringify(server(name, '--log', log, ...flags))}`;
-  const args = [fixture(name), '--port', '0', '--log', log, ...flags];
-  const child = startChild(process.execPath, args, { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  return `url = "http://127.0.0.1:${port}/mcp"`;
+  const { origin } = await startListening(name, '--port', 0, '--log', log, ...flags);
+  return `url = "${origin}/mcp"`;
 }
 
 /**

@@ -1,9 +1,8 @@
 /** A gateway in front of test/fixtures/personal.mjs, which keeps a state for each connection. */
-import { childEnv, startChild } from '../support/child.ts';
+
 import { type GatewayOptions, startHttp } from '../support/gateway.ts';
-import { running, waitFor } from '../support/processes.ts';
-import { fixture, server } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
+import { runningServers } from '../support/in-process-server.ts';
+import { server, startListening } from '../support/server.ts';
 import { some } from '../support/wide.ts';
 
 const ALL = ['stdio', 'http', 'sse'] as const;
@@ -32,13 +31,9 @@ export async function placeOf(over: Over): Promise<Place> {
   const name = `personal-${process.pid}-${++names}`;
   if (over === 'stdio') {
     const toml = `command = ${JSON.stringify(server('personal', '--name', name))}\n`;
-    // The command line of the shell contains the name too.
-    return { toml, count: async () => running(name).length };
+    return { toml, count: async () => runningServers(name).length };
   }
-  const args = [fixture('personal'), '--over', over, '--name', name];
-  const child = startChild(process.execPath, args, { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  const origin = `http://127.0.0.1:${port}`;
+  const { origin } = await startListening('personal', '--over', over, '--name', name);
   const path = over === 'http' ? '/mcp' : '/sse';
   return {
     toml: `url = "${origin}${path}"\n${over === 'sse' ? 'transport = "sse"\n' : ''}`,

@@ -5,17 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FULL_SCOPE } from '../../src/calls/caller.ts';
 import { programIdentity } from '../../src/calls/identity.ts';
-import {
-  type Config,
-  configFromValue,
-  createGateway,
-  followConfig,
-  type Gateway,
-  loadConfig,
-  openGateway,
-  openHttpDoor,
-} from '../../src/index.ts';
+import { type Config, configFromValue, followConfig, type Gateway, loadConfig, openHttpDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { createGateway, openGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry } from '../support/server.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';

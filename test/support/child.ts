@@ -14,13 +14,43 @@ export type Ending = NodeJS.Signals | 'stdin';
 export interface Child {
   readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly pid: number;
+  readonly stdin: Writable;
+  /** What it writes to stdout. */
+  readonly output: Readable;
   /** All output so far. */
   stdout(): string;
   stderr(): string;
   /** Resolves when it has ended and its output is complete. */
   readonly exited: Promise<Exit>;
+  /** Sends it a signal. */
+  signal(name: NodeJS.Signals): void;
   /** Ends it with a signal or by closing its stdin, and returns how it exited. After 10 s it is killed, and the test fails. */
   stop(how?: Ending): Promise<Exit>;
+}
+
+/** The child with more members. A spread would read `process` and `pid`, which a program in the process of the test does not have. */
+export function withMembers<Base extends Child, More extends object>(child: Base, more: More): Base & More {
+  const all = { ...Object.getOwnPropertyDescriptors(child), ...Object.getOwnPropertyDescriptors(more) };
+  return Object.defineProperties({}, all) as Base & More;
+}
+
+/** Resolves when the output matches. */
+export function untilPrinted(child: Child, pattern: RegExp, ms = 20_000): Promise<RegExpExecArray> {
+  const found = new Promise<RegExpExecArray>((resolve) => {
+    const look = () => {
+      const match = pattern.exec(child.stdout());
+      if (match !== null) {
+        child.output.off('data', look);
+        resolve(match);
+      }
+    };
+    child.output.on('data', look);
+    look();
+  });
+  return within(ms, found).then((match) => {
+    if (match === undefined) throw new Error(`not printed within ${ms} ms: ${pattern}`);
+    return match;
+  });
 }
 
 /** The variables that a test inherits. With others it would depend on the user's environment. */
@@ -61,9 +91,12 @@ export function startChild(
   const started: Child = {
     process: child,
     pid: child.pid ?? -1,
+    stdin: child.stdin,
+    output: child.stdout,
     stdout: () => text(output.stdout),
     stderr: () => text(output.stderr),
     exited,
+    signal: (name) => void child.kill(name),
     stop: (how = ending) => {
       stopping ??= end(how);
       return stopping;

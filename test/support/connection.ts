@@ -53,14 +53,14 @@ type Stray = 'refused' | 'ignored';
 /** The same without the client. */
 export function openTransport(child: Child, stray: Stray = 'refused'): Pipe & { readonly transport: Transport } {
   const send = (line: string | Uint8Array) => {
-    child.process.stdin.write(Buffer.concat([Buffer.from(line), Buffer.from('\n')]));
+    child.stdin.write(Buffer.concat([Buffer.from(line), Buffer.from('\n')]));
   };
   const waiting = new Map<unknown, (line: Buffer) => void>();
   const lines: Buffer[] = [];
   const transport: Transport = {
     start: async () => {},
     send: async (message) => send(JSON.stringify(message)),
-    close: async () => void child.process.stdin.end(),
+    close: async () => void child.stdin.end(),
   };
   eachLine(child, (line) => {
     lines.push(line);
@@ -83,7 +83,7 @@ export function openTransport(child: Child, stray: Stray = 'refused'): Pipe & { 
     const answered = new Promise<Buffer>((resolve) => waiting.set(id, resolve));
     send(`{"jsonrpc":"2.0","id":"${id}","method":${JSON.stringify(method)},"params":${params}}`);
     const ended = child.exited.then(() => {
-      throw new Error(`${child.pid} ended before it answered ${method}:\n${child.stderr()}`);
+      throw new Error(`the program ended before it answered ${method}:\n${child.stderr()}`);
     });
     return Promise.race([answered, ended]);
   };
@@ -146,7 +146,7 @@ export function overhear(transport: Pick<Transport, 'onmessage'>): Told {
 
 function eachLine(child: Child, onLine: (line: Buffer) => void): void {
   let parts: Buffer[] = [];
-  child.process.stdout.on('data', (chunk: Buffer) => {
+  child.output.on('data', (chunk: Buffer) => {
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
       onLine(Buffer.concat([...parts, chunk.subarray(start, end)]));

@@ -23,7 +23,7 @@ export interface ModernPipe extends ModernConnection, Pipe {}
 export async function openModernPipe(child: Child, capabilities?: ClientCapabilities): Promise<ModernPipe> {
   const { transport, ...pipe } = openTransport(child);
   // The SDK recognizes a pipe by these two. It treats anything else as HTTP.
-  Object.assign(transport, { pid: child.pid, stderr: null });
+  Object.assign(transport, { pid: process.pid, stderr: null });
   return { ...(await connect(transport, capabilities)), ...pipe };
 }
 

@@ -1,18 +1,13 @@
 /** The fixture servers of test/fixtures, as configurations name them. */
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Child, childEnv, startChild } from './child.ts';
+import type { ServerProcess } from '../../src/sources/spawn.ts';
+import { type Child, childEnv, type Ending, type Exit, startChild, untilPrinted, withMembers } from './child.ts';
+import { atEnd } from './cleanup.ts';
 import { openPipe, type PipeConnection } from './connection.ts';
-import { waitFor } from './processes.ts';
+import { fixture } from './fixtures.ts';
+import { runsHere, startHere } from './in-process-server.ts';
 import { tempFolder } from './temp.ts';
 
-const sources = fileURLToPath(new URL('../fixtures', import.meta.url));
-
-/** The absolute path of a fixture: `fixture('basic')`. Fixtures in other folders are not bundled. */
-export function fixture(name: string): string {
-  const folder = name.startsWith('.') ? sources : (process.env.TOOLGATE_FIXTURES ?? sources);
-  return join(folder, `${name}.mjs`);
-}
+export { fixture };
 
 /** The shell command line of a fixture: `server('basic', '--name', 'a b')`. */
 export function server(name: string, ...args: (string | number)[]): string {
@@ -33,16 +28,26 @@ export function serversToml(commands: Record<string, string>): string {
     .join('\n');
 }
 
-/** A fixture with a client and no gateway in between, to see an original result. */
-export async function startServer(name: string, ...args: (string | number)[]): Promise<PipeConnection & Child> {
-  const child = startChild(process.execPath, [fixture(name), ...args.map(String)], {
+/** A fixture by itself: in the process of the test if it can run there. */
+function startFixture(name: string, args: readonly (string | number)[], ending: Ending): Child {
+  const launch = {
+    kind: 'stdio',
+    file: process.execPath,
+    args: [fixture(name), ...args.map(String)],
     cwd: tempFolder(),
     env: childEnv(),
-    ending: 'stdin',
-  });
+  } as const;
+  return runsHere(launch)
+    ? childOf(startHere(launch), ending)
+    : startChild(launch.file, launch.args, { ...launch, ending });
+}
+
+/** A fixture with a client and no gateway in between, to see an original result. */
+export async function startServer(name: string, ...args: (string | number)[]): Promise<PipeConnection & Child> {
+  const child = startFixture(name, args, 'stdin');
   const connection = openPipe(child, {}, 'ignored');
   await connection.connect();
-  return { ...child, ...connection };
+  return withMembers(child, connection);
 }
 
 export interface HttpLog {
@@ -51,19 +56,69 @@ export interface HttpLog {
   readonly requests: { verb: string; status: number; headers: Record<string, string>; body: string }[];
 }
 
-/** Starts test/fixtures/http.mjs with these flags. `log()` returns the requests that it has seen. It is stopped at the end. */
+export interface Listening {
+  readonly origin: string;
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<unknown>;
+}
+
+/** Starts a fixture that serves HTTP, and returns when it listens. It is stopped at the end. */
+export async function startListening(name: string, ...args: (string | number)[]): Promise<Listening> {
+  const child = startFixture(name, args, 'SIGTERM');
+  const ended = child.exited.then(() => {
+    throw new Error(`${name}.mjs ended: ${child.stderr()}`);
+  });
+  const [, port] = await Promise.race([untilPrinted(child, /listening (\d+)\n/), ended]);
+  return { origin: `http://127.0.0.1:${port}`, port: Number(port), pid: child.pid, stop: () => child.stop() };
+}
+
+/** Starts test/fixtures/http.mjs with these flags. `log()` returns the requests that it has seen. */
 export async function startHttpServer(...args: (string | number)[]) {
-  const child = startChild(process.execPath, [fixture('http'), ...args.map(String)], {
-    cwd: tempFolder(),
-    env: childEnv(),
-  });
-  const port = await waitFor(() => {
-    if (child.process.exitCode !== null) throw new Error(`http.mjs ended: ${child.stderr()}`);
-    return /listening (\d+)/.exec(child.stdout())?.[1];
-  });
-  const origin = `http://127.0.0.1:${port}`;
+  const { origin, ...started } = await startListening('http', ...args);
   const log = async (): Promise<HttpLog> => (await (await fetch(`${origin}/log`)).json()) as HttpLog;
-  return { url: `${origin}/mcp`, port: Number(port), pid: child.pid, log, stop: () => child.stop() };
+  return { ...started, url: `${origin}/mcp`, log };
+}
+
+/** A server of this process, as programs are seen by tests. */
+function childOf(server: ServerProcess, ending: Ending): Child {
+  let stdout = '';
+  let stderr = '';
+  server.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk;
+  });
+  server.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+  });
+  let exit: Exit = { code: null, signal: null };
+  const exited = new Promise<Exit>((resolve) => {
+    server.watch({
+      failed: () => {},
+      exited: (code, signal) => {
+        exit = { code, signal };
+      },
+      closed: () => resolve(exit),
+    });
+  });
+  const child: Child = {
+    get process(): never {
+      throw new Error('The fixture runs in the process of the test. Call useProcesses() at the top of the test file.');
+    },
+    pid: server.pid!,
+    stdin: server.stdin,
+    output: server.stdout,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    exited,
+    signal: server.kill,
+    stop(how = ending) {
+      if (how === 'stdin') server.stdin.end();
+      else server.kill(how);
+      return exited;
+    },
+  };
+  atEnd(() => child.stop());
+  return child;
 }
 
 function quote(argument: string | number): string {

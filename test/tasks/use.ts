@@ -1,10 +1,8 @@
 /** Servers with tasks of both eras, and a raw modern client, because no SDK client supports modern tasks. */
 import { messagesOf } from '../pass-through/clients.ts';
-import { type Child, childEnv, startChild } from '../support/child.ts';
 import type { HttpGateway } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
-import { fixture } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
+import { startListening } from '../support/server.ts';
 
 export type Fixture = 'tasks' | 'tasks-legacy';
 
@@ -13,14 +11,9 @@ export const RELATED = 'io.modelcontextprotocol/related-task';
 export const TAKES_TASKS = { elicitation: {}, extensions: { [TASKS]: {} } };
 
 /** Starts one of the fixtures over HTTP. */
-export async function startTasks(name: Fixture, ...args: string[]): Promise<Child & { readonly url: string }> {
-  const all = [fixture(name), ...(args.includes('--port') ? [] : ['--port', '0']), ...args];
-  const child = startChild(process.execPath, all, { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => {
-    if (child.process.exitCode !== null) throw new Error(`${name} ended: ${child.stderr()}`);
-    return /listening (\d+)/.exec(child.stdout())?.[1];
-  });
-  return { ...child, url: `http://127.0.0.1:${port}/mcp` };
+export async function startTasks(name: Fixture, ...args: string[]): Promise<{ readonly url: string }> {
+  const { origin } = await startListening(name, '--port', 0, ...args);
+  return { url: `${origin}/mcp` };
 }
 
 export interface Task {

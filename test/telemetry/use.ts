@@ -7,10 +7,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnv, startChild } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
-import { fixture, server, serversToml } from '../support/server.ts';
+import { server, serversToml, startListening } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { tool } from '../support/tools.ts';
 
@@ -190,12 +189,8 @@ export async function serversThatShow(): Promise<string> {
 }
 
 async function startModern(era: string): Promise<string> {
-  const child = startChild(process.execPath, [fixture('modern'), '--port', '0', '--era', era, '--meta'], {
-    cwd: tempFolder(),
-    env: childEnv(),
-  });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  return `http://127.0.0.1:${port}/mcp`;
+  const { origin } = await startListening('modern', '--port', 0, '--era', era, '--meta');
+  return `${origin}/mcp`;
 }
 
 export interface Shown {

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, toml } from '../resilience/use.ts';
 import type { HttpConnection } from '../support/connection.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -150,7 +151,7 @@ describe('the log level that a caller asks for', () => {
   });
 
   it('is sent again to a server that was restarted', async () => {
-    process.kill(Number(await callText(one.client, 'legacy-stdio_pid')), 'SIGKILL');
+    killServer(Number(await callText(one.client, 'legacy-stdio_pid')));
     await waitFor(() => levels()[1]!.length === 3);
     expect(levels()[1]).toEqual(['info', 'debug', 'debug']);
   });

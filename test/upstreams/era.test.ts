@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { callText, type Finding, runDoctor, timed, toml, toolsToBe } from '../resilience/use.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { Fault, type HttpServer, legacyMethods, type Methods, modernMethods, startServer } from './http-server.ts';
@@ -100,7 +101,7 @@ describe('era detection over stdio', () => {
     const asked = messagesOf(chunks).map(({ method }) => method);
     expect(asked.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
     // It is not asked again when the server is restarted later either.
-    process.kill(Number(await callText(client, 'up_pid')), 'SIGKILL');
+    killServer(Number(await callText(client, 'up_pid')));
     await toolsToBe(client, []);
     await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']);
     expect(messagesOf(chunks).filter(({ method }) => method === 'server/discover')).toHaveLength(1);

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { callText, logged, toml, toolNames, toolsToBe } from '../resilience/use.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { Fault, legacyMethods, modernMethods, only, startServer, text } from './http-server.ts';
@@ -15,7 +16,7 @@ it('restarts a modern stdio server that has died, and lists its items again', as
   const gateway = await startHttp({ config });
   const [legacy, modern] = [await gateway.connect(), await gateway.connectModern()];
   const pid = Number(await callText(legacy.client, 'up_pid'));
-  process.kill(pid, 'SIGKILL');
+  killServer(pid);
   await waitFor(async () => (await modern.client.callTool({ name: 'up_pid' })).isError !== true, 5000);
   expect(Number(textOf(await modern.client.callTool({ name: 'up_pid' })))).not.toBe(pid);
   // Its tools disappear and return.

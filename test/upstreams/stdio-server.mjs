@@ -11,9 +11,9 @@
 //   --listen HOW        ok | error | end
 //   tell { methods, params }  sends these notifications
 import { appendFileSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createServer, readFlags, rpcError, serveStdio, silence, text, tool } from '../fixtures/lib.mjs';
+import { createServer, host, readFlags, rpcError, serveStdio, silence, text, tool } from '../fixtures/lib.mjs';
 
+const { pid, stdin, stdout, exit, sleep } = host();
 const flags = readFlags({
   name: 'stdio',
   discover: 'ok',
@@ -37,10 +37,10 @@ const answers = {
     throw rpcError(-32601, 'Method not found');
   },
   silent: silence,
-  exit: () => process.exit(3),
+  exit: () => exit(3),
   empty: () => ({}),
   garbage: () => {
-    process.stdout.write('What do you mean?\n');
+    stdout.write('What do you mean?\n');
     return silence();
   },
   older: () => ({ resultType: 'complete', supportedVersions: ['2025-11-25', '2025-06-18'], capabilities }),
@@ -60,7 +60,7 @@ const server = createServer({
   capabilities,
   instructions,
   tools: [
-    tool('pid', () => complete(text(String(process.pid)))),
+    tool('pid', () => complete(text(String(pid)))),
     tool('hang', silence),
     ...(flags.marked
       ? [tool('marked', () => complete(text('fine')), { at: { type: 'object', 'x-mcp-header': 'At' } })]
@@ -88,6 +88,5 @@ const { initialize } = server.methods;
 server.methods.initialize = () => (answers[flags.initialize] ?? initialize)();
 
 await sleep(flags.slowStart);
-if (flags.chunks)
-  process.stdin.on('data', (chunk) => appendFileSync(flags.chunks, `${JSON.stringify(String(chunk))}\n`));
+if (flags.chunks) stdin.on('data', (chunk) => appendFileSync(flags.chunks, `${JSON.stringify(String(chunk))}\n`));
 serveStdio(server, flags);

@@ -1,9 +1,6 @@
 /** Helpers for tests with servers behind a gateway. */
 import { existsSync, readFileSync } from 'node:fs';
-import { childEnv, startChild } from '../support/child.ts';
-import { waitFor } from '../support/processes.ts';
-import { fixture, server } from '../support/server.ts';
-import { tempFolder } from '../support/temp.ts';
+import { server, startListening } from '../support/server.ts';
 
 interface Result {
   readonly content: readonly { readonly text: string }[];
@@ -26,10 +23,8 @@ export function errorOf(result: object): { code: string; message: string } {
 
 /** Starts test/fixtures/modern.mjs over HTTP. */
 export async function startModernFixture(...args: (string | number)[]) {
-  const all = [fixture('modern'), ...(args.includes('--port') ? [] : ['--port', '0']), ...args.map(String)];
-  const child = startChild(process.execPath, all, { cwd: tempFolder(), env: childEnv() });
-  const port = await waitFor(() => /listening (\d+)/.exec(child.stdout())?.[1]);
-  return { ...child, port: Number(port), url: `http://127.0.0.1:${port}/mcp` };
+  const started = await startListening('modern', ...(args.includes('--port') ? [] : ['--port', 0]), ...args);
+  return { ...started, url: `${started.origin}/mcp` };
 }
 
 /** The command line of stdio-server.mjs in this folder. */

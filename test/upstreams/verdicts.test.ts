@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { callText, timed, toml, toolNames, toolsToBe } from '../resilience/use.ts';
 import { startHttp } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 import { legacyMethods, modernMethods, only, startServer } from './http-server.ts';
@@ -36,7 +37,7 @@ it('waits three seconds for a server that ignores server/discover, and not at al
   expect(asked(chunks)).toBe(1);
   const { client } = await again.value.connect();
   // A server that dies while in use is not asked again either.
-  process.kill(Number(await callText(client, 'up_pid')), 'SIGKILL');
+  killServer(Number(await callText(client, 'up_pid')));
   await toolsToBe(client, []);
   await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell'], 2500);
   expect(asked(chunks)).toBe(1);
