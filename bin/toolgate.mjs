@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { Console } from 'node:console';
 import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 
@@ -7,8 +8,10 @@ nodeModule.enableCompileCache?.();
 
 const main = new URL('../dist/cli/main.js', import.meta.url);
 if (existsSync(main)) {
+  // Exporters of OpenTelemetry print on the console, and stdout belongs to the protocol or the result of a command.
+  Object.assign(console, new Console({ stdout: process.stderr, stderr: process.stderr }));
   const { run } = await import(main.href);
-  await run(process.argv.slice(2));
+  process.exitCode = await run(process.argv.slice(2), process);
 } else {
   console.error('Toolgate is not built yet; run `npm run build` in its folder.');
   process.exitCode = 1;

@@ -7,33 +7,40 @@ import { decideApproval, readApprovalRequests } from '../store/decide-approval.t
 import { operatorKey } from '../store/operator.ts';
 import { readDuration, readUrl, withVerbs } from './arguments.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { ask } from './remote.ts';
 import { loadOptions } from './session.ts';
 import { brief, columns, paint, plain, print, printResult, table } from './terminal.ts';
 
 export const approvals = withVerbs('approvals', {
   list,
-  approve: (ids, options) => decide(true, ids, options),
-  deny: (ids, options) => decide(false, ids, options),
+  approve: (ids, options, program) => decide(true, ids, options, program),
+  deny: (ids, options, program) => decide(false, ids, options, program),
 });
 
-async function list(_: readonly string[], options: Options): Promise<number> {
-  const requests = await (await openQueue(options)).list();
-  const text = requests.length === 0 ? 'Nothing waits for an approval.' : table(requests.map(toRow));
-  return printResult(options, requests, text);
+async function list(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const requests = await (await openQueue(options, program)).list();
+  const text =
+    requests.length === 0
+      ? 'Nothing waits for an approval.'
+      : table(requests.map((request) => toRow(request, program)));
+  return printResult(options, requests, text, program);
 }
 
-function toRow({ id, agent, kind, tool, arguments: given, reason, asked }: ApprovalRequest): string[] {
+function toRow(
+  { id, agent, kind, tool, arguments: given, reason, asked }: ApprovalRequest,
+  program: Program,
+): string[] {
   return [
-    paint('bold', id),
+    paint('bold', id, program),
     `${Math.round((Date.now() - Date.parse(asked)) / 1000)} s`,
     plain(agent),
     `${kind === 'access' ? 'access to ' : ''}${plain(tool)}`,
-    brief(`${given} (${reason})`, Math.max(40, columns() - 60)),
+    brief(`${given} (${reason})`, Math.max(40, columns(program) - 60)),
   ];
 }
 
-async function decide(approved: boolean, ids: readonly string[], options: Options): Promise<number> {
+async function decide(approved: boolean, ids: readonly string[], options: Options, program: Program): Promise<number> {
   if (ids.length === 0)
     throw new GatewayError(
       'usage',
@@ -45,10 +52,10 @@ async function decide(approved: boolean, ids: readonly string[], options: Option
     lasting: readDuration('--for', options.for),
     reason: options.reason ?? '',
   };
-  const queue = await openQueue(options);
+  const queue = await openQueue(options, program);
   for (const id of ids) {
     await queue.decide(id, verdict);
-    print(`${approved ? paint('green', 'Approved') : paint('red', 'Denied')} ${id}.`);
+    print(`${approved ? paint('green', 'Approved', program) : paint('red', 'Denied', program)} ${id}.`, program);
   }
   return 0;
 }
@@ -58,22 +65,22 @@ interface ApprovalQueue {
   decide(id: string, verdict: Verdict): Promise<void>;
 }
 
-async function openQueue(options: Options): Promise<ApprovalQueue> {
-  if (options.url !== undefined) return remoteQueue(readUrl('--url', options.url));
-  return folderQueue((await loadConfig(loadOptions(options))).dataDir);
+async function openQueue(options: Options, program: Program): Promise<ApprovalQueue> {
+  if (options.url !== undefined) return remoteQueue(readUrl('--url', options.url), program);
+  return folderQueue((await loadConfig(loadOptions(options, program))).dataDir, program);
 }
 
 /** Covers all gateways that run with this data folder, no matter which doors they have. */
-function folderQueue(dataDir: string): ApprovalQueue {
+function folderQueue(dataDir: string, { env }: Program): ApprovalQueue {
   return {
     list: () => readApprovalRequests(dataDir),
-    decide: async (id, verdict) => decideApproval(dataDir, id, await operatorKey(process.env), verdict),
+    decide: async (id, verdict) => decideApproval(dataDir, id, await operatorKey(env), verdict),
   };
 }
 
-function remoteQueue({ origin }: URL): ApprovalQueue {
+function remoteQueue({ origin }: URL, { env }: Program): ApprovalQueue {
   const request = async (path: string, body?: object): Promise<Record<string, unknown>> => {
-    const key = await operatorKey(process.env);
+    const key = await operatorKey(env);
     const url = new URL(`/admin/approvals${path}`, origin);
     const response = await ask(url, { authorization: `Bearer ${key}` }, body);
     if (response.status === 401 || response.status === 403)

@@ -6,6 +6,7 @@ import { type AuditFilter, type AuditRecord, readAudit, verifyAudit } from '../s
 import { type AuditUsage, createUsageCount } from '../store/audit-usage.ts';
 import { withVerbs } from './arguments.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { loadOptions } from './session.ts';
 import {
   brief,
@@ -26,38 +27,43 @@ export const audit = withVerbs('audit', { tail, query, usage, verify });
 const TAIL_LIMIT = 20;
 const QUERY_LIMIT = 100;
 
-async function folderOf(options: Options): Promise<string> {
-  return (await loadConfig(loadOptions(options))).audit.dir;
+async function folderOf(options: Options, program: Program): Promise<string> {
+  return (await loadConfig(loadOptions(options, program))).audit.dir;
 }
 
-async function tail(_: readonly string[], options: Options): Promise<number> {
+async function tail(_: readonly string[], options: Options, program: Program): Promise<number> {
   const limit = readLimit(options.limit, TAIL_LIMIT);
-  return options.follow === true ? follow(options, limit) : show(options, limit);
+  return options.follow === true ? follow(options, limit, program) : show(options, limit, program);
 }
 
-async function query(_: readonly string[], options: Options): Promise<number> {
+async function query(_: readonly string[], options: Options, program: Program): Promise<number> {
   if (options.follow === true) throw new GatewayError('usage', '--follow is for toolgate audit tail.');
-  return show(options, readLimit(options.limit, QUERY_LIMIT));
+  return show(options, readLimit(options.limit, QUERY_LIMIT), program);
 }
 
-async function show(options: Options, limit: number): Promise<number> {
-  const folder = await folderOf(options);
+async function show(options: Options, limit: number, program: Program): Promise<number> {
+  const folder = await folderOf(options, program);
   const last: AuditRecord[] = [];
-  await readAll(folder, options, (record) => keepLast(last, record, limit));
+  await readAll(folder, options, program, (record) => keepLast(last, record, limit));
   const records = lastOf(last, limit);
-  if (options.json === true) for (const record of records) print(jsonText(record));
-  else if (records.length === 0) print(nothingIn(folder));
-  else print(table([HEAD.map((word) => paint('dim', word)), ...records.map(toCells)]));
+  if (options.json === true) for (const record of records) print(jsonText(record), program);
+  else if (records.length === 0) print(nothingIn(folder), program);
+  else
+    print(
+      table([HEAD.map((word) => paint('dim', word, program)), ...records.map((record) => toCells(record, program))]),
+      program,
+    );
   return 0;
 }
 
 /** Prints the last records, and then each new one until it is interrupted. */
-async function follow(options: Options, limit: number): Promise<number> {
-  const folder = await folderOf(options);
+async function follow(options: Options, limit: number, program: Program): Promise<number> {
+  const folder = await folderOf(options, program);
   const ending = new AbortController();
-  void untilSignal().then(() => ending.abort());
+  void untilSignal(program).then(() => ending.abort());
   const last: AuditRecord[] = [];
-  const write = (record: AuditRecord) => print(options.json ? jsonText(record) : toCells(record).join('  ').trimEnd());
+  const write = (record: AuditRecord) =>
+    print(options.json ? jsonText(record) : toCells(record, program).join('  ').trimEnd(), program);
   let isCaughtUp = false;
   const caughtUp = () => {
     isCaughtUp = true;
@@ -71,11 +77,16 @@ async function follow(options: Options, limit: number): Promise<number> {
 }
 
 /** Reads the records that match, and warns about damaged lines. */
-async function readAll(folder: string, options: Options, onRecord: (record: AuditRecord) => void): Promise<void> {
+async function readAll(
+  folder: string,
+  options: Options,
+  program: Program,
+  onRecord: (record: AuditRecord) => void,
+): Promise<void> {
   let damaged = 0;
   const reading = { filter: filterOf(options), damaged: () => damaged++ };
   for await (const record of readAudit(folder, reading)) onRecord(record);
-  if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`);
+  if (damaged > 0) warn(`${counted(damaged, 'damaged line')} skipped`, program);
 }
 
 /**
@@ -97,16 +108,16 @@ function nothingIn(folder: string): string {
 
 const HEAD = ['TIME', 'KIND', 'AGENT', 'WHAT', 'STATUS', 'TOOK'];
 
-function toCells(record: AuditRecord): string[] {
+function toCells(record: AuditRecord, program: Program): string[] {
   const { time, kind, agent = '-', status, ms, error } = record;
   const style = kind === 'denial' ? 'red' : status === 'ok' ? 'green' : 'yellow';
   const why = error === undefined || error === status ? '' : ` (${error})`;
   return [
-    paint('dim', plain(time.replace('T', ' ').replace(/Z$/, ''))),
+    paint('dim', plain(time.replace('T', ' ').replace(/Z$/, '')), program),
     plain(kind),
     brief(agent, 24),
-    paint('bold', brief(subjectOf(record), Math.max(20, columns() - 80))),
-    paint(style, brief(`${status}${why}`, 40)),
+    paint('bold', brief(subjectOf(record), Math.max(20, columns(program) - 80)), program),
+    paint(style, brief(`${status}${why}`, 40), program),
     ms === undefined ? '' : duration(ms),
   ];
 }
@@ -117,22 +128,23 @@ function subjectOf({ name, tool, act, detail, method = '' }: AuditRecord): strin
   return name ?? tool ?? detail ?? method;
 }
 
-async function usage(_: readonly string[], options: Options): Promise<number> {
-  const folder = await folderOf(options);
+async function usage(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const folder = await folderOf(options, program);
   const count = createUsageCount();
-  await readAll(folder, options, (record) => count.add(record));
+  await readAll(folder, options, program, (record) => count.add(record));
   const rows = count.rows().slice(0, readLimit(options.limit, 0) || undefined);
-  const text = () => table([USAGE_HEAD.map((word) => paint('dim', word)), ...rows.map(toUsageCells)]);
-  return printResult(options, rows, rows.length === 0 ? nothingIn(folder) : text());
+  const text = () =>
+    table([USAGE_HEAD.map((word) => paint('dim', word, program)), ...rows.map((row) => toUsageCells(row, program))]);
+  return printResult(options, rows, rows.length === 0 ? nothingIn(folder) : text(), program);
 }
 
 const USAGE_HEAD = ['AGENT', 'NAME', 'SERVER', 'CALLS', 'ERRORS', 'DENIALS', 'P50', 'P99', 'IN', 'OUT'];
 
-function toUsageCells(row: AuditUsage): string[] {
+function toUsageCells(row: AuditUsage, program: Program): string[] {
   const { agent, name, server, calls, errors, denials, p50, p99, bytesIn, bytesOut } = row;
   return [
     brief(agent, 24),
-    paint('bold', brief(name, 48)),
+    paint('bold', brief(name, 48), program),
     brief(server === '' ? '-' : server, 24),
     ...[calls, errors, denials].map(String),
     duration(p50),
@@ -147,14 +159,14 @@ function sizeText(bytes: number): string {
   return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
 }
 
-async function verify(_: readonly string[], options: Options): Promise<number> {
-  const { sound, files, problems } = await verifyAudit(await folderOf(options));
-  const mark = problems.length === 0 ? paint('green', '✓') : paint('yellow', '!');
+async function verify(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const { sound, files, problems } = await verifyAudit(await folderOf(options, program));
+  const mark = problems.length === 0 ? paint('green', '✓', program) : paint('yellow', '!', program);
   const lines = [
-    ...problems.map(({ file, line, message }) => `${paint('red', '✗')} ${file}:${line}: ${message}`),
+    ...problems.map(({ file, line, message }) => `${paint('red', '✗', program)} ${file}:${line}: ${message}`),
     `${mark} ${counted(sound, 'line')} in ${counted(files, 'file')} unaltered`,
   ];
-  printResult(options, { files, sound, problems }, lines.join('\n'));
+  printResult(options, { files, sound, problems }, lines.join('\n'), program);
   return problems.length === 0 ? 0 : 1;
 }
 

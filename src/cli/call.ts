@@ -7,10 +7,11 @@ import type { Entry } from '../catalog/entry.ts';
 import { openLocalDoor } from '../doors/local.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { withGateway } from './session.ts';
 import { paint, plain, print } from './terminal.ts';
 
-export async function call(args: readonly string[], options: Options): Promise<number> {
+export async function call(args: readonly string[], options: Options, program: Program): Promise<number> {
   const [name, ...rest] = args;
   if (name === undefined)
     throw new GatewayError(
@@ -20,11 +21,11 @@ export async function call(args: readonly string[], options: Options): Promise<n
   const work = async (gateway: Gateway) => {
     const door = openLocalDoor(gateway, 'all', options.agent ?? null);
     const callArguments = readArguments(rest, schemaOf(findTool(door.caller.view(), name)));
-    const answer = await callTool(door, name, callArguments, options['dry-run'] === true);
-    printAnswer(answer, options.json === true);
+    const answer = await callTool(door, name, callArguments, options['dry-run'] === true, program);
+    printAnswer(answer, options.json === true, program);
     return answer.failed ? 1 : 0;
   };
-  return withGateway(options, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
+  return withGateway(options, program, work, { isEnough: ({ catalog }) => catalog.entries.tool.has(name) });
 }
 
 interface ToolAnswer {
@@ -33,12 +34,18 @@ interface ToolAnswer {
   readonly failed: boolean;
 }
 
-async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: boolean): Promise<ToolAnswer> {
+async function callTool(
+  door: LocalDoor,
+  name: string,
+  args: unknown,
+  dryRun: boolean,
+  program: Program,
+): Promise<ToolAnswer> {
   try {
     const bytes = await door.callTool(name, args, {
       ...(dryRun && { dryRun }),
       onProgress: (params) => {
-        if (process.stderr.isTTY) process.stderr.write(`${paint('dim', JSON.stringify(params), process.stderr)}\n`);
+        if (program.stderr.isTTY) program.stderr.write(`${paint('dim', JSON.stringify(params), program, 'stderr')}\n`);
       },
     });
     return { bytes, failed: (JSON.parse(bytes.toString()) as { isError?: unknown }).isError === true };
@@ -49,18 +56,19 @@ async function callTool(door: LocalDoor, name: string, args: unknown, dryRun: bo
   }
 }
 
-function printAnswer({ bytes, failed }: ToolAnswer, json: boolean): void {
+function printAnswer({ bytes, failed }: ToolAnswer, json: boolean, program: Program): void {
   if (json) {
-    print(bytes.toString());
+    print(bytes.toString(), program);
     return;
   }
   const result = JSON.parse(bytes.toString()) as { content?: unknown; error?: { message?: unknown } };
   const blocks = Array.isArray(result.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];
-  const out = failed ? process.stderr : process.stdout;
+  const stream = failed ? 'stderr' : 'stdout';
+  const out = program[stream];
   if (result.error !== undefined) out.write(`${plain(String(result.error.message))}\n`);
   for (const block of blocks) {
     if (block.type === 'text') out.write(`${plain(String(block.text))}\n`);
-    else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, out)}\n`);
+    else out.write(`${paint('dim', `[${String(block.type)}; use --json to see it]`, program, stream)}\n`);
   }
 }
 

@@ -188,7 +188,7 @@ export const commands = {
     options: [],
     load: async () => {
       const { configJsonSchema } = await import('../config/schema.ts');
-      return async () => print(JSON.stringify(configJsonSchema(), null, 2));
+      return async (_args, _options, program) => print(JSON.stringify(configJsonSchema(), null, 2), program);
     },
   },
 } as const satisfies Record<string, Command>;

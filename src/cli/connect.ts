@@ -1,40 +1,42 @@
 /** `toolgate connect` and `toolgate wait`: the agent's side of a gateway that runs elsewhere. */
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { openRemoteDoor } from '../doors/remote/door.ts';
 import { readDuration, readUrl } from './arguments.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { reasonOf } from './remote.ts';
 import { paint, plain, untilSignal } from './terminal.ts';
 
 const DEFAULT_TIMEOUT = 60_000;
 const POLL_INTERVAL = 500;
 
-export async function connect(args: readonly string[], options: Options): Promise<number> {
+export async function connect(args: readonly string[], options: Options, program: Program): Promise<number> {
   const url = onlyUrl(args, 'connect');
   if (url.pathname === '/') url.pathname = '/mcp';
   const headers = readHeaders(options.header ?? []);
   const door = openRemoteDoor(
     {
       url: url.href,
-      headers: () => ({ ...headers, ...credential() }),
+      headers: () => ({ ...headers, ...credential(program) }),
       patience: readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT,
-      note: (message) => process.stderr.write(`${paint('dim', plain(message), process.stderr)}\n`),
+      note: (message) => program.stderr.write(`${paint('dim', plain(message), program, 'stderr')}\n`),
     },
-    process.stdin,
-    process.stdout,
+    program.stdin,
+    program.stdout,
   );
-  await Promise.race([door.ended, untilSignal()]);
+  await Promise.race([door.ended, untilSignal(program)]);
   await door.close();
-  process.stdin.destroy();
+  program.stdin.destroy();
   return 0;
 }
 
 /** Read for every connection: the file may be replaced while the agent runs. */
-function credential(): Record<string, string> {
-  const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = process.env;
-  const value = token || (file ? readToken(file) : '') || common;
+function credential(program: Program): Record<string, string> {
+  const { TOOLGATE_TOKEN: token, TOOLGATE_TOKEN_FILE: file, BEARER_TOKEN: common } = program.env;
+  const value = token || (file ? readToken(resolve(program.cwd(), file)) : '') || common;
   return value ? { authorization: `Bearer ${value}` } : {};
 }
 
@@ -47,7 +49,7 @@ function readToken(file: string): string {
 }
 
 /** Waits until the gateway is ready: an agent that starts earlier finds only some of its tools. */
-export async function wait(args: readonly string[], options: Options): Promise<number> {
+export async function wait(args: readonly string[], options: Options, program: Program): Promise<number> {
   const { origin } = onlyUrl(args, 'wait');
   const timeout = readDuration('--timeout', options.timeout) ?? DEFAULT_TIMEOUT;
   const end = Date.now() + timeout;
@@ -55,12 +57,12 @@ export async function wait(args: readonly string[], options: Options): Promise<n
   while (Date.now() < end) {
     state = await readState(origin);
     if (state === 'ready') {
-      process.stderr.write(`${origin} is ready.\n`);
+      program.stderr.write(`${origin} is ready.\n`);
       return 0;
     }
     await sleep(Math.max(1, Math.min(POLL_INTERVAL, end - Date.now())));
   }
-  process.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
+  program.stderr.write(`toolgate: ${origin} is not ready after ${timeout / 1000} s: ${state}.\n`);
   return 1;
 }
 

@@ -12,6 +12,7 @@ import { openAgentStore } from '../store/agents.ts';
 import { findKey, INSECURE_TEXT, keyMissing } from '../store/secret-key.ts';
 import { openSecretStore } from '../store/secrets.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { loadOptions } from './session.ts';
 import { paint, plain, printResult, withSpinner } from './terminal.ts';
 
@@ -23,19 +24,19 @@ interface Diagnosis {
   readonly stderr?: string;
 }
 
-export async function doctor(_: readonly string[], options: Options): Promise<number> {
-  const findings = await examine(options);
-  printResult(options, { findings }, findings.map(toText).join('\n'));
+export async function doctor(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const findings = await examine(options, program);
+  printResult(options, { findings }, findings.map((finding) => toText(finding, program)).join('\n'), program);
   if (findings.some(({ level }) => level === 'broken')) return 2;
   return findings.some(({ level }) => level === 'warning') ? 1 : 0;
 }
 
-async function examine(options: Options): Promise<Diagnosis[]> {
+async function examine(options: Options, program: Program): Promise<Diagnosis[]> {
   let gateway: Gateway | null = null;
   try {
-    const config = await loadConfig(loadOptions(options));
-    gateway = await openGateway(config, { audit: false });
-    await withSpinner('trying every server', gateway.tried());
+    const config = await loadConfig(loadOptions(options, program));
+    gateway = await openGateway(config, { audit: false, env: program.env });
+    await withSpinner('trying every server', gateway.tried(), program);
     const { redact } = gateway;
     const findings: Diagnosis[] = [
       { level: 'ok', about: 'configuration', message: config.file ?? '' },
@@ -148,12 +149,13 @@ function policyFindings({ config: { policy }, catalog, statuses }: Gateway): Dia
   return unmatchedRules(policy, catalog, statuses()).map((message) => ({ level: 'warning', about: 'policy', message }));
 }
 
-const marks = { ok: paint('green', '✓'), warning: paint('yellow', '!'), broken: paint('red', '✗') };
+const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], broken: ['red', '✗'] } as const;
 
-function toText({ level, about, message, stderr = '' }: Diagnosis): string {
+function toText({ level, about, message, stderr = '' }: Diagnosis, program: Program): string {
+  const [style, mark] = MARKS[level];
   const lines = stderr === '' ? [] : plain(stderr).split('\n');
   return [
-    `${marks[level]} ${paint('bold', about)}: ${plain(message)}`,
-    ...lines.map((line) => paint('dim', `    ${line}`)),
+    `${paint(style, mark, program)} ${paint('bold', about, program)}: ${plain(message)}`,
+    ...lines.map((line) => paint('dim', `    ${line}`, program)),
   ].join('\n');
 }

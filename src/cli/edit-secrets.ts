@@ -8,17 +8,19 @@ import { isAlive } from '../base/lock.ts';
 import type { SecretStatus } from '../secrets/payload.ts';
 import type { SecretChange, SecretStore } from '../store/secrets.ts';
 import { changesIn, secretsText } from '../store/secrets-text.ts';
+import type { Program } from './program.ts';
 import { confirm } from './prompts.ts';
 
 /** Returns the changes that were made. `isShown` selects the secrets to edit. */
 export async function editSecrets(
   store: SecretStore,
   isShown: (status: SecretStatus) => boolean,
+  program: Program,
 ): Promise<readonly SecretChange[]> {
   const secrets = await store.read();
   const statuses = (await store.list()).filter(isShown);
   const text = secretsText(secrets, statuses);
-  const changes = await withPrivateFile(text, async (file, openEditor) => {
+  const changes = await withPrivateFile(text, program, async (file, openEditor) => {
     for (;;) {
       await openEditor();
       const edited = readFileSync(file, 'utf8');
@@ -27,7 +29,8 @@ export async function editSecrets(
         return await changesIn(edited, secrets, statuses);
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error;
-        if (!(await confirm(`${error.message} Edit again?`))) throw new GatewayError('usage', 'Nothing was changed.');
+        if (!(await confirm(`${error.message} Edit again?`, program)))
+          throw new GatewayError('usage', 'Nothing was changed.');
       }
     }
   });
@@ -42,6 +45,7 @@ export async function editSecrets(
  */
 async function withPrivateFile<T>(
   text: string,
+  program: Program,
   work: (file: string, openEditor: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const parent = isWritable('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -52,22 +56,28 @@ async function withPrivateFile<T>(
   const end = (signal: NodeJS.Signals) => {
     editor?.kill(signal);
     remove();
-    process.exit(signal === 'SIGHUP' ? 129 : 143);
+    program.exit(signal === 'SIGHUP' ? 129 : 143);
   };
   // Ctrl-C in the editor is meant for the editor.
   const ignore = () => {};
-  process.on('SIGINT', ignore).on('SIGTERM', end).on('SIGHUP', end).on('exit', remove);
+  program.on('SIGINT', ignore);
+  program.on('SIGTERM', end);
+  program.on('SIGHUP', end);
+  program.on('exit', remove);
   try {
     const file = join(folder, 'secrets.yaml');
     writeFileSync(file, text, { mode: 0o600, flag: 'wx' });
     return await work(file, () =>
-      runEditor(file, (child) => {
+      runEditor(file, program, (child) => {
         editor = child;
       }),
     );
   } finally {
     remove();
-    process.off('SIGINT', ignore).off('SIGTERM', end).off('SIGHUP', end).off('exit', remove);
+    program.off('SIGINT', ignore);
+    program.off('SIGTERM', end);
+    program.off('SIGHUP', end);
+    program.off('exit', remove);
   }
 }
 
@@ -96,14 +106,19 @@ function isWritable(folder: string): boolean {
 }
 
 /** Runs without a shell, so that nothing in a file name is executed. */
-function runEditor(file: string, started: (child: ChildProcess) => void): Promise<void> {
-  const line = process.env.VISUAL || process.env.EDITOR || 'vi';
+function runEditor(file: string, program: Program, started: (child: ChildProcess) => void): Promise<void> {
+  const { env } = program;
+  const line = env.VISUAL || env.EDITOR || 'vi';
   const [command = 'vi', ...args] = [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, plain]) => double ?? single ?? plain ?? '',
   );
-  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('SECRETS_KEY'));
+  const environment = Object.entries(env).filter(([name]) => !name.startsWith('SECRETS_KEY'));
   return new Promise((resolve, reject) => {
-    const child = spawn(command, [...args, file], { stdio: 'inherit', env: Object.fromEntries(environment) });
+    const child = spawn(command, [...args, file], {
+      stdio: 'inherit',
+      cwd: program.cwd(),
+      env: Object.fromEntries(environment),
+    });
     started(child);
     child.once('error', (error) =>
       reject(

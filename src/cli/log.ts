@@ -4,6 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { EventMap, EventName } from '../base/events.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { logCalls } from '../observe/log-calls.ts';
+import type { Program } from './program.ts';
 import { jsonText, paint, plain } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -30,10 +31,10 @@ const WARNED: readonly string[] = ['down', 'crash_loop', 'locked'];
 
 const marks = { debug: 'dim', info: 'cyan', warn: 'yellow', error: 'red' } as const;
 
-export function startLog(gateway: Gateway, level: Verbosity): void {
+export function startLog(gateway: Gateway, level: Verbosity, program: Program): void {
   const least = LEVELS.indexOf(level);
   if (level === 'debug')
-    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) })));
+    gateway.use(logCalls((message) => write({ level: 'debug', message: gateway.redact(message) }, program)));
   let known = new Set<string>();
   gateway.events.listen((name, event) => {
     let lines = LINES[name](event);
@@ -43,7 +44,7 @@ export function startLog(gateway: Gateway, level: Verbosity): void {
       lines = lines.filter((line) => !known.has(`${line.source} ${line.message}`));
       known = now;
     }
-    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line);
+    for (const line of lines) if (LEVELS.indexOf(line.level) >= least) write(line, program);
   });
 }
 
@@ -79,13 +80,13 @@ const LINES: { readonly [K in EventName]: (event: EventMap[K]) => LogLine[] } = 
   ],
 };
 
-function write(line: LogLine): void {
-  if (process.stderr.isTTY === true) {
+function write(line: LogLine, program: Program): void {
+  if (program.stderr.isTTY === true) {
     const source = line.source === undefined ? '' : `${plain(line.source)}: `;
-    process.stderr.write(
-      `${paint(marks[line.level], line.level.padEnd(5), process.stderr)} ${source}${plain(line.message)}\n`,
+    program.stderr.write(
+      `${paint(marks[line.level], line.level.padEnd(5), program, 'stderr')} ${source}${plain(line.message)}\n`,
     );
   } else {
-    process.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
+    program.stderr.write(`${jsonText({ time: new Date().toISOString(), ...line })}\n`);
   }
 }

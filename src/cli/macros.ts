@@ -5,18 +5,20 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { withVerbs } from './arguments.ts';
 import { call } from './call.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, paint, plain, printResult, table } from './terminal.ts';
 
 export const macros = withVerbs('macros', {
-  list: (_, options) => withGateway(options, async (gateway) => list(gateway, options), { audit: false }),
-  async run(args, options) {
+  list: (_, options, program) =>
+    withGateway(options, program, async (gateway) => list(gateway, options, program), { audit: false }),
+  async run(args, options, program) {
     if (args.length === 0) throw new GatewayError('usage', 'Which macro? toolgate macros run NAME [key=value …].');
-    return call(args, options);
+    return call(args, options, program);
   },
 });
 
-function list({ config, catalog }: Gateway, options: Options): number {
+function list({ config, catalog }: Gateway, options: Options, program: Program): number {
   const entries = [...catalog.entries.tool.values()].filter(({ item }) => item.uses !== undefined);
   const rows = config.macros.map((macro) => {
     const entry = entries.find(({ item }) => item.name === macro.name);
@@ -30,9 +32,9 @@ function list({ config, catalog }: Gateway, options: Options): number {
     };
   });
   const cells = rows.map(({ name, present, steps, description }) => [
-    `${present ? paint('green', '✓') : paint('red', '✗')} ${plain(name)}`,
+    `${present ? paint('green', '✓', program) : paint('red', '✗', program)} ${plain(name)}`,
     plain(steps.map(({ tool }) => tool).join(', ')),
-    paint('dim', brief(description, Math.max(20, columns() - 60))),
+    paint('dim', brief(description, Math.max(20, columns(program) - 60)), program),
   ]);
-  return printResult(options, rows, rows.length === 0 ? 'There are no macros.' : table(cells));
+  return printResult(options, rows, rows.length === 0 ? 'There are no macros.' : table(cells), program);
 }

@@ -10,12 +10,13 @@ import { type Plan, planTask, requireProfile } from '../plans/plan.ts';
 import { type PlanConfig, planConfig } from '../plans/plan-config.ts';
 import { CONFIG_MAP_NAME, configMapName, planConfigMap, planJson, planToml } from '../plans/plan-text.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { loadOptions, withGateway } from './session.ts';
 import { jsonText, print, warn } from './terminal.ts';
 
 const FORMATS = ['toml', 'json', 'configmap'];
 
-export async function plan(_: readonly string[], options: Options): Promise<number> {
+export async function plan(_: readonly string[], options: Options, program: Program): Promise<number> {
   const format = options.format ?? 'toml';
   if (!FORMATS.includes(format))
     throw new GatewayError('usage', `--format is one of ${FORMATS.join(', ')}, not "${format}".`);
@@ -24,29 +25,29 @@ export async function plan(_: readonly string[], options: Options): Promise<numb
       'usage',
       `"${options.name}" is not a valid ConfigMap name: use lower-case letters, digits and "-".`,
     );
-  const task = await readTask(options);
+  const task = await readTask(options, program);
   if (options.offline !== true) {
     // The gateway itself must see everything, so it is not narrowed to the task.
     const { task: __, ...rest } = options;
-    const work = (gateway: Gateway) => show(planIn(gateway, task, options.agent), gateway.config, options);
-    return withGateway(rest, work, { audit: false });
+    const work = (gateway: Gateway) => show(planIn(gateway, task, options.agent), gateway.config, options, program);
+    return withGateway(rest, program, work, { audit: false });
   }
   if (options.agent !== undefined)
     throw new GatewayError('usage', '--agent needs to know what the servers offer: leave out --offline.');
-  const config = await loadConfig(loadOptions(options));
+  const config = await loadConfig(loadOptions(options, program));
   requireProfile(task, config.tasks.rules());
   const servers = config.servers.filter(({ enabled }) => enabled).map((one) => ({ ...one, present: false }));
-  return show(planTask(task, config.tasks.rules(), EMPTY_CATALOG, servers), config, options);
+  return show(planTask(task, config.tasks.rules(), EMPTY_CATALOG, servers), config, options, program);
 }
 
-async function readTask({ task: file, service, type, description, profile }: Options): Promise<Task> {
+async function readTask({ task: file, service, type, description, profile }: Options, program: Program): Promise<Task> {
   const given = Object.entries({ service, type, description, profile }).filter(([, value]) => value !== undefined);
   if (file === undefined && given.length === 0)
     throw new GatewayError(
       'usage',
       'Which task? toolgate plan --service S --type T --description TEXT, or --task FILE.',
     );
-  const loaded = file === undefined ? {} : await loadTask(file, process.cwd());
+  const loaded = file === undefined ? {} : await loadTask(file, program.cwd());
   return taskFromValue({ ...loaded, ...Object.fromEntries(given) });
 }
 
@@ -57,15 +58,15 @@ function planIn(gateway: Gateway, task: Task, agent: string | undefined): Plan {
   return planTask(task, rules, catalog, gateway.statuses());
 }
 
-async function show(planned: Plan, base: Config, options: Options): Promise<number> {
-  if (options.json === true) return print(jsonText(toJson(planned), 2));
+async function show(planned: Plan, base: Config, options: Options, program: Program): Promise<number> {
+  if (options.json === true) return print(jsonText(toJson(planned), 2), program);
   const config = planConfig(base, planned);
-  process.stdout.write(await toText(planned, config, options));
+  program.stdout.write(await toText(planned, config, options));
   if (planned.tools.length === 0)
-    warn('the task gets no tools: no rule matches, or no server has the tools they name.');
-  for (const text of planned.missing) warn(text);
+    warn('the task gets no tools: no rule matches, or no server has the tools they name.', program);
+  for (const text of planned.missing) warn(text, program);
   if (config.variables.length > 0)
-    warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`);
+    warn(`secrets are not printed. Set ${config.variables.join(', ')} in the environment of the gateway.`, program);
   return 0;
 }
 

@@ -5,76 +5,80 @@
 import { constants } from 'node:os';
 import { GatewayError } from '../base/errors.ts';
 import type { Choice } from './pick.ts';
+import type { Program, Signal } from './program.ts';
 import { paint } from './terminal.ts';
 
 /** Whether a person can answer a question. */
-export function hasTerminal(): boolean {
-  return process.stdin.isTTY === true;
+export function hasTerminal(program: Program): boolean {
+  return program.stdin.isTTY === true;
 }
 
 /** Whether a person can also see a list to pick from. */
-export function canPick(): boolean {
-  return hasTerminal() && process.stderr.isTTY === true;
+export function canPick(program: Program): boolean {
+  return hasTerminal(program) && program.stderr.isTTY === true;
 }
 
-export async function confirm(question: string): Promise<boolean> {
-  if (!hasTerminal()) throw new GatewayError('usage', `${question} Add --yes to do it.`);
+export async function confirm(question: string, program: Program): Promise<boolean> {
+  if (!hasTerminal(program)) throw new GatewayError('usage', `${question} Add --yes to do it.`);
   const { default: prompt } = await import('@inquirer/confirm');
-  return show((context) => prompt({ message: question, default: false, theme }, context));
+  const theme = themeOf(program);
+  return show((context) => prompt({ message: question, default: false, theme }, context), program);
 }
 
 /** A value that is not shown while it is typed. It is asked for twice, because a typing mistake cannot be seen. */
-export async function askTwice(question: string, again: string): Promise<string> {
-  const first = await askHidden(`${question}:`);
+export async function askTwice(question: string, again: string, program: Program): Promise<string> {
+  const first = await askHidden(`${question}:`, program);
   if (first === '') throw new GatewayError('usage', 'Nothing was typed, and nothing was changed.');
-  if ((await askHidden(`${again}:`)) !== first)
+  if ((await askHidden(`${again}:`, program)) !== first)
     throw new GatewayError('usage', 'The two values differ. Nothing was changed.');
   return first;
 }
 
-async function askHidden(question: string): Promise<string> {
+async function askHidden(question: string, program: Program): Promise<string> {
   const { default: prompt } = await import('@inquirer/password');
   let isCut = false;
   // The prompt ends at the first line break and drops what follows. Part of a pasted key must not be taken for the key.
   const check = (chunk: Buffer) => {
     isCut ||= /[\r\n]\s*\S/.test(chunk.toString());
   };
-  process.stdin.on('data', check);
+  program.stdin.on('data', check);
   try {
-    const answer = await show((context) => prompt({ message: question, theme }, context));
+    const theme = themeOf(program);
+    const answer = await show((context) => prompt({ message: question, theme }, context), program);
     if (isCut)
       throw new GatewayError('usage', 'A value of several lines cannot be typed. Nothing was changed. Use --stdin.');
     return answer;
   } finally {
-    process.stdin.off('data', check);
+    program.stdin.off('data', check);
   }
 }
 
 /** The values that were picked, in the order of the list. */
-export async function pick(choices: readonly Choice[], chosen: Iterable<string>): Promise<string[]> {
+export async function pick(choices: readonly Choice[], chosen: Iterable<string>, program: Program): Promise<string[]> {
   const { pickPrompt } = await import('./pick.ts');
   const config = {
     choices,
     chosen: [...chosen],
-    rows: process.stderr.rows || 24,
-    columns: process.stderr.columns || 80,
+    rows: program.stderr.rows || 24,
+    columns: program.stderr.columns || 80,
   };
   // A picker is shown while servers are running. A signal closes them first; the process ends after that.
-  const picked = await show((context) => pickPrompt(config, { ...context, clearPromptOnDone: true }), false);
+  const prompt = (context: PromptContext) => pickPrompt(config, { ...context, clearPromptOnDone: true });
+  const picked = await show(prompt, program, false);
   if (picked === null) throw cancelled();
   return picked;
 }
 
 /** All of standard input, without the line break at its end. */
-export async function readInput(): Promise<string> {
+export async function readInput(program: Program): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  for await (const chunk of program.stdin) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks)
     .toString()
     .replace(/\r?\n$/, '');
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const SIGNALS: readonly Signal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 interface PromptContext {
   readonly input: NodeJS.ReadableStream;
@@ -86,8 +90,12 @@ interface PromptContext {
  * Shows a prompt, and always restores the terminal. Ctrl-C, Ctrl-D and the end of input cancel the command. A signal
  * ends the process, unless `exits` is false.
  */
-async function show<Value>(prompt: (context: PromptContext) => Promise<Value>, exits = true): Promise<Value> {
-  const { stdin, stderr } = process;
+async function show<Value>(
+  prompt: (context: PromptContext) => Promise<Value>,
+  program: Program,
+  exits = true,
+): Promise<Value> {
+  const { stdin, stderr } = program;
   const ending = new AbortController();
   let endedBy: NodeJS.Signals | null = null;
   const end = (signal: NodeJS.Signals) => {
@@ -96,17 +104,17 @@ async function show<Value>(prompt: (context: PromptContext) => Promise<Value>, e
   };
   // At Ctrl-D and at the end of input readline closes and pauses stdin, and the prompt would wait forever.
   const leave = () => ending.abort();
-  for (const signal of SIGNALS) process.on(signal, end);
+  for (const signal of SIGNALS) program.on(signal, end);
   stdin.on('pause', leave);
   try {
     return await prompt({ input: stdin, output: stderr, signal: ending.signal });
   } catch (error) {
-    if (endedBy !== null && exits) process.exit(128 + constants.signals[endedBy]);
+    if (endedBy !== null && exits) program.exit(128 + constants.signals[endedBy]);
     if (error instanceof Error && ['ExitPromptError', 'AbortPromptError'].includes(error.name)) throw cancelled();
     throw error;
   } finally {
     stdin.off('pause', leave);
-    for (const signal of SIGNALS) process.off(signal, end);
+    for (const signal of SIGNALS) program.off(signal, end);
   }
 }
 
@@ -114,16 +122,17 @@ function cancelled(): GatewayError {
   return new GatewayError('cancelled', 'Cancelled. Nothing was changed.');
 }
 
-const styled = (style: Parameters<typeof paint>[0]) => (text: string) => paint(style, text, process.stderr);
-
 /** Replaces the library's own styles, which decide by stdout, and on Node 20 always use colour. */
-const theme = {
-  prefix: { idle: styled('cyan')('?'), done: styled('green')('✔') },
-  style: {
-    message: styled('bold'),
-    answer: styled('cyan'),
-    help: styled('dim'),
-    defaultAnswer: (text: string) => styled('dim')(`(${text})`),
-    maskedText: 'not shown',
-  },
-};
+function themeOf(program: Program) {
+  const styled = (style: Parameters<typeof paint>[0]) => (text: string) => paint(style, text, program, 'stderr');
+  return {
+    prefix: { idle: styled('cyan')('?'), done: styled('green')('✔') },
+    style: {
+      message: styled('bold'),
+      answer: styled('cyan'),
+      help: styled('dim'),
+      defaultAnswer: (text: string) => styled('dim')(`(${text})`),
+      maskedText: 'not shown',
+    },
+  };
+}

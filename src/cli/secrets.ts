@@ -1,6 +1,7 @@
 /** `toolgate secrets`: no value is read from the command line or shown. No server is started. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { didYouMean } from '../base/text.ts';
 import type { Config } from '../config/config.ts';
@@ -15,15 +16,16 @@ import { openSecretStore } from '../store/secrets.ts';
 import { withVerbs } from './arguments.ts';
 import { editSecrets } from './edit-secrets.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { askTwice, confirm, hasTerminal, readInput } from './prompts.ts';
 import { loadOptions } from './session.ts';
 import { paint, plain, printResult, table, warn } from './terminal.ts';
 
 export const secrets = withVerbs('secrets', { list, set, edit, remove, check, keygen, rotate });
 
-async function list(args: readonly string[], options: Options): Promise<number> {
+async function list(args: readonly string[], options: Options, program: Program): Promise<number> {
   refuseNames('list', args, options);
-  const shown = (await openStore(await readConfig(options)).list()).filter(scopeFilter(options));
+  const shown = (await openStore(await readConfig(options, program)).list()).filter(scopeFilter(options));
   const rows = shown.map(({ name, scope, status, updated }: SecretStatus) => ({
     name,
     scope: scope ?? 'global',
@@ -31,60 +33,62 @@ async function list(args: readonly string[], options: Options): Promise<number> 
     updated_at: updated,
   }));
   const cells = rows.map(({ name, scope, status, updated_at: at }) => [
-    paint('bold', name),
+    paint('bold', name, program),
     scope,
-    status === 'set' ? paint('green', status) : paint('yellow', status),
+    status === 'set' ? paint('green', status, program) : paint('yellow', status, program),
     at === null ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`,
   ]);
   const none = 'There are no secrets. Set one: toolgate secrets set NAME';
-  return printResult(options, rows, rows.length === 0 ? none : table(cells));
+  return printResult(options, rows, rows.length === 0 ? none : table(cells), program);
 }
 
-async function set(args: readonly string[], options: Options): Promise<number> {
+async function set(args: readonly string[], options: Options, program: Program): Promise<number> {
   const name = readName('set', args, options);
-  const config = await readConfig(options);
+  const config = await readConfig(options, program);
   const scope = scopeOf(options);
   const store = openStore(config);
   // Checked first, so that a person does not type a secret that cannot be stored.
   await requireKey(config);
   await store.read();
-  if (options.stdin !== true && !hasTerminal())
+  if (options.stdin !== true && !hasTerminal(program))
     throw new GatewayError(
       'usage',
       'There is no terminal to type the secret on. Give it on standard input: toolgate secrets set NAME --stdin < FILE',
     );
-  const value = options.stdin === true ? await readInput() : await askTwice(`Value of ${name}`, 'The same again');
+  const value =
+    options.stdin === true ? await readInput(program) : await askTwice(`Value of ${name}`, 'The same again', program);
   await store.set(name, scope, value);
   if (value.trim().length < SHORTEST_SECRET)
     warn(
       `${name} has fewer than ${SHORTEST_SECRET} characters: it cannot be distinguished from other text, so it is not removed from logs.`,
+      program,
     );
   const status = { name, scope: scope ?? 'global', status: 'set' };
-  return printResult(options, status, `Set ${name}, ${scopeText(scope)}.`);
+  return printResult(options, status, `Set ${name}, ${scopeText(scope)}.`, program);
 }
 
-async function edit(args: readonly string[], options: Options): Promise<number> {
+async function edit(args: readonly string[], options: Options, program: Program): Promise<number> {
   refuseNames('edit', args, options);
-  const config = await readConfig(options);
+  const config = await readConfig(options, program);
   await requireKey(config);
-  if (!hasTerminal() || process.stdout.isTTY !== true)
+  if (!hasTerminal(program) || program.stdout.isTTY !== true)
     throw new GatewayError('usage', 'toolgate secrets edit needs a terminal. Set single secrets with --stdin instead.');
-  const changes = await editSecrets(openStore(config), scopeFilter(options));
+  const changes = await editSecrets(openStore(config), scopeFilter(options), program);
   const counts = {
     set: changes.filter(({ value }) => typeof value === 'string').length,
     waiting: changes.filter(({ value }) => value === null).length,
     removed: changes.filter(({ value }) => value === undefined).length,
   };
   const parts = Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []));
-  return printResult(options, counts, parts.length === 0 ? 'Nothing was changed.' : `${parts.join(', ')}.`);
+  return printResult(options, counts, parts.length === 0 ? 'Nothing was changed.' : `${parts.join(', ')}.`, program);
 }
 
-async function remove(args: readonly string[], options: Options): Promise<number> {
+async function remove(args: readonly string[], options: Options, program: Program): Promise<number> {
   const name = readName('remove', args, options);
-  const config = await readConfig(options);
+  const config = await readConfig(options, program);
   const scope = scopeOf(options);
-  if (options.yes !== true && !(await confirm(`Remove ${name}, ${scopeText(scope)}?`))) {
-    process.stderr.write('Nothing was removed.\n');
+  if (options.yes !== true && !(await confirm(`Remove ${name}, ${scopeText(scope)}?`, program))) {
+    program.stderr.write('Nothing was removed.\n');
     return 1;
   }
   const store = openStore(config);
@@ -96,63 +100,63 @@ async function remove(args: readonly string[], options: Options): Promise<number
     );
   }
   const status = { name, scope: scope ?? 'global', removed: true };
-  return printResult(options, status, `Removed ${name}, ${scopeText(scope)}.`);
+  return printResult(options, status, `Removed ${name}, ${scopeText(scope)}.`, program);
 }
 
 /** Which server needs which secrets. Exit code 1 if one is missing. */
-async function check(args: readonly string[], options: Options): Promise<number> {
+async function check(args: readonly string[], options: Options, program: Program): Promise<number> {
   refuseNames('check', args, options);
-  const config = await readConfig(options);
+  const config = await readConfig(options, program);
   const { servers } = await scanFolders(config);
   const only = options.namespace ?? options.scope;
   const wanted = wantedSecrets([...config.servers, ...servers], await openStore(config).list()).filter(
     ({ namespace, server }) => only === undefined || namespace === only || server === only,
   );
   const lines = wanted.flatMap(({ server, satisfied, missing, placeholders }) => [
-    ...satisfied.map((name) => `${paint('green', '✓')} ${plain(server)}: ${name}`),
+    ...satisfied.map((name) => `${paint('green', '✓', program)} ${plain(server)}: ${name}`),
     ...[...missing, ...placeholders].map(
-      (name) => `${paint('red', '✗')} ${plain(server)}: ${name} is not set: toolgate secrets set ${name}`,
+      (name) => `${paint('red', '✗', program)} ${plain(server)}: ${name} is not set: toolgate secrets set ${name}`,
     ),
   ]);
-  printResult(options, wanted, lines.length === 0 ? 'No server needs a secret.' : lines.join('\n'));
+  printResult(options, wanted, lines.length === 0 ? 'No server needs a secret.' : lines.join('\n'), program);
   return wanted.some(({ missing, placeholders }) => missing.length + placeholders.length > 0) ? 1 : 0;
 }
 
-async function keygen(_: readonly string[], options: Options): Promise<number> {
+async function keygen(_: readonly string[], options: Options, program: Program): Promise<number> {
   const { out } = options;
   const key = randomBytes(32).toString('base64url');
-  if (out === undefined) return printResult(options, { key }, key);
+  if (out === undefined) return printResult(options, { key }, key, program);
   try {
-    writeFileSync(out, `${key}\n`, { mode: 0o600, flag: 'wx' });
+    writeFileSync(resolve(program.cwd(), out), `${key}\n`, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = code === 'EEXIST' ? 'exists and is not overwritten' : `cannot be written (${code})`;
     throw new GatewayError('usage', `${out} ${why}. Name another file.`);
   }
   const text = `Wrote a key to ${out}. Keep a copy elsewhere: without it the secrets are lost.`;
-  return printResult(options, { file: out }, text);
+  return printResult(options, { file: out }, text, program);
 }
 
-async function rotate(args: readonly string[], options: Options): Promise<number> {
+async function rotate(args: readonly string[], options: Options, program: Program): Promise<number> {
   refuseNames('rotate', args, options);
-  const config = await readConfig(options);
+  const config = await readConfig(options, program);
   await requireKey(config);
-  const rotated = await openStore(config).rotate(await readNewKey(options));
+  const rotated = await openStore(config).rotate(await readNewKey(options, program));
   const text = rotated
     ? 'The secrets are encrypted with the new key. Put it where the old one was; until then a running gateway keeps the secrets it has.'
     : 'There are no secrets yet. Put the new key in its place and set them.';
-  return printResult(options, { rotated }, text);
+  return printResult(options, { rotated }, text, program);
 }
 
-async function readNewKey({ 'new-key-file': file, stdin }: Options): Promise<string> {
-  if (file !== undefined) return readKeyFile(file);
-  if (stdin === true) return (await readInput()).trim();
-  if (!hasTerminal())
+async function readNewKey({ 'new-key-file': file, stdin }: Options, program: Program): Promise<string> {
+  if (file !== undefined) return readKeyFile(resolve(program.cwd(), file));
+  if (stdin === true) return (await readInput(program)).trim();
+  if (!hasTerminal(program))
     throw new GatewayError(
       'usage',
       'There is no terminal to type the new key on. Give --new-key-file FILE or --stdin.',
     );
-  return askTwice('New key', 'The same again');
+  return askTwice('New key', 'The same again', program);
 }
 
 /** The name of a secret. Arguments are not quoted in errors: they may be values. */
@@ -183,9 +187,9 @@ function valueGiven(verb: string, takes: string): GatewayError {
 }
 
 /** The configuration. Warns if secrets are kept without a key. */
-async function readConfig(options: Options): Promise<Config> {
-  const config = await loadConfig(loadOptions(options));
-  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT);
+async function readConfig(options: Options, program: Program): Promise<Config> {
+  const config = await loadConfig(loadOptions(options, program));
+  if ((await findKey(config.vault).catch(() => null))?.isInsecure === true) warn(INSECURE_TEXT, program);
   return config;
 }
 

@@ -1,5 +1,4 @@
 /** `toolgate stdio` and `toolgate serve`: the commands that serve clients until they are stopped. */
-import { Console } from 'node:console';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted } from '../base/text.ts';
@@ -7,44 +6,45 @@ import type { Config } from '../config/config.ts';
 import { type ListeningDoor, openHttpDoor } from '../doors/http/server.ts';
 import { openStdioDoor } from '../doors/stdio.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { followConfig, followSecrets } from '../gateway/watch.ts';
+import { followConfigAndSignal, followSecrets } from '../gateway/watch.ts';
 import { openTelemetry } from '../telemetry/open.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { loadOptions, startGateway } from './session.ts';
 import { paint, plain, print, table, untilSignal, warn } from './terminal.ts';
 
-export async function stdio(_: readonly string[], options: Options): Promise<number> {
-  const gateway = await startGateway(options, 'warn');
-  const stop = untilSignal();
-  const telemetry = await startTelemetry(gateway);
-  const following = follow(gateway, options);
-  const door = openStdioDoor(gateway, process.stdin, process.stdout, options.agent);
+export async function stdio(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const gateway = await startGateway(options, program, 'warn');
+  const stop = untilSignal(program);
+  const telemetry = await startTelemetry(gateway, program);
+  const following = follow(gateway, options, program);
+  const door = openStdioDoor(gateway, program.stdin, program.stdout, options.agent);
   await Promise.race([door.ended, stop]);
   following.close();
   door.close();
   await gateway.close();
   await telemetry.close();
   // A client that holds our input open must not keep us alive.
-  process.stdin.destroy();
+  program.stdin.destroy();
   return 0;
 }
 
-export async function serve(_: readonly string[], options: Options): Promise<number> {
-  const gateway = await startGateway(options, 'warn', true);
-  const telemetry = await startTelemetry(gateway);
+export async function serve(_: readonly string[], options: Options, program: Program): Promise<number> {
+  const gateway = await startGateway(options, program, 'warn', true);
+  const telemetry = await startTelemetry(gateway, program);
   try {
     const { http } = gateway.config;
-    const token = process.env.BEARER_TOKEN || null;
+    const token = program.env.BEARER_TOKEN || null;
     const door = await openHttpDoor(gateway, {
       host: options.host ?? http.host,
       port: options.port === undefined ? http.port : readPort(options.port),
       token,
     });
-    if (http.trustAgentHeader) warn(trustText(door));
-    const following = follow(gateway, options);
-    const stop = untilSignal();
-    print(connectText(door, token !== null, gateway.config));
-    await Promise.race([stop, showServed(gateway)]);
+    if (http.trustAgentHeader) warn(trustText(door), program);
+    const following = follow(gateway, options, program);
+    const stop = untilSignal(program);
+    print(connectText(door, token !== null, gateway.config, program), program);
+    await Promise.race([stop, showServed(gateway, program)]);
     await stop;
     following.close();
     await door.drain(gateway.config.http.drain);
@@ -57,8 +57,8 @@ export async function serve(_: readonly string[], options: Options): Promise<num
 }
 
 /** Applies changes of the configuration file and of the secrets to the gateway. */
-function follow(gateway: Gateway, options: Options): { close(): void } {
-  const followed = [followConfig(gateway, loadOptions(options)), followSecrets(gateway)];
+function follow(gateway: Gateway, options: Options, program: Program): { close(): void } {
+  const followed = [followConfigAndSignal(gateway, loadOptions(options, program), program), followSecrets(gateway)];
   return {
     close() {
       for (const one of followed) one.close();
@@ -67,15 +67,13 @@ function follow(gateway: Gateway, options: Options): { close(): void } {
 }
 
 /** Sends traces and metrics if the `OTEL_…` variables ask for it. A gateway whose telemetry fails still serves. */
-async function startTelemetry(gateway: Gateway): Promise<{ close(): Promise<void> }> {
-  // Exporters that print use the console, and stdout belongs to the protocol.
-  Object.assign(console, new Console({ stdout: process.stderr, stderr: process.stderr }));
+async function startTelemetry(gateway: Gateway, program: Program): Promise<{ close(): Promise<void> }> {
   try {
-    const telemetry = await openTelemetry(gateway);
+    const telemetry = await openTelemetry(gateway, program.env);
     return {
       async close() {
         // An exporter that still tries to send would keep the process alive.
-        if (telemetry !== null && !(await telemetry.close())) process.exit();
+        if (telemetry !== null && !(await telemetry.close())) program.exit(0);
       },
     };
   } catch (error) {
@@ -96,7 +94,12 @@ function trustText({ url, isOpen }: ListeningDoor): string {
   return `http.trust_agent_header is on and no credential is configured: anyone who can reach ${url} can use every tool, as any agent.`;
 }
 
-function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls, http }: Config): string {
+function connectText(
+  { url, isOpen }: ListeningDoor,
+  token: boolean,
+  { controls, http }: Config,
+  program: Program,
+): string {
   // With JWTs alone, clients find out by themselves where to get one.
   const variable = token ? 'BEARER_TOKEN' : isOpen || http.jwt !== null ? null : 'TOOLGATE_TOKEN';
   const headers = { Authorization: `Bearer \${${variable}}` };
@@ -104,11 +107,11 @@ function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls,
   const header = variable === null ? '' : ` --header "Authorization: Bearer $${variable}"`;
   const selects = controls.length > 0;
   return [
-    `Toolgate is listening on ${paint('bold', url)}`,
-    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.')] : []),
-    ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.')] : []),
+    `Toolgate is listening on ${paint('bold', url, program)}`,
+    ...(isOpen ? [paint('dim', 'No BEARER_TOKEN is set: every program on this machine may connect.', program)] : []),
+    ...(variable === 'TOOLGATE_TOKEN' ? [paint('dim', 'Each agent has its own token: toolgate agents.', program)] : []),
     // Since 2026-07-28 nothing distinguishes the clients of one agent.
-    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.')] : []),
+    ...(selects ? [paint('dim', 'Clients without sessions (2026-07-28) share what is activated.', program)] : []),
     '',
     'Connect Claude Code:',
     `  claude mcp add --transport http toolgate ${url}${header}`,
@@ -125,24 +128,24 @@ function connectText({ url, isOpen }: ListeningDoor, token: boolean, { controls,
  * Prints what is served. Servers that take longer, for example to install dependencies, are printed when they are
  * ready.
  */
-async function showServed(gateway: Gateway): Promise<void> {
+async function showServed(gateway: Gateway, program: Program): Promise<void> {
   const tried = gateway.tried();
   await Promise.race([tried, sleep(gateway.config.startWait, undefined, { ref: false })]);
   const late = gateway.statuses().filter(({ state }) => state === 'starting');
-  const rows = servedRows(gateway);
-  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`);
+  const rows = servedRows(gateway, program);
+  print(rows.length === 0 ? 'No servers are configured.' : `Serving:\n${table(rows)}`, program);
   if (late.length === 0) return;
   await tried;
   const keys = late.map(({ key }) => key);
-  print(table(servedRows(gateway, keys)));
+  print(table(servedRows(gateway, program, keys)), program);
 }
 
-function servedRows(gateway: Gateway, keys?: readonly string[]): string[][] {
+function servedRows(gateway: Gateway, program: Program, keys?: readonly string[]): string[][] {
   return gateway
     .statuses()
     .filter(({ key }) => keys === undefined || keys.includes(key))
     .map(({ key, state, present, detail }) => [
-      `  ${present ? paint('green', '✓') : state === 'starting' ? '…' : paint('red', '✗')} ${key}`,
+      `  ${present ? paint('green', '✓', program) : state === 'starting' ? '…' : paint('red', '✗', program)} ${key}`,
       present ? offerText(gateway, key) : plain(detail === '' ? state : `${state}: ${detail}`),
     ]);
 }

@@ -5,27 +5,38 @@ import type { TallyMetrics } from '../observe/histogram.ts';
 import type { AgentMetrics, EntryMetrics } from '../observe/metrics.ts';
 import { readUrl } from './arguments.ts';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 import { ask } from './remote.ts';
 import { brief, duration, paint, printResult, table } from './terminal.ts';
 
 const kinds: Readonly<Record<string, CallKind>> = { tools: 'tool', resources: 'resource', prompts: 'prompt' };
 
-export async function showStats(what: string, options: Options): Promise<number> {
+export async function showStats(what: string, options: Options, program: Program): Promise<number> {
   const kind = kinds[what];
   if (kind === undefined && what !== 'agents')
     throw new GatewayError(
       'usage',
       `There are no metrics for ${what}. Choose from ${[...Object.keys(kinds), 'agents'].join(', ')}.`,
     );
-  const { calls, agents } = await fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'));
-  if (kind === undefined) return show(agents, agentTable, options);
+  const { calls, agents } = await fetchMetrics(readUrl('--url', options.url ?? 'http://127.0.0.1:8808'), program);
+  if (kind === undefined) return show(agents, agentTable, options, program);
   const ofKind = calls.filter((row) => row.kind === kind);
-  return show(ofKind, entryTable, options);
+  return show(ofKind, entryTable, options, program);
 }
 
-function show<T extends TallyMetrics>(all: readonly T[], toTable: (rows: readonly T[]) => string, options: Options) {
+function show<T extends TallyMetrics>(
+  all: readonly T[],
+  toTable: (rows: readonly T[], program: Program) => string,
+  options: Options,
+  program: Program,
+) {
   const rows = [...all].sort((a, b) => b.calls - a.calls);
-  return printResult(options, rows, rows.length === 0 ? 'Nothing has been called yet.' : toTable(rows));
+  return printResult(
+    options,
+    rows,
+    rows.length === 0 ? 'Nothing has been called yet.' : toTable(rows, program),
+    program,
+  );
 }
 
 interface ReportedMetrics {
@@ -33,8 +44,8 @@ interface ReportedMetrics {
   readonly agents: readonly AgentMetrics[];
 }
 
-async function fetchMetrics({ origin }: URL): Promise<ReportedMetrics> {
-  const token = process.env.BEARER_TOKEN;
+async function fetchMetrics({ origin }: URL, { env }: Program): Promise<ReportedMetrics> {
+  const token = env.BEARER_TOKEN;
   const response = await ask(new URL('/metrics', origin), token ? { authorization: `Bearer ${token}` } : {});
   if (response.status === 401)
     throw new GatewayError('unauthorized', `The gateway at ${origin} needs a token: set BEARER_TOKEN.`);
@@ -63,14 +74,18 @@ async function readMetrics(response: Response): Promise<ReportedMetrics | null> 
 
 const COUNTS = ['CALLS', 'ERRORS', 'TOOL ERRORS', 'P50', 'P99'];
 
-function entryTable(rows: readonly EntryMetrics[]): string {
-  const cells = rows.map((row) => [nameCell(row.name || 'others'), oneLine(row.server || 'any'), ...counts(row)]);
-  return table([heading('NAME', 'SERVER', ...COUNTS), ...cells]);
+function entryTable(rows: readonly EntryMetrics[], program: Program): string {
+  const cells = rows.map((row) => [
+    nameCell(row.name || 'others', program),
+    oneLine(row.server || 'any'),
+    ...counts(row),
+  ]);
+  return table([heading(['NAME', 'SERVER', ...COUNTS], program), ...cells]);
 }
 
-function agentTable(rows: readonly AgentMetrics[]): string {
-  const cells = rows.map((row) => [nameCell(row.agent || 'others'), ...counts(row), String(row.refused)]);
-  return table([heading('AGENT', ...COUNTS, 'REFUSED'), ...cells]);
+function agentTable(rows: readonly AgentMetrics[], program: Program): string {
+  const cells = rows.map((row) => [nameCell(row.agent || 'others', program), ...counts(row), String(row.refused)]);
+  return table([heading(['AGENT', ...COUNTS, 'REFUSED'], program), ...cells]);
 }
 
 function counts({ calls, outcomes, p50, p99 }: TallyMetrics): string[] {
@@ -78,12 +93,12 @@ function counts({ calls, outcomes, p50, p99 }: TallyMetrics): string[] {
   return [String(calls), String(errors), String(outcomes.tool_error), duration(p50), duration(p99)];
 }
 
-function heading(...words: readonly string[]): string[] {
-  return words.map((word) => paint('dim', word));
+function heading(words: readonly string[], program: Program): string[] {
+  return words.map((word) => paint('dim', word, program));
 }
 
-function nameCell(text: string): string {
-  return paint('bold', oneLine(text));
+function nameCell(text: string, program: Program): string {
+  return paint('bold', oneLine(text), program);
 }
 
 function oneLine(text: string): string {

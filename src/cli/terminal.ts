@@ -1,23 +1,20 @@
 /** What the CLI prints: colour and movement on a terminal, plain text in a pipe; and the signals that end it. */
 import { styleText } from 'node:util';
 import type { Options } from './options.ts';
+import type { Program } from './program.ts';
 
 type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
-interface Screen {
-  readonly isTTY?: boolean;
-}
-
-function colourful(stream: Screen): boolean {
-  const { NO_COLOR, FORCE_COLOR } = process.env;
+function isColourful(program: Program, stream: 'stdout' | 'stderr'): boolean {
+  const { NO_COLOR, FORCE_COLOR } = program.env;
   if (NO_COLOR !== undefined && NO_COLOR !== '') return false;
   if (FORCE_COLOR !== undefined && FORCE_COLOR !== '0') return true;
-  return stream.isTTY === true;
+  return program[stream].isTTY === true;
 }
 
-export function paint(style: Style, text: string, stream: Screen = process.stdout): string {
+export function paint(style: Style, text: string, program: Program, stream: 'stdout' | 'stderr' = 'stdout'): string {
   // styleText would check the stream itself, but by other rules.
-  return colourful(stream) ? styleText(style, text, { validateStream: false }) : text;
+  return isColourful(program, stream) ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** Makes text from a server safe to show: none of its escape sequences reach the terminal. */
@@ -35,18 +32,18 @@ export function jsonText(value: unknown, indent?: number): string {
 }
 
 /** Prints a line. Returns exit code 0, so that a command can end with it. */
-export function print(text: string): 0 {
-  process.stdout.write(`${text}\n`);
+export function print(text: string, program: Program): 0 {
+  program.stdout.write(`${text}\n`);
   return 0;
 }
 
 /** Prints the result of a command: as JSON for programs, as text for people. */
-export function printResult({ json }: Pick<Options, 'json'>, value: unknown, text: string): 0 {
-  return print(json === true ? jsonText(value, 2) : text);
+export function printResult({ json }: Pick<Options, 'json'>, value: unknown, text: string, program: Program): 0 {
+  return print(json === true ? jsonText(value, 2) : text, program);
 }
 
-export function warn(text: string): void {
-  process.stderr.write(`${paint('yellow', 'warning:', process.stderr)} ${plain(text)}\n`);
+export function warn(text: string, program: Program): void {
+  program.stderr.write(`${paint('yellow', 'warning:', program, 'stderr')} ${plain(text)}\n`);
 }
 
 /** Text on one line, cut to `width` characters. */
@@ -72,23 +69,24 @@ function width(cell: string): number {
   return [...cell.replace(/\u001b\[\d+m/g, '')].length;
 }
 
-export function columns(): number {
-  return process.stdout.columns ?? 120;
+export function columns(program: Program): number {
+  return program.stdout.columns ?? 120;
 }
 
 /** Shows that work is in progress, on a terminal only. */
-export async function withSpinner<T>(text: string, work: Promise<T>): Promise<T> {
-  if (process.stderr.isTTY !== true) return work;
+export async function withSpinner<T>(text: string, work: Promise<T>, program: Program): Promise<T> {
+  const { stderr } = program;
+  if (stderr.isTTY !== true) return work;
   const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
   let frame = 0;
   const timer = setInterval(() => {
-    process.stderr.write(`\r${paint('cyan', frames[frame++ % frames.length]!, process.stderr)} ${text}`);
+    stderr.write(`\r${paint('cyan', frames[frame++ % frames.length]!, program, 'stderr')} ${text}`);
   }, 80);
   try {
     return await work;
   } finally {
     clearInterval(timer);
-    process.stderr.write('\r\u001b[K');
+    stderr.write('\r\u001b[K');
   }
 }
 
@@ -99,14 +97,14 @@ export function duration(ms: number | null): string {
 }
 
 /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
-export function untilSignal(): Promise<void> {
+export function untilSignal(program: Program): Promise<void> {
   return new Promise((resolve) => {
     const stop = () => {
       resolve();
-      process.once('SIGINT', () => process.exit(130));
-      process.once('SIGTERM', () => process.exit(143));
+      program.once('SIGINT', () => program.exit(130));
+      program.once('SIGTERM', () => program.exit(143));
     };
-    process.once('SIGINT', stop);
-    process.once('SIGTERM', stop);
+    program.once('SIGINT', stop);
+    program.once('SIGTERM', stop);
   });
 }

@@ -1,7 +1,7 @@
 /** `toolgate toolsets`: named sets of tools. */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve as resolvePath } from 'node:path';
 import { isMeant } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { counted, didYouMean } from '../base/text.ts';
@@ -13,16 +13,17 @@ import type { LibraryToolset } from '../store/toolset-library.ts';
 import { readToolset, TOOLSET_NAME } from '../store/toolsets.ts';
 import { withVerbs } from './arguments.ts';
 import type { Options, RunCommand } from './options.ts';
+import type { Program } from './program.ts';
 import { canPick, pick } from './prompts.ts';
 import { withGateway } from './session.ts';
 import { brief, columns, paint, plain, print, printResult, table, warn } from './terminal.ts';
 
-type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options) => Promise<number>;
+type GatewayVerb = (gateway: Gateway, args: readonly string[], options: Options, program: Program) => Promise<number>;
 
 const inGateway =
   (verb: GatewayVerb): RunCommand =>
-  (args, options) =>
-    withGateway(options, (gateway) => verb(gateway, args, options));
+  (args, options, program) =>
+    withGateway(options, program, (gateway) => verb(gateway, args, options, program));
 
 export const toolsets = withVerbs('toolsets', {
   list: inGateway(list),
@@ -30,33 +31,43 @@ export const toolsets = withVerbs('toolsets', {
   create: inGateway(create),
   edit: inGateway(edit),
   delete: inGateway(remove),
-  equip: inGateway((gateway, [name = '']) => equip(gateway, name)),
-  unequip: inGateway((gateway) => equip(gateway, null)),
+  equip: inGateway((gateway, [name = ''], _, program) => equip(gateway, name, program)),
+  unequip: inGateway((gateway, _, __, program) => equip(gateway, null, program)),
   import: inGateway(importAll),
 });
 
-async function list(gateway: Gateway, _: readonly string[], options: Options): Promise<number> {
+async function list(gateway: Gateway, _: readonly string[], options: Options, program: Program): Promise<number> {
   const { toolsets: all, problems } = await gateway.toolsets.list();
-  for (const problem of problems) warn(problem);
+  for (const problem of problems) warn(problem, program);
   const rows = all.map(({ name, place, tools, description }) => [
-    paint('bold', name),
+    paint('bold', name, program),
     place,
     counted(tools.length, 'entry', 'entries'),
-    brief(description, columns() - 50),
+    brief(description, columns(program) - 50),
   ]);
-  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows));
+  return printResult(options, all, all.length === 0 ? 'There are no toolsets.' : table(rows), program);
 }
 
-async function show(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<number> {
+async function show(
+  gateway: Gateway,
+  [name = '']: readonly string[],
+  options: Options,
+  program: Program,
+): Promise<number> {
   const toolset = await find(gateway, name);
   const entries = toolsOf(gateway);
   const tools = toolset.tools.flatMap(({ namespacedName }) => resolveReference(namespacedName, entries));
   const rows = tools.map(({ namespacedName, exposed, description }) => [
-    `  ${exposed === null ? paint('red', '✗') : paint('green', '✓')} ${plain(namespacedName)}`,
-    paint('dim', brief(description, columns() - 40)),
+    `  ${exposed === null ? paint('red', '✗', program) : paint('green', '✓', program)} ${plain(namespacedName)}`,
+    paint('dim', brief(description, columns(program) - 40), program),
   ]);
   const json = { ...toolset, available: tools.filter(({ exposed }) => exposed !== null) };
-  return printResult(options, json, `${paint('bold', name)} ${plain(toolset.description)}\n${table(rows)}`);
+  return printResult(
+    options,
+    json,
+    `${paint('bold', name, program)} ${plain(toolset.description)}\n${table(rows)}`,
+    program,
+  );
 }
 
 interface ListedTool {
@@ -76,25 +87,31 @@ function resolveReference(reference: string, entries: readonly Entry[]): ListedT
   }));
 }
 
-async function create(gateway: Gateway, args: readonly string[], options: Options): Promise<number> {
+async function create(gateway: Gateway, args: readonly string[], options: Options, program: Program): Promise<number> {
   const [name = '', ...named] = args;
   const isName = TOOLSET_NAME.test(name);
-  const tools = isName && named.length === 0 && canPick() ? await pickTools(gateway, []) : named;
+  const tools = isName && named.length === 0 && canPick(program) ? await pickTools(gateway, [], program) : named;
   if (!isName || tools.length === 0)
     throw new GatewayError(
       'usage',
       'toolgate toolsets create needs a name of lower-case letters, digits and hyphens, and then its tools: toolgate toolsets create dev git.status docker.ps',
     );
   const toolset = { name, description: options.description ?? '', tools: resolve(gateway, tools), toolNotes: [] };
-  return printSaved(await gateway.toolsets.create(toolset, options.user === true ? 'user' : 'project'), options);
+  const place = options.user === true ? 'user' : 'project';
+  return printSaved(await gateway.toolsets.create(toolset, place), options, program);
 }
 
-async function edit(gateway: Gateway, [name = '']: readonly string[], options: Options): Promise<number> {
+async function edit(
+  gateway: Gateway,
+  [name = '']: readonly string[],
+  options: Options,
+  program: Program,
+): Promise<number> {
   const { add = [], remove: removed = [], description } = options;
-  if (add.length + removed.length === 0 && description === undefined && canPick()) {
+  if (add.length + removed.length === 0 && description === undefined && canPick(program)) {
     const chosen = (await find(gateway, name)).tools.map(({ namespacedName }) => namespacedName);
-    const tools = resolve(gateway, await pickTools(gateway, chosen));
-    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options);
+    const tools = resolve(gateway, await pickTools(gateway, chosen, program));
+    return printSaved(await gateway.toolsets.change(name, (toolset) => ({ ...toolset, tools })), options, program);
   }
   const added = resolve(gateway, add);
   const saved = await gateway.toolsets.change(name, (toolset) => {
@@ -105,11 +122,11 @@ async function edit(gateway: Gateway, [name = '']: readonly string[], options: O
     const fresh = added.filter(({ namespacedName }) => !known.has(namespacedName));
     return { ...toolset, description: description ?? toolset.description, tools: [...kept, ...fresh] };
   });
-  return printSaved(saved, options);
+  return printSaved(saved, options, program);
 }
 
 /** Lets the person at the terminal pick, and shows what each tool costs. */
-async function pickTools(gateway: Gateway, chosen: readonly string[]): Promise<string[]> {
+async function pickTools(gateway: Gateway, chosen: readonly string[], program: Program): Promise<string[]> {
   const entries = toolsOf(gateway);
   const choices = entries.map((entry) => ({
     value: canonicalName(entry),
@@ -117,23 +134,30 @@ async function pickTools(gateway: Gateway, chosen: readonly string[]): Promise<s
     tokens: tokensOf(entry),
   }));
   const marked = entries.filter((entry) => chosen.some((one) => isMeant(one, entry))).map(canonicalName);
-  const picked = await pick(choices, marked);
+  const picked = await pick(choices, marked, program);
   if (picked.length === 0) throw new GatewayError('usage', 'No tools were chosen. Nothing was saved.');
   return picked;
 }
 
 /** Imports the toolsets saved by hypertool-mcp. A toolset whose name is taken is not overwritten. */
-async function importAll(gateway: Gateway, [path]: readonly string[], { user }: Options): Promise<number> {
-  const file = path ?? join(homedir(), '.toolprint', 'hypertool-mcp', 'config.json');
-  const saved = readSaved(await readFile(file, 'utf8').catch(() => null), file);
+async function importAll(
+  gateway: Gateway,
+  [path]: readonly string[],
+  { user }: Options,
+  program: Program,
+): Promise<number> {
+  const home = program.env.HOME || homedir();
+  const file = path ?? join(home, '.toolprint', 'hypertool-mcp', 'config.json');
+  const text = await readFile(resolvePath(program.cwd(), file), 'utf8').catch(() => null);
+  const saved = readSaved(text, file);
   for (const [name, value] of saved) {
     try {
       if (!TOOLSET_NAME.test(name)) throw new Error('its name is not valid for a toolset');
       const { description, tools, toolNotes } = readToolset(value, name);
       await gateway.toolsets.create({ name, description, tools, toolNotes }, user === true ? 'user' : 'project');
-      print(`Saved "${name}" with ${counted(tools.length, 'tool')}.`);
+      print(`Saved "${name}" with ${counted(tools.length, 'tool')}.`, program);
     } catch (error) {
-      warn(`"${name}" was left out: ${messageOf(error)}`);
+      warn(`"${name}" was left out: ${messageOf(error)}`, program);
     }
   }
   return 0;
@@ -153,16 +177,21 @@ function readSaved(text: string | null, file: string): [string, unknown][] {
   throw new GatewayError('usage', `${file} has neither "toolsets" nor the "name" of a toolset.`);
 }
 
-async function remove(gateway: Gateway, [name = '']: readonly string[], { yes }: Options): Promise<number> {
+async function remove(
+  gateway: Gateway,
+  [name = '']: readonly string[],
+  { yes }: Options,
+  program: Program,
+): Promise<number> {
   if (yes !== true) throw new GatewayError('usage', `Add --yes to delete the toolset "${name}" for good.`);
   await gateway.toolsets.remove(name);
-  return print(`Deleted "${name}".`);
+  return print(`Deleted "${name}".`, program);
 }
 
-async function equip(gateway: Gateway, name: string | null): Promise<number> {
+async function equip(gateway: Gateway, name: string | null, program: Program): Promise<number> {
   if (name !== null) await find(gateway, name);
   await gateway.equip(name);
-  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`);
+  return print(name === null ? 'No toolset is equipped.' : `Equipped "${name}", from the next start on.`, program);
 }
 
 async function find({ toolsets }: Gateway, name: string): Promise<LibraryToolset> {
@@ -188,6 +217,6 @@ function resolve(gateway: Gateway, names: readonly string[]): { namespacedName: 
   return [...new Set<Entry>(found)].map((entry) => ({ namespacedName: canonicalName(entry), refId: refIdOf(entry) }));
 }
 
-function printSaved(saved: LibraryToolset, options: Options): number {
-  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`);
+function printSaved(saved: LibraryToolset, options: Options, program: Program): number {
+  return printResult(options, saved, `Saved "${saved.name}" with ${counted(saved.tools.length, 'tool')}.`, program);
 }

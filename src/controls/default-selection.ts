@@ -3,8 +3,10 @@ import { basePatterns, equip, rebase, type Selection, startSelection } from '../
 import { GatewayError, messageOf } from '../base/errors.ts';
 import type { EventSink } from '../base/events.ts';
 import type { Config } from '../config/config.ts';
+import type { EnvVars } from '../config/expand.ts';
 import { openToolsetLibrary, type ToolsetLibrary, withAdminEvents } from '../store/toolset-library.ts';
-import { openToolsetStore, userFolder } from '../store/toolsets.ts';
+import { openToolsetStore } from '../store/toolsets.ts';
+import { userFolder } from '../store/user-folder.ts';
 
 export interface DefaultSelection {
   readonly selection: Selection;
@@ -25,14 +27,15 @@ export interface DefaultSelection {
 
 export interface DefaultSelectionOptions {
   readonly events: EventSink;
+  readonly env: EnvVars;
   /** The configuration in force. */
   config(): Config;
   /** The selection was replaced. */
   changed(): void;
 }
 
-export function createDefaultSelection({ events, config, changed }: DefaultSelectionOptions): DefaultSelection {
-  const store = openToolsetStore(config().dataDir, userFolder(process.env));
+export function createDefaultSelection({ events, env, config, changed }: DefaultSelectionOptions): DefaultSelection {
+  const store = openToolsetStore(config().dataDir, userFolder(env));
   const library = openToolsetLibrary(() => config().toolsets, store);
   let selection = startSelection(basePatterns(config()));
 

@@ -1,7 +1,7 @@
 /** Parts that the methods of both eras share. */
 
 import { GatewayError, toGatewayError } from '../base/errors.ts';
-import { INSTANCE, INSTANCE_KEY } from '../base/version.ts';
+import { INSTANCE_KEY } from '../base/version.ts';
 import type { Caller } from '../calls/caller.ts';
 import { type Kind, kindWords } from '../catalog/item.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -73,9 +73,9 @@ export function readCursor(message: Message): string | null {
 }
 
 /** Refuses a request that this gateway sent to itself: as its own server it would list itself endlessly. */
-export function refuseOurselves(message: Message): void {
+export function refuseOurselves(message: Message, instance: string): void {
   const { _meta } = parseParams(message);
-  if ((_meta as Record<string, unknown> | undefined)?.[INSTANCE_KEY] !== INSTANCE) return;
+  if ((_meta as Record<string, unknown> | undefined)?.[INSTANCE_KEY] !== instance) return;
   throw new GatewayError('request_invalid', 'A gateway cannot be its own server: remove this entry from its servers.');
 }
 

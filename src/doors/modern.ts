@@ -217,7 +217,7 @@ export class ModernPeer implements Client {
         answer.ticket = this.#gateway.tasks.call(this.principal, 'modern', message, answer);
         return;
       case 'server/discover':
-        refuseOurselves(message);
+        refuseOurselves(message, this.#gateway.instance);
         after(this.#gateway.introducing, answer, () =>
           answer.own(discovery(this.#caller.introduction(), this.#gateway.config.revisions)),
         );

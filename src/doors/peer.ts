@@ -272,7 +272,7 @@ export class Peer implements Client {
 
   #initialize(message: Message): Caller {
     if (this.#caller !== null) throw new GatewayError('request_invalid', 'This session is already initialized.');
-    refuseOurselves(message);
+    refuseOurselves(message, this.#gateway.instance);
     const { protocolVersion } = parseParams(message);
     const revision = negotiate(protocolVersion, this.#gateway.config.revisions);
     if (revision === null) throw sessionless(this.#gateway.config.revisions);

@@ -13,6 +13,7 @@ import { createProgramCalls, type ProgramCalls } from '../calls/program.ts';
 import type { McpTasks } from '../calls/tasks/tasks.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
+import type { EnvVars } from '../config/expand.ts';
 import type { AuditMetrics } from '../observe/audit.ts';
 import { measure } from '../observe/collect.ts';
 import type { Family } from '../observe/families.ts';
@@ -43,6 +44,16 @@ export interface Gateway extends ProgramCalls {
   readonly events: Events;
   /** The configuration in force. */
   readonly config: Config;
+  /**
+   * Its id, by which it recognizes itself.
+   * @internal
+   */
+  readonly instance: string;
+  /**
+   * Its environment variables.
+   * @internal
+   */
+  readonly env: EnvVars;
   /** What all servers offer now. */
   readonly catalog: Catalog;
   /**
@@ -165,6 +176,8 @@ function publicGateway(root: Root, changes: ChangeQueue): Gateway {
   const toolsets = defaults.libraryOf('');
   const gateway: Omit<Gateway, keyof ProgramCalls> = {
     events,
+    instance: root.instance,
+    env: root.env,
     metrics,
     figures: metrics,
     sets,

@@ -2,6 +2,7 @@
  * The single mutable root of a gateway: what is in force (configuration, controls, catalog, callers) and the parts that
  * work with it. Only `change.ts` replaces the configuration. What servers offer reaches the catalog through `refresh`.
  */
+import { randomUUID } from 'node:crypto';
 import { hasTimes, nextMinute, type Permission, permissionAt } from '../access/permission.ts';
 import { agentLimits, isBarred, rulesFor } from '../access/policy.ts';
 import { createViews, type Views } from '../access/views.ts';
@@ -21,6 +22,7 @@ import { createMcpTasks, type McpTasks } from '../calls/tasks/tasks.ts';
 import { buildCatalog, type Catalog, type Contribution, EMPTY_CATALOG } from '../catalog/catalog.ts';
 import type { Offer } from '../catalog/item.ts';
 import type { Config } from '../config/config.ts';
+import type { EnvVars } from '../config/expand.ts';
 import type { MacroConfig } from '../config/macros.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { Task } from '../config/task.ts';
@@ -64,6 +66,11 @@ export interface GatewayOptions {
    */
   readonly folders?: ToolFolders;
   /**
+   * The environment variables of the gateway, which its servers inherit. Default: those of this process.
+   * @internal
+   */
+  readonly env?: EnvVars;
+  /**
    * How processes of servers are started.
    * @internal
    */
@@ -81,8 +88,11 @@ export interface GatewayOptions {
 const REFRESH_PAUSE = 5;
 
 export class Root {
+  /** Its id. */
+  readonly instance: string = randomUUID();
   readonly host: Host | null;
   readonly folders: ToolFolders | null;
+  readonly env: EnvVars;
   readonly redactor: Redactor;
   readonly events: Events;
   readonly metrics: MetricsRegistry;
@@ -124,6 +134,7 @@ export class Root {
     this.config = config;
     this.host = options.host ?? null;
     this.folders = options.folders ?? null;
+    this.env = options.env ?? process.env;
     this.redactor = createRedactor(config.secrets());
     const { redact } = this.redactor;
     const events = createEvents(redact);
@@ -139,6 +150,7 @@ export class Root {
     });
     this.defaults = createDefaultSelection({
       events,
+      env: this.env,
       config: () => this.config,
       changed: () => this.callers.lookAtDefault(),
     });
@@ -163,7 +175,7 @@ export class Root {
       agent: (name) => agentLimits(this.config.policy, name),
     });
     this.grants = createGrants((agent) => this.callers.look(agent));
-    this.approvals = createApprovals({ config: () => this.config, events, redact });
+    this.approvals = createApprovals({ config: () => this.config, env: this.env, events, redact });
     this.tasks = createMcpTasks((id) => this.serverOf(id));
     this.controlCalls = this.#createControlCalls();
     this.pipeline = createPipeline({
@@ -198,6 +210,8 @@ export class Root {
   /** The parts of the gateway that sources use. */
   #sourceContext(dataDir: string, spawn: Spawn): SourceContext {
     return {
+      instance: this.instance,
+      env: this.env,
       spawn,
       vault: this.vault,
       events: this.events,

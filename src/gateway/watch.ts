@@ -15,6 +15,16 @@ export interface Following {
  * nothing; an event says why.
  */
 export function followConfig(gateway: Gateway, options: LoadOptions): Following {
+  return followConfigAndSignal(gateway, options, process);
+}
+
+/** Where SIGHUP arrives. */
+export interface HangUps {
+  on(signal: 'SIGHUP', listener: () => void): unknown;
+  off(signal: 'SIGHUP', listener: () => void): unknown;
+}
+
+export function followConfigAndSignal(gateway: Gateway, options: LoadOptions, signals: HangUps): Following {
   const reload = () => void gateway.change({ config: 'file' });
   // The configuration file, and the rule files that it names.
   const files = createFileWatch(reload, false, ({ file, tasks }) => (file === null ? [] : [file, ...tasks.files]));
@@ -24,12 +34,12 @@ export function followConfig(gateway: Gateway, options: LoadOptions): Following 
     apply: files.follow,
   });
   files.follow(gateway.config);
-  process.on('SIGHUP', reload);
+  signals.on('SIGHUP', reload);
   return {
     close() {
       remove();
       files.close();
-      process.off('SIGHUP', reload);
+      signals.off('SIGHUP', reload);
     },
   };
 }

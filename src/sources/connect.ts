@@ -10,6 +10,7 @@ import { NOT_HERE } from './http-failure.ts';
 import { type Listed, listOffer } from './lists.ts';
 import type { UpstreamRefusal } from './refusals.ts';
 import type { ServerContext } from './source.ts';
+import { serverEnvironment } from './spawn.ts';
 import { openStdio } from './stdio.ts';
 import type { FilledLaunch } from './vault.ts';
 
@@ -79,7 +80,7 @@ export const FORGOTTEN = 'has forgotten the session';
 
 type ConnectContext = Pick<
   ServerContext,
-  'limits' | 'eras' | 'redact' | 'vault' | 'spawn' | 'guard' | 'dependenciesInstalled'
+  'instance' | 'limits' | 'eras' | 'redact' | 'vault' | 'env' | 'spawn' | 'guard' | 'dependenciesInstalled'
 >;
 
 export async function openServer(
@@ -166,7 +167,12 @@ async function attempt(
     // Counted from here, because connecting to a folder may take long: its dependencies are installed first.
     const deadline = Date.now() + startTimeout;
     const { client } = owner;
-    handshake = await performHandshake(connection, { timeout: startTimeout, probe: approach.probe, client });
+    handshake = await performHandshake(connection, {
+      timeout: startTimeout,
+      probe: approach.probe,
+      client,
+      instance: context.instance,
+    });
     const listed = await listOffer(connection, handshake, deadline, owner.lists ? handshake.kinds : []);
     check();
     hasEntered = true;
@@ -186,19 +192,22 @@ async function connect(
   { key, startTimeout }: ServerConfig,
   { launch, clean }: FilledLaunch,
   { sse }: Approach,
-  { limits, redact, spawn, guard, dependenciesInstalled }: ConnectContext,
+  { limits, redact, env, spawn, guard, dependenciesInstalled }: ConnectContext,
   owner: ConnectionOwner,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { client } = owner;
   const options = { source: key, maxMessage: limits().message, client, redact, clean };
   const stderr = (chunk: Buffer) => owner.stderr(chunk);
-  if (launch.kind === 'stdio') return openStdio(spawn(launch), { ...options, stderr }, events);
+  if (launch.kind === 'stdio') {
+    const child = spawn({ ...launch, env: serverEnvironment(launch, env) });
+    return openStdio(child, { ...options, stderr }, events);
+  }
   if (launch.kind === 'folder') {
     const { openFolder } = await import('./folder.ts');
     const isClosed = () => owner.isClosed;
     const installed = () => dependenciesInstalled(key);
-    return openFolder(launch, { ...options, startTimeout, guard, spawn, stderr, isClosed, installed }, events);
+    return openFolder(launch, { ...options, startTimeout, guard, env, spawn, stderr, isClosed, installed }, events);
   }
   if (launch.kind === 'inline') throw new GatewayError('internal', 'Functions have no connection to open.');
   // Loaded here: most gateways have only servers on pipes, and should not wait for it at start.

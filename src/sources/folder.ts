@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError, messageOf } from '../base/errors.ts';
 import { sha256 } from '../base/hash.ts';
+import type { EnvVars } from '../config/expand.ts';
 import type { Launch } from '../config/launch.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../workers/environment.ts';
 import { isolate } from '../workers/isolation.ts';
@@ -13,6 +14,8 @@ import { openWorker, type WorkerOptions } from './worker.ts';
 export type FolderLaunch = Extract<Launch, { kind: 'folder' }>;
 
 export interface FolderOptions extends WorkerOptions {
+  /** The environment of the gateway. */
+  readonly env: EnvVars;
   /** New dependencies were installed. */
   installed(): void;
 }
@@ -40,7 +43,7 @@ export async function openFolder(
     // The result and the rest of the message have to fit into the limit.
     ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
   ];
-  const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = process.env;
+  const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = options.env;
   const needs = { folder, reads: environment.reads, writes: [socketFolder] };
   return openWorker(
     {
@@ -75,7 +78,7 @@ async function prepare(
       isNew = true;
       events.note(message);
     };
-    const environment = await prepare({ folder, namespace, dataDir, progress, signal: abort.signal });
+    const environment = await prepare({ folder, namespace, dataDir, env: options.env, progress, signal: abort.signal });
     if (isNew) {
       events.note('its dependencies are installed');
       options.installed();

@@ -3,7 +3,7 @@
  * means that the server speaks an earlier revision and expects `initialize`.
  */
 import { GatewayError } from '../base/errors.ts';
-import { IDENTITY, INSTANCE, INSTANCE_KEY } from '../base/version.ts';
+import { IDENTITY, INSTANCE_KEY } from '../base/version.ts';
 import type { Kind } from '../catalog/item.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
 import { SERVER_INFO, TASKS } from '../protocol/meta.ts';
@@ -59,6 +59,8 @@ export interface HandshakeOptions {
   readonly probe: boolean;
   /** The client that the connection belongs to; null for a shared one. */
   readonly client: ClientChannel | null;
+  /** The id of the gateway. */
+  readonly instance: string;
 }
 
 /** How long we wait for the answer to `server/discover` before we also send `initialize`. */
@@ -66,7 +68,6 @@ const PROBE_WAIT = 3_000;
 /** If both questions are open and one is answered: how long we wait for the answer to the other one. */
 const OTHER_ANSWER = { initialize: 1_000, discover: 100 };
 
-const _meta = { [INSTANCE_KEY]: INSTANCE };
 /**
  * The questions that we pass on to callers. A legacy server is told once, for all callers. Some servers offer certain
  * tools only to clients that declare these.
@@ -75,9 +76,10 @@ const PASSED_ON = { elicitation: { form: {}, url: {} }, sampling: {} };
 
 export async function performHandshake(
   connection: Connection,
-  { timeout, probe, client }: HandshakeOptions,
+  { timeout, probe, client, instance }: HandshakeOptions,
 ): Promise<Handshake> {
-  const introduction = introductionFor(client);
+  const _meta = { [INSTANCE_KEY]: instance };
+  const introduction = { ...introductionFor(client), _meta };
   if (!probe) return enterLegacy(connection, await ask(connection, 'initialize', introduction, timeout));
   const deadline = Date.now() + timeout;
   connection.speak?.('modern', MODERN_REVISION);
@@ -100,7 +102,7 @@ export async function performHandshake(
 }
 
 function introductionFor(client: ClientChannel | null): object {
-  return { protocolVersion: LATEST_REVISION, capabilities: capabilitiesOf(client), clientInfo: IDENTITY, _meta };
+  return { protocolVersion: LATEST_REVISION, capabilities: capabilitiesOf(client), clientInfo: IDENTITY };
 }
 
 function capabilitiesOf(client: ClientChannel | null): unknown {

@@ -1,6 +1,7 @@
 /** Where items come from. */
 import type { EventSink } from '../base/events.ts';
 import type { Kind, Offer } from '../catalog/item.ts';
+import type { EnvVars } from '../config/expand.ts';
 import type { LimitsConfig } from '../config/limits.ts';
 import type { ServerConfig } from '../config/servers.ts';
 import type { ClientChannel, SourceRequest, Ticket } from '../protocol/contract.ts';
@@ -74,6 +75,8 @@ export interface ServerSource extends Required<Source> {
 }
 
 export interface SourceContext {
+  /** The id of the gateway. */
+  readonly instance: string;
   readonly events: EventSink;
   /** Removes secrets from what servers and systems say. */
   readonly redact: (text: string) => string;
@@ -82,6 +85,8 @@ export interface SourceContext {
   /** The current limits. A new configuration replaces them. */
   limits(): LimitsConfig;
   readonly vault: Vault;
+  /** The environment that servers inherit. */
+  readonly env: EnvVars;
   readonly spawn: Spawn;
   /** The offer or the presence changed. */
   changed(): void;

@@ -7,10 +7,11 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { delimiter, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { GatewayError, messageOf } from '../base/errors.ts';
+import type { EnvVars } from '../config/expand.ts';
 import type { Launch } from '../config/launch.ts';
 import { hasGroups, killGroup, unwatchGroup, watchdogPipe, watchGroup } from './watchdog.ts';
 
-/** `isBare`: it gets only the declared environment, and nothing of ours. */
+/** With its complete environment. `isBare`: untrusted code. */
 export type StdioLaunch = Extract<Launch, { kind: 'stdio' }> & { readonly isBare?: boolean };
 
 /** The process of a server, and everything that it started in its group. */
@@ -47,8 +48,7 @@ const BARE = `ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null;
 
 /** Throws a GatewayError that says why if the process cannot be started. */
 export function spawnServer(launch: StdioLaunch): ServerProcess {
-  const { cwd } = launch;
-  const env = launch.isBare === true ? { ...launch.env } : childEnvironment(launch.env, launch.withheld);
+  const { cwd, env } = launch;
   const watchdog = watchdogPipe();
   try {
     if (watchdog === null) {
@@ -140,11 +140,13 @@ function findProgram({ file, cwd }: StdioLaunch, path = '/usr/local/bin:/usr/bin
 }
 
 /** The environment of a server: ours without what is meant for Toolgate alone, plus what its configuration declares. */
-function childEnvironment(
-  declared: Readonly<Record<string, string>>,
-  withheld: readonly string[] = [],
-): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !isOwn(name) && !withheld.includes(name));
+export function serverEnvironment(
+  { env: declared, withheld = [] }: Pick<StdioLaunch, 'env' | 'withheld'>,
+  ours: EnvVars,
+): Record<string, string> {
+  const inherited = Object.entries(ours).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !isOwn(entry[0]) && !withheld.includes(entry[0]),
+  );
   return { ...Object.fromEntries(inherited), ...declared };
 }
 

@@ -5,10 +5,10 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import { createFile } from '../base/files.ts';
+import { userFolder } from './user-folder.ts';
 
 type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
@@ -16,8 +16,8 @@ type ProcessEnv = Readonly<Record<string, string | undefined>>;
 export const OPERATOR_KEY = 'TOOLGATE_OPERATOR_KEY';
 const LEAST = 16;
 
-export function operatorKeyFile({ TOOLGATE_OPERATOR_KEY_FILE: named, XDG_CONFIG_HOME: config }: ProcessEnv): string {
-  return named || join(config || join(homedir(), '.config'), 'toolgate', 'operator.key');
+export function operatorKeyFile(env: ProcessEnv): string {
+  return env.TOOLGATE_OPERATOR_KEY_FILE || join(userFolder(env), 'operator.key');
 }
 
 /** Creates a key if there is none yet. Throws if the file is readable by others, or the key is too short. */

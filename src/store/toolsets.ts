@@ -3,7 +3,6 @@
  * too, so each is read when it is needed.
  */
 import { readdir, unlink } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ToolNotes, ToolReference, Toolset } from '../access/toolset.ts';
 import { GatewayError, messageOf } from '../base/errors.ts';
@@ -46,11 +45,6 @@ export const TOOLSET_NAME = /^[a-z0-9-]{2,50}$/;
 
 /** The project's comes first. */
 const PLACES: readonly ToolsetPlace[] = ['project', 'user'];
-
-/** The folder for what belongs to the user rather than to one project. */
-export function userFolder(env: Readonly<Record<string, string | undefined>>): string {
-  return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'toolgate');
-}
 
 export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore {
   const folders: Readonly<Record<ToolsetPlace, string>> = {

@@ -15,7 +15,7 @@ export interface Telemetry {
   close(): Promise<boolean>;
 }
 
-type TelemetryEnv = Record<string, string | undefined>;
+type TelemetryEnv = Readonly<Record<string, string | undefined>>;
 
 /** Milliseconds for the last export. */
 const SHUTDOWN_WAIT = 3_000;
@@ -29,7 +29,7 @@ interface NodeSdkModule {
 }
 
 /** Null if no variable asks for it. Throws a GatewayError if one does and the packages are not installed. */
-export async function startTelemetry(gateway: Gateway, env: TelemetryEnv = process.env): Promise<Telemetry | null> {
+export async function startTelemetry(gateway: Gateway, env: TelemetryEnv): Promise<Telemetry | null> {
   const settings = telemetrySettings(env);
   if (settings === null) return null;
   const [{ NodeSDK }, api] = (await Promise.all([load(SDK, settings.by), load(API, settings.by)])) as [
@@ -105,11 +105,12 @@ function namesService(env: TelemetryEnv): boolean {
   return isSet(env, 'OTEL_SERVICE_NAME') || /(^|,)\s*service\.name\s*=/.test(env.OTEL_RESOURCE_ATTRIBUTES ?? '');
 }
 
-/** The SDK reads variables while it starts. Ours are removed afterwards, so that servers do not inherit them. */
+/** The SDK reads variables of this process while it starts. Ours are removed afterwards, so that servers do not inherit them. */
 function withDefaults<T>(env: TelemetryEnv, defaults: Readonly<Record<string, string>>, work: () => T): T {
   const attributes = env.OTEL_RESOURCE_ATTRIBUTES ?? '';
   const version = `service.version=${VERSION}`;
-  const all: Record<string, string> = {
+  const all = {
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('OTEL_'))),
     ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !isSet(env, name))),
     OTEL_RESOURCE_ATTRIBUTES: attributes === '' ? version : `${version},${attributes}`,
   };

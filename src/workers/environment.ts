@@ -14,6 +14,8 @@ export interface EnvironmentRequest {
   readonly namespace: string;
   readonly folder: string;
   readonly dataDir: string;
+  /** The environment of the gateway, of which installers inherit some. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   /** Reports what is being done: "installing 3 packages". */
   progress(message: string): void;
   readonly signal: AbortSignal | null;

@@ -12,8 +12,6 @@ import type { EnvironmentRequest, WorkerEnvironment } from './environment.ts';
 import { installPackages, type PackageManifest, readManifest } from './node-install.ts';
 
 export interface NodeOptions {
-  /** Default: the environment of this process. */
-  readonly env?: NodeJS.ProcessEnv;
   /** The heap of the worker, in megabytes. */
   readonly memoryMb?: number;
   readonly installTimeout?: number;
@@ -26,7 +24,7 @@ const INSTALL_TIMEOUT = 10 * 60_000;
 
 /** Throws an EnvironmentError if the packages cannot be installed. The worker reports tool files that do not build. */
 export async function prepareNode(request: EnvironmentRequest, options: NodeOptions = {}): Promise<WorkerEnvironment> {
-  const { env = process.env, memoryMb = MEMORY_MB, installTimeout = INSTALL_TIMEOUT } = options;
+  const { memoryMb = MEMORY_MB, installTimeout = INSTALL_TIMEOUT } = options;
   const manifest = await readManifest(request.folder);
   const key = keyOf(manifest);
   const root = rootOf(request);
@@ -36,7 +34,7 @@ export async function prepareNode(request: EnvironmentRequest, options: NodeOpti
     signal: request.signal,
     progress: request.progress,
     isGood: isFolder,
-    build: (folder) => installPackages(folder, manifest, request, env, installTimeout),
+    build: (folder) => installPackages(folder, manifest, request, installTimeout),
   });
   const build = await buildTools(request.folder, path);
   await removeOlder(root, key);

@@ -56,8 +56,7 @@ function countPackages(text: string): number {
 export async function installPackages(
   folder: string,
   manifest: PackageManifest | null,
-  { progress, signal }: EnvironmentRequest,
-  env: NodeJS.ProcessEnv,
+  { env, progress, signal }: EnvironmentRequest,
   timeout: number,
 ): Promise<Record<string, unknown>> {
   await mkdir(folder, { recursive: true });
@@ -74,7 +73,7 @@ export async function installPackages(
 async function runNpm(
   command: 'install' | 'ci',
   cwd: string,
-  env: NodeJS.ProcessEnv,
+  env: EnvironmentRequest['env'],
   timeout: number,
   signal: AbortSignal | null,
 ): Promise<void> {

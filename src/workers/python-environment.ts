@@ -25,8 +25,6 @@ const INDEXES =
   /^(?:PIP_(?:INDEX_URL|EXTRA_INDEX_URL|NO_INDEX|FIND_LINKS|CONSTRAINT)|UV_(?:(?:EXTRA_)?INDEX_URL|(?:DEFAULT_)?INDEX|NO_INDEX|FIND_LINKS|CONSTRAINT))$/;
 
 export interface PythonOptions {
-  /** Default: the environment of this process. */
-  readonly env?: NodeJS.ProcessEnv;
   readonly installTimeout?: number;
 }
 
@@ -34,7 +32,8 @@ export async function preparePython(
   request: EnvironmentRequest,
   options: PythonOptions = {},
 ): Promise<WorkerEnvironment> {
-  const { env = process.env, installTimeout: timeout = INSTALL_TIMEOUT } = options;
+  const { env } = request;
+  const { installTimeout: timeout = INSTALL_TIMEOUT } = options;
   const python = await findPython(env, request.signal);
   for (let left = TRIES; ; left -= 1) {
     const requirements = await readRequirements(request.folder);
@@ -45,7 +44,7 @@ export async function preparePython(
       key,
       signal: request.signal,
       progress: (message) => request.progress(message),
-      build: (folder) => install({ request, env, timeout, python, requirements, folder }),
+      build: (folder) => install({ request, timeout, python, requirements, folder }),
       isGood: hasPython,
     });
     const isCurrent = keyOf(await readRequirements(request.folder), python, env) === key;
@@ -61,7 +60,7 @@ export async function forgetPythonFailures(dataDir: string, namespace: string): 
   await forgetFailures(join(dataDir, 'venvs', SHARED));
 }
 
-function keyOf(requirements: Requirements | null, python: Interpreter, env: NodeJS.ProcessEnv): string {
+function keyOf(requirements: Requirements | null, python: Interpreter, env: EnvironmentRequest['env']): string {
   const indexes = Object.entries(env).filter(([name]) => INDEXES.test(name));
   const inputs = {
     form: FORMAT,
@@ -81,7 +80,12 @@ async function hasPython(folder: string): Promise<boolean> {
   );
 }
 
-function environmentOf(folder: string, key: string, python: Interpreter, env: NodeJS.ProcessEnv): WorkerEnvironment {
+function environmentOf(
+  folder: string,
+  key: string,
+  python: Interpreter,
+  env: EnvironmentRequest['env'],
+): WorkerEnvironment {
   const host = ownFile('python');
   const bin = join(folder, 'bin');
   return {

@@ -13,7 +13,6 @@ export const FASTMCP = 'fastmcp>=3.4,<5';
 
 export interface Installation {
   readonly request: EnvironmentRequest;
-  readonly env: NodeJS.ProcessEnv;
   /** For each step, in milliseconds. */
   readonly timeout: number;
   readonly python: Interpreter;
@@ -65,7 +64,7 @@ export async function install(job: Installation): Promise<Record<string, unknown
 }
 
 async function findUv(job: Installation): Promise<string | null> {
-  const configured = job.env.TOOLGATE_UV || null;
+  const configured = job.request.env.TOOLGATE_UV || null;
   if (configured === 'off') return null;
   const { code } = await step(job, configured ?? 'uv', ['--version']);
   if (code === 0) return configured ?? 'uv';
@@ -73,16 +72,19 @@ async function findUv(job: Installation): Promise<string | null> {
   throw new EnvironmentError(`TOOLGATE_UV is "${configured}", which does not run. Correct it, or set it to "off".`);
 }
 
-function step(
-  { request, env, timeout }: Installation,
-  command: string,
-  args: readonly string[],
-): Promise<ProgramResult> {
+function step({ request, timeout }: Installation, command: string, args: readonly string[]): Promise<ProgramResult> {
   // Paths in requirements.txt are relative to the folder of tools.
-  return runProgram({ command, args, cwd: request.folder, env: installerEnv(env), timeout, signal: request.signal });
+  return runProgram({
+    command,
+    args,
+    cwd: request.folder,
+    env: installerEnv(request.env),
+    timeout,
+    signal: request.signal,
+  });
 }
 
-function installerEnv(env: NodeJS.ProcessEnv): Record<string, string> {
+function installerEnv(env: EnvironmentRequest['env']): Record<string, string> {
   const passed = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && INHERITED.some((names) => names.test(entry[0])),
   );

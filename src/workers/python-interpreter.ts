@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter } from 'node:path';
-import { EnvironmentError } from './environment.ts';
+import { EnvironmentError, type EnvironmentRequest } from './environment.ts';
 import { runProgram } from './run-program.ts';
 
 export interface Interpreter {
@@ -34,7 +34,7 @@ print(json.dumps({
 /** Found interpreters by TOOLGATE_PYTHON and PATH. A probe takes 50 ms, or four times as long through a shim. */
 const known = new Map<string, Interpreter>();
 
-export async function findPython(env: NodeJS.ProcessEnv, signal: AbortSignal | null): Promise<Interpreter> {
+export async function findPython(env: EnvironmentRequest['env'], signal: AbortSignal | null): Promise<Interpreter> {
   const configured = env.TOOLGATE_PYTHON || null;
   const key = JSON.stringify([configured, env.PATH]);
   const before = known.get(key);
@@ -75,7 +75,7 @@ async function candidates(path = ''): Promise<string[]> {
 
 async function probe(
   command: string,
-  env: NodeJS.ProcessEnv,
+  env: EnvironmentRequest['env'],
   signal: AbortSignal | null,
 ): Promise<ProbedInterpreter | null> {
   const { PATH = '', HOME = '' } = env;

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { messageOf } from '../base/errors.ts';
 
-export interface Program {
+export interface ProgramStart {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -23,7 +23,7 @@ export interface ProgramResult {
 
 const KEPT = 64 * 1024;
 
-export function runProgram({ command, args, cwd, env, timeout, signal }: Program): Promise<ProgramResult> {
+export function runProgram({ command, args, cwd, env, timeout, signal }: ProgramStart): Promise<ProgramResult> {
   return new Promise((resolve) => {
     const output = { stdout: '', log: '' };
     let problem: string | null = signal?.aborted ? 'stopped' : null;

@@ -40,6 +40,7 @@ export async function prepareNamespace(
   { name, folder, parts }: Namespace,
   dataDir: string,
   progress: (language: Language, message: string) => void,
+  env: EnvironmentRequest['env'],
   signal: AbortSignal | null = null,
 ): Promise<Prepared[]> {
   const prepared: Prepared[] = [];
@@ -49,6 +50,7 @@ export async function prepareNamespace(
       namespace: name,
       folder,
       dataDir,
+      env,
       progress: (message: string) => progress(language, message),
       signal,
     };

@@ -1,15 +1,8 @@
-import { fileURLToPath } from 'node:url';
-import { childEnv, startChild } from '../support/child.ts';
-import { tempFolder } from '../support/temp.ts';
-
-const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
+import { type Run, runCli } from '../support/cli.ts';
 
 /** Runs `toolgate` until it exits. */
-export async function toolgate(cwd: string, ...args: string[]) {
-  const child = startChild(process.execPath, [bin, ...args], { cwd, env: childEnv({ HOME: tempFolder() }) });
-  child.process.stdin.end();
-  const { code } = await child.exited;
-  return { code, stdout: child.stdout(), stderr: child.stderr() };
+export function toolgate(cwd: string, ...args: string[]): Promise<Run> {
+  return runCli(args, { cwd });
 }
 
 export interface Finding {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect } from 'vitest';
 import { readMembers } from '../../src/protocol/json.ts';
-import type { Ending, Exit } from '../support/child.ts';
+import { type Ending, type Exit, withMembers } from '../support/child.ts';
 import type { Told } from '../support/connection.ts';
 import { type GatewayOptions, type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
@@ -67,7 +67,8 @@ export async function enter(door: Door, options: GatewayOptions & { readonly rea
   if (!isPipe(door)) return (isModern(door) ? visitModern : visit)(await startHttp(options));
   const gateway = isModern(door) ? await startModernStdio(options) : await startStdio(options);
   const asSent = isModern(door) ? enveloped : (params: string) => params;
-  return { ...gateway, raw: async (method, params) => rawAnswer(await gateway.request(method, asSent(params))) };
+  const raw = async (method: string, params: string) => rawAnswer(await gateway.request(method, asSent(params)));
+  return withMembers(gateway, { raw });
 }
 
 /**

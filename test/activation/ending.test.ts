@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { running } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { activated, callText, doors, enter, isPipe } from './doors.ts';
+
+useProcesses();
 
 const ways = ['SIGTERM', 'SIGINT', 'stdin'] as const;
 

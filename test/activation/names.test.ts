@@ -156,7 +156,7 @@ describe.each(doors)('a name whose first owner is down over %s', (door) => {
     const cwd = tempFolder();
     const first = await enter('stdio', options(cwd));
     await toolNames(first.client);
-    await first.client.close();
+    await first.stop('stdin');
     rmSync(join(cwd, 'up'));
     const { client } = await enter(door, { cwd });
     expect(await toolNames(client)).toEqual(['a_other']);

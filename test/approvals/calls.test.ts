@@ -219,7 +219,7 @@ describe('an approval request without a decision', () => {
   });
 
   it('ends with its gateway, and its file is no longer listed', async () => {
-    const at = await startHttp({ config: config(), env });
+    const at = await startHttp({ config: config(), env, process: true });
     const { client } = await at.connect();
     const calling = call(client, 'a_count').catch(() => 'lost');
     const { id } = await waiting(at);

@@ -12,8 +12,11 @@ import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { auditOf, isCall, readLines } from './records.ts';
+
+useProcesses();
 
 const canary = (place: string) => `cnry-${place}-9f/3a+7z`;
 

@@ -64,7 +64,7 @@ describe('a gateway whose audit cannot be written', () => {
 });
 
 it('leaves only complete audit lines when the gateway is killed', async () => {
-  const gateway = await startHttp({ config: servers });
+  const gateway = await startHttp({ config: servers, process: true });
   const { client } = await gateway.connect();
   const calls = (async () => {
     for (;;) await client.callTool(echo);

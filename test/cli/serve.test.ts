@@ -68,7 +68,7 @@ describe('toolgate serve', () => {
 
   it('ends on SIGTERM and on SIGINT with exit code 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const child = startCli(['serve', '--port', '0'], { config: serversToml({ up: server('basic') }) });
+      const child = startCli(['serve', '--port', '0'], { config: serversToml({ up: server('basic') }), process: true });
       await waitFor(() => child.stdout().includes('Serving:'), 15_000);
       expect(await child.stop(signal)).toEqual({ code: 0, signal: null });
     }

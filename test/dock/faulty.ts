@@ -1,5 +1,6 @@
 /** Tools with one fault each, in both languages, and healthy tools that are called continuously. */
 import { expect } from 'vitest';
+import { withMembers } from '../support/child.ts';
 import { callAlways, type Dock, type DockOptions, PY_HEAD, pyTool, startDock, tsTool } from '../support/dock.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Files, tempFolder } from '../support/temp.ts';
@@ -162,9 +163,8 @@ export async function startFaulty(timeouts: Record<string, string>, options: Fau
   const said = async (name: string) => (await dock.call(name)).text;
   const bornOf = (namespace: string, tool: string) => `${namespace}_${tool.slice(0, 2)}_born`;
 
-  return {
-    ...dock,
-    async during(what, act) {
+  return withMembers(dock, {
+    async during(what: string, act: () => Promise<unknown>) {
       const neighbours = callAlways(dock.url, EXPECTED);
       const start = performance.now();
       try {
@@ -178,7 +178,7 @@ export async function startFaulty(timeouts: Record<string, string>, options: Fau
         expect(slowest).toBeLessThan(MOST_WAIT);
       }
     },
-    async ended(namespace, tool) {
+    async ended(namespace: string, tool: string) {
       const born = bornOf(namespace, tool);
       const before = await said(born);
       const text = await said(`${namespace}_${tool}`);
@@ -188,12 +188,12 @@ export async function startFaulty(timeouts: Record<string, string>, options: Fau
         console.log(`${namespace} ${tool}: back ${Math.round(performance.now() - start)} ms after: ${text}`);
       return text;
     },
-    async survived(namespace, tool) {
+    async survived(namespace: string, tool: string) {
       const born = bornOf(namespace, tool);
       const before = await said(born);
       const text = await said(`${namespace}_${tool}`);
       expect(await said(born)).toBe(before);
       return text;
     },
-  };
+  });
 }

@@ -6,7 +6,7 @@ import { EnvironmentError, type EnvironmentRequest } from '../../src/workers/env
 import { forgetNodeFailures, prepareNode } from '../../src/workers/node-environment.ts';
 import { alive } from '../support/processes.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
-import { startWorker, textOf } from './worker.ts';
+import { environmentRequest, startWorker, textOf } from './worker.ts';
 
 const manifest = (dependencies: Record<string, string>, more: object = {}) =>
   JSON.stringify({ private: true, dependencies, ...more });
@@ -19,7 +19,7 @@ function request(files: Files): EnvironmentRequest & { said: string[] } {
   const said: string[] = [];
   // A second request that waits for the same installation reports progress too, which is not counted here.
   const progress = (message: string) => message.startsWith('installing') && said.push(message);
-  return { namespace: 'demo', folder: tempFolder(files), dataDir: tempFolder(), progress, signal: null, said };
+  return { ...environmentRequest(tempFolder(files)), progress, said };
 }
 
 /** The installed packages, one folder per version of package.json. */
@@ -99,10 +99,10 @@ describe('npm packages', () => {
   it('do not need npm if package.json names none', async () => {
     const env = { PATH: '/nowhere' };
     const asked = request({ 'a.ts': 'export {};', 'package.json': '{"type":"commonjs"}' });
-    await prepareNode(asked, { env });
+    await prepareNode({ ...asked, env });
     expect(asked.said).toEqual([]);
     writeFiles(asked.folder, { 'package.json': manifest({ ms: '2.1.3' }) });
-    expect((await failure(prepareNode(asked, { env }))).message).toContain('npm was not found');
+    expect((await failure(prepareNode({ ...asked, env }))).message).toContain('npm was not found');
   });
 });
 
@@ -126,14 +126,14 @@ describe('npm packages that cannot be installed', () => {
     chmodSync(join(bin, 'npm'), 0o755);
     const env = { PATH: `${bin}:${process.env.PATH}` };
     const asked = request({ 'package.json': manifest({ ms: '2.1.3' }) });
-    const error = await failure(prepareNode(asked, { env, installTimeout: 500 }));
+    const error = await failure(prepareNode({ ...asked, env }, { installTimeout: 500 }));
     expect(error.message).toContain('npm did not finish within 0.5 s');
     expect(error.log).toMatch(/^started \d+\n$/);
     expect(alive(Number(/\d+/.exec(error.log)![0]))).toBe(false);
 
     const abort = new AbortController();
     await forgetNodeFailures(asked);
-    const stopped = failure(prepareNode({ ...asked, signal: abort.signal }, { env }));
+    const stopped = failure(prepareNode({ ...asked, env, signal: abort.signal }));
     setTimeout(() => abort.abort(), 300);
     expect((await stopped).message).toContain('was stopped');
   });

@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { descendants, running, waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
 import { startFaulty } from './faulty.ts';
+
+useProcesses();
 
 describe.skipIf(noPython !== undefined)('a gateway killed by SIGKILL', () => {
   it.each(['auto', 'off'])('leaves no worker behind (isolation: %s)', { timeout: 90_000 }, async (isolation) => {

@@ -23,8 +23,15 @@ const make = async (files: Files | string, attempt: Attempt = {}) => {
   const dataDir = attempt.dataDir ?? tempFolder();
   const folder = typeof files === 'string' ? files : tempFolder(files);
   const said: string[] = [];
-  const request = { namespace, folder, dataDir, signal, progress: (message: string) => said.push(message) };
-  const environment = await preparePython(request, { env: { ...process.env, ...env }, installTimeout });
+  const request = {
+    namespace,
+    folder,
+    dataDir,
+    env: { ...process.env, ...env },
+    signal,
+    progress: (message: string) => said.push(message),
+  };
+  const environment = await preparePython(request, { installTimeout });
   return { environment, said, dataDir };
 };
 
@@ -37,7 +44,8 @@ describe.skipIf(noPython)('the environment of Python tools', () => {
   it('is shared by all folders without requirements', async () => {
     const base = await basePython();
     const other = await prepare(tempFolder({ 'requirements.txt': '# nothing yet\n' }), {
-      env: { ...process.env, TOOLGATE_UV: 'off' },
+      ...process.env,
+      TOOLGATE_UV: 'off',
     });
     expect(other).toEqual(base);
     expect(base.command.slice(0, -1)).toEqual([
@@ -80,7 +88,7 @@ def which() -> str:
     return subprocess.run(["which", "python"], capture_output=True, text=True).stdout.strip()
 `,
     };
-    const environment = await prepare(tempFolder(files), { env: { ...process.env, TOOLGATE_UV: uv } });
+    const environment = await prepare(tempFolder(files), { ...process.env, TOOLGATE_UV: uv });
     const host = await startHost(files, { environment });
     expect(host.ready.failed).toEqual([]);
     expect((await host.call('versions')).result?.structuredContent).toEqual({

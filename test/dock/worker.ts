@@ -58,7 +58,7 @@ export function describeOnNodes(tests: (node: string) => void): void {
 }
 
 export function environmentRequest(folder: string, dataDir = tempFolder()): EnvironmentRequest {
-  return { namespace: 'demo', folder, dataDir, progress: () => {}, signal: null };
+  return { namespace: 'demo', folder, dataDir, env: process.env, progress: () => {}, signal: null };
 }
 
 export async function startWorker(files: Files, options: WorkerOptions = {}): Promise<TestWorker> {

@@ -6,7 +6,10 @@ import { startHttp } from '../support/gateway.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { openSocket } from './raw.ts';
+
+useProcesses();
 
 const servers = serversToml({ up: server('hang') });
 const start = (drain: string) => startHttp({ config: `controls = []\n${servers}[http]\ndrain = "${drain}"\n` });

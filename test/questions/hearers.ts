@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messagesOf as linesOf } from '../pass-through/clients.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { runningServers } from '../support/in-process-server.ts';
 import { mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, startListening } from '../support/server.ts';
@@ -48,7 +49,9 @@ export async function start(upstream: Upstream, flags: readonly string[] = [], m
         if (method === 'resources/unsubscribe') return [`-${params.uri}`];
         return method === 'subscriptions/listen' ? [(params.notifications.resourceSubscriptions ?? []).join()] : [];
       });
-  return { gateway, touch, told, one: `${scheme}one`, two: `${scheme}two` };
+  /** The processes of a server on a pipe. */
+  const processes = () => runningServers(log);
+  return { gateway, touch, told, processes, one: `${scheme}one`, two: `${scheme}two` };
 }
 
 interface Told {

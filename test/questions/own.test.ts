@@ -67,7 +67,7 @@ describe.each(OVER)('a server over %s with share = "session"', (over) => {
     const open = pipe.client.callTool({ name: 'withdraw', arguments: { ms: 60_000 } });
     open.catch(() => {});
     await waitFor(async () => (await place.count()) === 2);
-    pipe.process.stdin.end();
+    pipe.stdin.end();
     await waitFor(async () => (await place.count()) === 0, 10_000);
   });
 

@@ -25,19 +25,23 @@ export interface Place {
   readonly toml: string;
   /** The number of its processes or connections. */
   count(): Promise<number>;
+  /** Its processes, if it is on a pipe. */
+  processes(): number[];
 }
 
 export async function placeOf(over: Over): Promise<Place> {
   const name = `personal-${process.pid}-${++names}`;
   if (over === 'stdio') {
     const toml = `command = ${JSON.stringify(server('personal', '--name', name))}\n`;
-    return { toml, count: async () => runningServers(name).length };
+    const processes = () => runningServers(name);
+    return { toml, count: async () => processes().length, processes };
   }
   const { origin } = await startListening('personal', '--over', over, '--name', name);
   const path = over === 'http' ? '/mcp' : '/sse';
   return {
     toml: `url = "${origin}${path}"\n${over === 'sse' ? 'transport = "sse"\n' : ''}`,
     count: async () => Number(await (await fetch(`${origin}/count`)).text()),
+    processes: () => [],
   };
 }
 

@@ -126,7 +126,7 @@ describe.each(['stdio', 'http'])('roots for a modern server over %s', (way) => {
 it('the public filesystem server serves the folder that its client names as a root', async () => {
   const [first, second] = [tempFolder({ 'a.txt': 'in a' }), tempFolder({ 'b.txt': 'in b' })];
   const line = `node ${process.cwd()}/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ${tempFolder()}`;
-  const config = configOf({ toml: `command = ${JSON.stringify(line)}\n`, count: async () => 0 });
+  const config = configOf({ toml: `command = ${JSON.stringify(line)}\n`, count: async () => 0, processes: () => [] });
   const gateway = await startHttp({ config });
   const folders = [first, second];
   const clients = await Promise.all(

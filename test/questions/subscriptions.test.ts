@@ -1,7 +1,8 @@
 /** Resource subscriptions by clients of either era, on servers of either era. */
 import { describe, expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
-import { alive, descendants, waitFor } from '../support/processes.ts';
+import { killServer } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { CLIENTS, listen, listenLegacy, listenModern, start, UPSTREAMS } from './hearers.ts';
 import { callModern, jsonOf } from './use.ts';
@@ -41,12 +42,13 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
     // Over HTTP there is no process of the gateway's own to restart.
     if (upstream !== 'modern http')
       it('keep working after the server was restarted', async () => {
-        const { gateway, touch, told, one } = await start(upstream);
+        const { gateway, touch, told, processes, one } = await start(upstream);
         const hearer = await listen(client, gateway, one);
         await touch(one);
-        const processes = descendants(gateway.pid);
-        for (const pid of processes) process.kill(pid, 'SIGKILL');
-        await waitFor(() => !processes.some(alive));
+        const killed = processes();
+        expect(killed).not.toEqual([]);
+        for (const pid of killed) killServer(pid);
+        await waitFor(() => !processes().some((pid) => killed.includes(pid)));
         await waitFor(async () => (await touch(one))?.isError !== true && hearer.heard().length > 1, 15_000);
         expect(new Set(hearer.heard())).toEqual(new Set([one]));
         expect(told().filter((text) => text.includes(one)).length).toBe(2);

@@ -9,7 +9,8 @@ import {
 import { describe, expect, it } from 'vitest';
 import { messagesOf } from '../pass-through/clients.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
-import { descendants, waitFor } from '../support/processes.ts';
+import { killServer } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { textOf } from '../upstreams/use.ts';
 import { configOf, OVER, type Over, placeOf, SHARED_OVER, startPersonal } from './personal.ts';
@@ -66,11 +67,11 @@ describe.each(cases)('a client on %s and a server over %s with share = "%s"', (d
 });
 
 it.each(['project', 'session'])('a question is withdrawn when the server dies, with share = "%s"', async (share) => {
-  const { gateway } = await startPersonal('stdio', `share = "${share}"\n`);
+  const { gateway, place } = await startPersonal('stdio', `share = "${share}"\n`);
   const one = neverAnswer((await gateway.connect({ capabilities: ABLE })).client);
   const call = one.client.callTool({ name: 'ask', arguments: { word: 'w' } });
   await waitFor(() => one.asked.length === 1);
-  for (const pid of descendants(gateway.pid)) process.kill(pid, 'SIGKILL');
+  for (const pid of place.processes()) killServer(pid);
   expect((await call).isError).toBe(true);
   await waitFor(() => one.cancelled.length === 1);
 });

@@ -67,8 +67,7 @@ it('ends the calls of a revoked credential', async () => {
 it('answers running calls after SIGTERM', async () => {
   const calling = gateway.call('/tools/up_slow', { ms: 700, tag: 'last' }, auth);
   await underWay();
-  gateway.process.kill('SIGTERM');
+  gateway.signal('SIGTERM');
   expect([(await calling).status, (await calling).json]).toEqual([200, 'slow last']);
-  await waitFor(() => gateway.process.exitCode !== null);
-  expect(gateway.process.exitCode).toBe(0);
+  expect(await gateway.exited).toEqual({ code: 0, signal: null });
 });

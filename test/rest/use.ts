@@ -1,6 +1,7 @@
 /** A gateway with servers of every kind, called over REST. */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { withMembers } from '../support/child.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython } from '../support/python.ts';
@@ -52,7 +53,7 @@ export async function startRest(
   const headers = { authorization: `Bearer ${env.BEARER_TOKEN ?? ''}` };
   for (const folder of folders)
     await waitFor(async () => (await ask(`/ns/${folder}/tools`, { headers })).json?.length > 0, 30_000);
-  return { ...gateway, ask, call };
+  return withMembers(gateway, { ask, call });
 }
 
 function parse(text: string): unknown {

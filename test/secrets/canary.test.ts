@@ -14,8 +14,11 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { openStore } from './killing.ts';
+
+useProcesses();
 
 const canary = (place: string) => `cnry-${place}-9f/3a+7"z`;
 const KEY = canary('the-key');

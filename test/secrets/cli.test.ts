@@ -27,7 +27,7 @@ function start(files: Record<string, string> = {}) {
 /** Runs the command with a text on its standard input. */
 async function pipe(cwd: string, env: Record<string, string>, input: string, ...args: string[]) {
   const child = startCli(['secrets', ...args], { cwd, env });
-  child.process.stdin.end(input);
+  child.stdin.end(input);
   const { code } = await child.exited;
   return { code, output: child.stdout() + child.stderr() };
 }

@@ -9,8 +9,11 @@ import { openSecretStore, type SecretStore } from '../../src/store/secrets.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { descendants, running, waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { KEY, vaultWith } from './killing.ts';
+
+useProcesses();
 
 const NEXT_KEY = 'the key that comes after it';
 const mark = `secrets-${process.pid}`;

@@ -9,6 +9,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { isWide, runs } from '../support/wide.ts';
 import { drafts } from './cases.ts';
@@ -16,6 +17,8 @@ import { bodyText, type Draft } from './draft.ts';
 import { MARKED, NAMES, TOOL_DEFINITIONS, URIS } from './offer.ts';
 import { NO_ID, NO_ID_OR_NULL, type Outcome, predict, type Routed } from './oracle.ts';
 import { openWire, type Wire, type WireReply } from './wire.ts';
+
+useProcesses();
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? runs(10_000));
 

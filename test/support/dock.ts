@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withMembers } from './child.ts';
 import { type HttpGateway, startHttp } from './gateway.ts';
 import { waitFor } from './processes.ts';
 import { basePython } from './python.ts';
@@ -42,17 +43,16 @@ export async function startDock(files: Files, options: DockOptions = {}): Promis
   const gateway = await startHttp({ config, cwd, args: ['--log-level', 'info'], env: { ...dockEnv(), ...env } });
   const { client } = await gateway.connect();
   const call = (name: string, given: Record<string, unknown> = {}) => callTool(gateway.url, name, given);
-  return {
-    ...gateway,
+  return withMembers(gateway, {
     tools,
     call,
     names: async () => (await client.listTools()).tools.map(({ name }) => name),
-    async until(name, fits, ms = 15_000) {
+    async until(name: string, fits: (called: Called) => boolean, ms = 15_000) {
       const start = performance.now();
       await waitFor(async () => fits(await call(name)) || null, ms);
       return performance.now() - start;
     },
-  };
+  });
 }
 
 /** The variables that the environment of the tests was built with. */

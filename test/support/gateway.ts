@@ -1,15 +1,14 @@
-/** A real gateway in its own process: dist/ through bin/toolgate.mjs. Its clients are from the official SDK: v1, or v2 for the modern era. */
-import { fileURLToPath } from 'node:url';
+/** A gateway as its command starts it: see program.ts. Its clients are from the official SDK: v1, or v2 for the modern era. */
 import type { ClientCapabilities as ModernCapabilities } from '@modelcontextprotocol/client';
 import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js';
-import { type Child, childEnv, type Ending, startChild } from './child.ts';
+import { type Child, childEnv, type Ending, untilPrinted, withMembers } from './child.ts';
 import { connectHttp, type HttpConnection, openPipe, type PipeConnection } from './connection.ts';
 import { connectModernHttp, type ModernConnection, type ModernPipe, openModernPipe } from './modern.ts';
 import { waitFor } from './processes.ts';
+import { startToolgate } from './program.ts';
 import { type Files, tempFolder, writeFiles } from './temp.ts';
 
-/** The command line program. */
-export const bin = fileURLToPath(new URL('../../bin/toolgate.mjs', import.meta.url));
+export { bin } from './program.ts';
 
 export interface GatewayOptions {
   /** The text of tools.toml. Put other kinds of configurations into `files` under their names. */
@@ -19,7 +18,9 @@ export interface GatewayOptions {
   readonly cwd?: string;
   /** In addition to PATH, the locale and an empty HOME. The user's other variables are not passed on. */
   readonly env?: Record<string, string | undefined>;
-  /** Instead of bin/toolgate.mjs. */
+  /** True for a process of its own. */
+  readonly process?: boolean;
+  /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;
   /** More arguments of the command. */
   readonly args?: readonly string[];
@@ -59,7 +60,7 @@ export async function startStdio(
   const { child, cwd } = spawnGateway(['stdio'], options, 'stdin');
   const connection = openPipe(child, options.capabilities);
   if (options.connect !== false) await orExplain(child, connection.connect());
-  return { ...child, ...connection, cwd };
+  return withMembers(child, { ...connection, cwd });
 }
 
 /** `toolgate stdio` with a connected client of the modern era. Ends by closing stdin. */
@@ -67,29 +68,27 @@ export async function startModernStdio(
   options: GatewayOptions & { readonly capabilities?: ModernCapabilities } = {},
 ): Promise<ModernStdioGateway> {
   const { child, cwd } = spawnGateway(['stdio'], options, 'stdin');
-  return { ...child, ...(await orExplain(child, openModernPipe(child, options.capabilities))), cwd };
+  const connection = await orExplain(child, openModernPipe(child, options.capabilities));
+  return withMembers(child, { ...connection, cwd });
 }
 
 /** `toolgate serve` on a free port, when it is ready, or with `ready: false` when it listens. Ends with SIGTERM. */
 export async function startHttp(options: GatewayOptions & { readonly ready?: boolean } = {}): Promise<HttpGateway> {
   const { child, cwd } = spawnGateway(['serve', '--port', '0'], options, 'SIGTERM');
-  const origin = await orExplain(
-    child,
-    waitFor(() => /http:\/\/127\.0\.0\.1:\d+/.exec(child.stdout() + child.stderr())?.[0], 20_000),
-  );
+  const [origin] = await orExplain(child, untilPrinted(child, /http:\/\/127\.0\.0\.1:\d+/));
   if (options.ready !== false) {
-    await orExplain(
-      child,
-      waitFor(async () => (await fetch(`${origin}/ready`)).ok, 20_000),
-    );
+    const ready = async () => {
+      await untilPrinted(child, /^(?:Serving:|No servers are configured\.)$/m);
+      await waitFor(async () => (await fetch(`${origin}/ready`)).ok, 20_000);
+    };
+    await orExplain(child, ready());
   }
   const url = `${origin}/mcp`;
-  return {
-    ...child,
+  return withMembers(child, {
     cwd,
     origin,
     url,
-    post: (body, headers = {}, path = '/mcp') =>
+    post: (body: string | Uint8Array, headers: Record<string, string> = {}, path = '/mcp') =>
       fetch(origin + path, {
         method: 'POST',
         body,
@@ -97,19 +96,16 @@ export async function startHttp(options: GatewayOptions & { readonly ready?: boo
       }),
     connect: ({ path = '/mcp', headers = {}, capabilities }: ConnectOptions = {}) =>
       connectHttp(origin + path, headers, capabilities),
-    connectModern: (headers) => connectModernHttp(url, headers),
-  };
+    connectModern: (headers?: Record<string, string>) => connectModernHttp(url, headers),
+  });
 }
 
 function spawnGateway(command: string[], options: GatewayOptions, ending: Ending): { child: Child; cwd: string } {
   const cwd = options.cwd ?? tempFolder();
   writeFiles(cwd, { ...(options.config !== undefined && { 'tools.toml': options.config }), ...options.files });
   const env = childEnv({ HOME: tempFolder(), ...options.env });
-  const child = startChild(process.execPath, [options.bin ?? bin, ...command, ...(options.args ?? [])], {
-    cwd,
-    env,
-    ending,
-  });
+  const { process, bin } = options;
+  const child = startToolgate([...command, ...(options.args ?? [])], { cwd, env, ending, process, bin });
   return { child, cwd };
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { whyMissing } from '../../scripts/programs.mjs';
 import { buildOnce } from '../../src/workers/build-cache.ts';
 import { EnvironmentError, type WorkerEnvironment } from '../../src/workers/environment.ts';
-import { type PythonOptions, preparePython } from '../../src/workers/python-environment.ts';
+import { preparePython } from '../../src/workers/python-environment.ts';
 import { runProgram } from '../../src/workers/run-program.ts';
 import { type Child, childEnv, startChild, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
@@ -37,12 +37,12 @@ async function whyNot(): Promise<string | undefined> {
 
 /** The environment that folders without requirements share, built with pip. */
 export function basePython(): Promise<WorkerEnvironment> {
-  return prepare(tempFolder(), { env: { ...process.env, TOOLGATE_UV: 'off' } });
+  return prepare(tempFolder(), { ...process.env, TOOLGATE_UV: 'off' });
 }
 
 /** An environment that is kept for the next run. */
-export function prepare(folder: string, options: PythonOptions = {}): Promise<WorkerEnvironment> {
-  return preparePython({ namespace: 'tests', folder, dataDir, progress: () => {}, signal: null }, options);
+export function prepare(folder: string, env: NodeJS.ProcessEnv = process.env): Promise<WorkerEnvironment> {
+  return preparePython({ namespace: 'tests', folder, dataDir, env, progress: () => {}, signal: null });
 }
 
 /** Installs uv, and returns its path. */

@@ -9,11 +9,12 @@ import { equippedNames, THREE, toolsetsToml } from './use.ts';
 
 const config = toolsetsToml(THREE, '[toolsets.fixed]\ntools = ["git.status"]\n');
 
-function project() {
+function project(isProcess = false) {
   const cwd = tempFolder();
   const home = tempFolder();
   writeFiles(cwd, { 'tools.toml': config });
-  const run = (...args: string[]) => runCli(['toolsets', ...args], { cwd, env: { HOME: home, NO_COLOR: '1' } });
+  const run = (...args: string[]) =>
+    runCli(['toolsets', ...args], { cwd, env: { HOME: home, NO_COLOR: '1' }, process: isProcess });
   return { cwd, home, run };
 }
 
@@ -81,7 +82,7 @@ it('--equip-toolset equips the toolset at startup, and reports an unknown toolse
 
 describe('several toolgate processes saving toolsets at once', () => {
   it('exactly one wins if they use the same name, and the others leave nothing behind', async () => {
-    const { cwd, run } = project();
+    const { cwd, run } = project(true);
     const tools = ['git.status', 'git.log', 'git.commit', 'docker.ps'];
     const runs = await Promise.all(tools.map((tool) => run('create', 'dev', tool)));
     const winners = tools.filter((_, index) => runs[index]!.code === 0);
@@ -93,7 +94,7 @@ describe('several toolgate processes saving toolsets at once', () => {
   });
 
   it('all succeed if they use different names', async () => {
-    const { cwd, run } = project();
+    const { cwd, run } = project(true);
     const names = ['one', 'two', 'three', 'four'];
     const runs = await Promise.all(names.map((name) => run('create', name, 'git.status')));
     expect(runs.map(({ code }) => code)).toEqual([0, 0, 0, 0]);

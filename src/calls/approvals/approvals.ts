@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { GatewayError } from '../../base/errors.ts';
 import type { EventSink } from '../../base/events.ts';
 import type { Config } from '../../config/config.ts';
+import type { EnvVars } from '../../config/expand.ts';
 import type { ConfirmRule } from '../../config/security.ts';
 import type { Sink } from '../../protocol/contract.ts';
 import { toBytes } from '../../protocol/json.ts';
@@ -40,6 +41,7 @@ export type ApprovalNeed = Pick<ApprovalRequest, 'kind' | 'agent' | 'tool' | 'ar
 
 export interface ApprovalsOptions {
   readonly events: EventSink;
+  readonly env: EnvVars;
   /** The configuration in force. */
   config(): Pick<Config, 'security' | 'dataDir'>;
   redact(text: string): string;
@@ -59,7 +61,7 @@ const MOST_SHOWN = 4_000;
 const PROGRESS_INTERVAL = 10_000;
 const nothing = () => {};
 
-export function createApprovals({ events, config, redact }: ApprovalsOptions): Approvals {
+export function createApprovals({ events, env, config, redact }: ApprovalsOptions): Approvals {
   const open = new Map<string, WaitingApproval>();
   /** For each agent and tool, the time until which no further approval is needed. */
   const lasting = new Map<string, number>();
@@ -109,7 +111,7 @@ export function createApprovals({ events, config, redact }: ApprovalsOptions): A
   }
 
   function openBoard(): ApprovalBoard {
-    return openApprovalBoard(config().dataDir, () => operatorKey(process.env), {
+    return openApprovalBoard(config().dataDir, () => operatorKey(env), {
       decided: decide,
       note: (message) => events.emit('note', { source: 'toolgate', message }),
     });

@@ -108,8 +108,9 @@ export class HttpFront {
     response: ServerResponse,
     headers: readonly string[],
   ): Promise<void> {
-    const isOperator = await hasOperatorKey(request);
-    if (!isOperator) await this.options.authenticator.identify(request);
+    const { gateway, authenticator } = this.options;
+    const isOperator = await hasOperatorKey(request, gateway.env);
+    if (!isOperator) await authenticator.identify(request);
     this.#require(route, request);
     if (!isOperator) throw new GatewayError('forbidden', "Send the gateway's operator key as the bearer token.");
     await route.handle(request, response, headers);
@@ -140,9 +141,9 @@ export class HttpFront {
   }
 }
 
-async function hasOperatorKey({ headers }: IncomingMessage): Promise<boolean> {
+async function hasOperatorKey({ headers }: IncomingMessage, env: Gateway['env']): Promise<boolean> {
   const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
-  return isOperatorKey(token, await operatorKey(process.env));
+  return isOperatorKey(token, await operatorKey(env));
 }
 
 /** URLs end up in logs and histories, so they must not contain secrets. */

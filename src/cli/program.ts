@@ -1,0 +1,28 @@
+/**
+ * The process that a command runs in, as a value. The real process is one; a test gives others, so that it can run commands
+ * with streams, environments and folders of their own.
+ */
+import type { Readable, Writable } from 'node:stream';
+
+export interface Program {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  cwd(): string;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: Screen;
+  readonly stderr: Screen;
+  on: Listen;
+  once: Listen;
+  off: Listen;
+  /** Ends the process at once, with this exit code. */
+  exit(code: number): void;
+}
+
+/** A stream that is a terminal or a pipe. */
+export type Screen = Writable & { readonly isTTY?: boolean; readonly columns?: number; readonly rows?: number };
+
+export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+
+interface Listen {
+  (event: Signal, listener: (signal: NodeJS.Signals) => void): unknown;
+  (event: 'exit', listener: () => void): unknown;
+}
