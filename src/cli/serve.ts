@@ -69,7 +69,7 @@ function follow(gateway: Gateway, options: Options, program: Program): { close()
 /** Sends traces and metrics if the `OTEL_…` variables ask for it. A gateway whose telemetry fails still serves. */
 async function startTelemetry(gateway: Gateway, program: Program): Promise<{ close(): Promise<void> }> {
   try {
-    const telemetry = await openTelemetry(gateway, program.env);
+    const telemetry = await openTelemetry(gateway);
     return {
       async close() {
         // An exporter that still tries to send would keep the process alive.

@@ -1,11 +1,10 @@
 /** OpenTelemetry, loaded only if one of its variables is set. */
-import type { EnvVars } from '../config/expand.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Telemetry } from './start.ts';
 
 /** Null if no variable asks for it. Throws a GatewayError if one does and the packages are not installed. */
-export async function openTelemetry(gateway: Gateway, env: EnvVars): Promise<Telemetry | null> {
-  if (!Object.keys(env).some((name) => name.startsWith('OTEL_'))) return null;
+export async function openTelemetry(gateway: Gateway): Promise<Telemetry | null> {
+  if (!Object.keys(gateway.env).some((name) => name.startsWith('OTEL_'))) return null;
   const { startTelemetry } = await import('./start.ts');
-  return startTelemetry(gateway, env);
+  return startTelemetry(gateway);
 }

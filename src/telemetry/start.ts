@@ -29,7 +29,8 @@ interface NodeSdkModule {
 }
 
 /** Null if no variable asks for it. Throws a GatewayError if one does and the packages are not installed. */
-export async function startTelemetry(gateway: Gateway, env: TelemetryEnv): Promise<Telemetry | null> {
+export async function startTelemetry(gateway: Gateway): Promise<Telemetry | null> {
+  const { env } = gateway;
   const settings = telemetrySettings(env);
   if (settings === null) return null;
   const [{ NodeSDK }, api] = (await Promise.all([load(SDK, settings.by), load(API, settings.by)])) as [
