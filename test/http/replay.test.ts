@@ -94,10 +94,17 @@ describe('a client of 2025-11-25', () => {
   it('can resume before it has received any message', async () => {
     const session = await asked();
     const stream = await post(session, call('asking_ask', { questions: 1 }));
-    const first = await stream.next();
+    const first = (await stream.next())!;
     stream.drop();
-    expect(first).toMatchObject({ message: null });
-    expect(first!.id).not.toBe('');
+    expect(first.message).toBeNull();
+    const again = await comeBack(gateway, session, first.id);
+    expect(again.status).toBe(200);
+    const { message } = (await again.next())!;
+    expect(message).toMatchObject({ method: 'elicitation/create' });
+    const result = { action: 'accept', content: { word: 'resumed' } };
+    await session.post(JSON.stringify({ jsonrpc: '2.0', id: message!.id, result }));
+    const rest = await readAll(again);
+    expect(JSON.stringify(rest.map((event) => event.message))).toContain('resumed');
   });
 
   it('can answer a question after it lost the stream that carried it', async () => {

@@ -13,6 +13,7 @@ import { configFromValue } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
+import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { initialize, PING, startSession } from './raw.ts';
@@ -72,13 +73,14 @@ describe('a session', () => {
   it('closes its stream and cancels its running calls when it ends', async () => {
     const session = await startSession(gateway);
     const stream = await session.listen();
+    expect([stream.response.status, stream.isOver()]).toEqual([200, false]);
     const call = session.post(
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_hang","arguments":{"tag":"t"}}}',
     );
     await sleep(200);
     await session.end();
     expect(await (await call).text()).toBe('');
-    expect(stream.response.status).toBe(200);
+    await waitFor(() => stream.isOver());
     const other = await startSession(gateway);
     const { result } = await other.ask('tools/call', { name: 'up_cancelled' });
     expect(JSON.stringify(result)).toContain('\\"tag\\":\\"t\\"');

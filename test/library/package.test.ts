@@ -14,9 +14,9 @@ import { isMissingNode, NODE_22, NODE_24 } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { fixture, server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
+import { packageVersion } from '../support/version.ts';
 
 const run = promisify(execFile);
-const version = '0.1.0';
 const newer: [string, string][] = [
   ['22', NODE_22],
   ['24', NODE_24],
@@ -166,7 +166,7 @@ describe('the package in another project', () => {
   itOnEach(nodes, 'runs as a library on Node', async (node) => {
     const { stdout } = await run(node, ['program.js', fixture('basic')], { cwd: folder, env });
     expect(JSON.parse(stdout)).toEqual({
-      VERSION: version,
+      VERSION: packageVersion,
       seen: ['basic_echo', 'basic_echo'],
       code: 'item_unknown',
       isError: false,
@@ -177,7 +177,7 @@ describe('the package in another project', () => {
   });
 
   itOnEach(nodes, 'runs as a command on Node', async (node) => {
-    expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${version}\n`);
+    expect((await run(node, [bin, '--version'], { cwd: folder, env })).stdout).toBe(`${packageVersion}\n`);
   });
 
   it('runs as `toolgate` with configurations in every language, so that every dependency is loaded', async () => {

@@ -65,7 +65,9 @@ describe('the size limit of results', () => {
         expect(await ask(json)).toMatchObject(JSON.parse(json));
       }
       // Unchanged, including numbers that JSON.parse would alter.
-      await ask('{"content":[],"n":9007199254740993}');
+      const number = '"n":9007199254740993';
+      await ask(`{"content":[],${number}}`);
+      expect(pipes.texts.at(-1)).toContain(number);
       const text = 'y'.repeat(201 - overhead);
       const cut = await ask(textResult(text));
       const content = cut.content as Block[];

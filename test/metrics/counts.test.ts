@@ -47,6 +47,25 @@ const doors = {
     ofSdk((await connectSse(`${origin}/sse`)).client, (options) => [undefined, options]),
   'a client with a session on stdio': ({ gateway }) => onPipes(gateway, 'legacy'),
   'a client without a session on stdio': ({ gateway }) => onPipes(gateway, 'modern'),
+  'a client of REST': async ({ origin }) => {
+    const call = (name: string, args: object = {}, signal: AbortSignal | null = null) =>
+      fetch(`${origin}/tools/${name}`, {
+        method: 'POST',
+        body: JSON.stringify(args),
+        headers: { 'content-type': 'application/json' },
+        signal,
+      });
+    return {
+      call,
+      async cancel(name) {
+        const abort = new AbortController();
+        const called = call(name, {}, abort.signal).catch(() => {});
+        await sleep(100);
+        abort.abort();
+        await called;
+      },
+    };
+  },
   'a program': async ({ gateway }) => {
     const door = openLocalDoor(gateway);
     return {

@@ -14,6 +14,7 @@ import { isMissing } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { writeFiles } from '../support/temp.ts';
+import { packageVersion } from '../support/version.ts';
 import { readExposition } from './exposition.ts';
 import { basic, hanging, open, openPipes } from './use.ts';
 
@@ -229,7 +230,7 @@ describe('metrics that are not per item', () => {
     await waitFor(async () => (await series(origin, 'toolgate_config_reloads_total'))[0] === 'ok 1', 10_000);
     await waitFor(async () => (await series(origin, 'toolgate_catalog_items'))[0] === 'tool 1', 10_000);
     expect(Number((await series(origin, 'toolgate_catalog_version'))[0])).toBeGreaterThan(Number(before));
-    expect(await series(origin, 'toolgate_build_info')).toEqual([`0.1.0 ${process.version} 1`]);
+    expect(await series(origin, 'toolgate_build_info')).toEqual([`${packageVersion} ${process.version} 1`]);
   });
 
   it('show the states of servers and the outcomes of health checks', async () => {

@@ -50,6 +50,8 @@ export interface Pipes {
   ask(method: string, params: object): Promise<Line>;
   send(message: object): void;
   readonly lines: Line[];
+  /** The same as they were written, because JSON.parse changes large numbers. */
+  readonly texts: string[];
 }
 
 /** The stdio door on a pair of streams, with a client of the given era. */
@@ -59,6 +61,7 @@ export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Pro
   const door = openStdioDoor(gateway, input, output);
   atEnd(() => door.close());
   const lines: Line[] = [];
+  const texts: string[] = [];
   const waiting = new Map<unknown, (line: Line) => void>();
   let rest = '';
   output.on('data', (chunk: Buffer) => {
@@ -67,6 +70,7 @@ export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Pro
     for (const part of parts) {
       const line = JSON.parse(part) as Line;
       lines.push(line);
+      texts.push(part);
       if (line.method === undefined) waiting.get(line.id)?.(line);
     }
   });
@@ -88,7 +92,7 @@ export async function openPipes(gateway: Gateway, era: 'legacy' | 'modern'): Pro
     });
     send({ method: 'notifications/initialized' });
   }
-  return { ask, send, lines };
+  return { ask, send, lines, texts };
 }
 
 /** The metrics of one item. */

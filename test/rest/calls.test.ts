@@ -33,6 +33,8 @@ beforeAll(async () => {
         long: { ...serverEntry('hang'), tools: { slow: { concurrency: 1, queue: 0 } } },
         crash: serverEntry('crash'),
         asks: serverEntry('asking-modern'),
+        shared: { ...basic(), tools: { echo: { rate: '2/h' } } },
+        meta: serverEntry('modern', '--era', 'legacy', '--meta'),
         small: { ...basic('--tools', 'echo'), tools: { echo: { max_arguments: 20 } } },
         odd: basic('--tools', 'a/b,größe,..,x y,constructor,__proto__'),
         gone: { command: process.execPath, args: ['-e', 'process.exit(1)'] },
@@ -304,15 +306,31 @@ describe('a call', () => {
     });
   });
 
-  it('is counted and limited like a call over MCP', async () => {
+  it('counts against the same limits and in the same metrics as a call over MCP', async () => {
+    const { client } = await gateway.connect();
+    const overMcp = () => client.callTool({ name: 'shared_echo', arguments: {} });
+    const overRest = () => gateway.call('/tools/shared_echo');
+    expect(await overMcp()).not.toHaveProperty('isError');
+    expect((await overRest()).status).toBe(200);
+    // The rate of two is used up, one call at each door.
+    const refused = await overRest();
+    expect([refused.status, refused.json.code]).toEqual([429, 'rate_limited']);
+    expect(JSON.stringify(await overMcp())).toContain('rate_limited');
     const { json } = await gateway.ask('/metrics', { headers: { accept: 'application/json' } });
-    const { calls } = json as { calls: { tool: string; server: string }[] };
-    expect(JSON.stringify(calls)).toContain('echo');
+    const { calls } = json as { calls: { server: string; name: string; calls: number; outcomes: { ok: number } }[] };
+    expect(calls.find(({ server, name }) => server === 'shared' && name === 'echo')).toMatchObject({
+      calls: 2,
+      outcomes: { ok: 2 },
+    });
   });
 
-  it('belongs to the trace of its client', async () => {
+  it('passes the trace of its headers to the server, and no malformed one', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    expect((await gateway.call('/tools/up_echo', { a: 1 }, { traceparent })).json).toEqual({ a: 1 });
+    const shown = async (headers: Record<string, string>) => (await gateway.call('/tools/meta_meta', {}, headers)).json;
+    const { meta } = await shown({ traceparent, tracestate: 'vendor=1' });
+    expect(meta).toMatchObject({ traceparent, tracestate: 'vendor=1' });
+    expect((await shown({ traceparent: 'from-nowhere', tracestate: 'vendor=1' })).meta).not.toHaveProperty('traceparent');
+    expect((await shown({})).meta).not.toHaveProperty('traceparent');
   });
 });
 

@@ -4,10 +4,20 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectHttp, connectSse } from '../support/connection.ts';
-import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
+import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
+import { packageVersion } from '../support/version.ts';
 import { some } from '../support/wide.ts';
-import { type Collector, installed, newTrace, serversThatShow, show, startCollector, upstreams } from './use.ts';
+import {
+  type Collector,
+  installed,
+  newTrace,
+  type Shown,
+  serversThatShow,
+  show,
+  startCollector,
+  upstreams,
+} from './use.ts';
 
 const allDoors = ['stdio legacy', 'stdio modern', 'http legacy', 'http modern', 'sse legacy'] as const;
 const doors = some<(typeof allDoors)[number]>(allDoors, ['stdio modern', 'http legacy']);
@@ -57,7 +67,7 @@ describe.each(doors)('a call of a client on %s', (door) => {
       'toolgate.server': namespace,
       'toolgate.outcome': 'ok',
     });
-    expect(incoming.resource).toMatchObject({ 'service.name': 'toolgate', 'service.version': '0.1.0' });
+    expect(incoming.resource).toMatchObject({ 'service.name': 'toolgate', 'service.version': packageVersion });
     expect(Object.keys(incoming.resource)).not.toContain('process.command_args');
   });
 
@@ -79,11 +89,16 @@ describe.each(doors)('a call of a client on %s', (door) => {
 });
 
 describe('a call over HTTP', () => {
+  let collector: Collector;
+  let gateway: HttpGateway;
+  beforeAll(async () => {
+    collector = await startCollector();
+    gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });
+  });
+
   it.each(['legacy', 'modern'])(
     'of a %s client joins the trace of its HTTP headers if the message names none',
     async (era) => {
-      const collector = await startCollector();
-      const gateway = await startHttp({ bin: installed(), config: await serversThatShow(), env: collector.env });
       const { traceId, spanId, traceparent } = newTrace();
       const headers = { traceparent, tracestate: 'vendor=1' };
       const connect = era === 'legacy' ? connectHttp : connectModernHttp;
@@ -97,4 +112,17 @@ describe('a call over HTTP', () => {
       await collector.span('server', (span) => span.traceId === own.traceId && span.parentSpanId === own.spanId);
     },
   );
+
+  it('of a REST client joins the trace of its HTTP headers, and so does its span at the server', async () => {
+    const { traceId, spanId, traceparent } = newTrace();
+    const headers = { traceparent, tracestate: 'vendor=1' };
+    const response = await fetch(`${gateway.origin}/tools/hm_meta`, { method: 'POST', headers });
+    const { meta, header } = (await response.json()) as Shown;
+    const incoming = await collector.span('server', (span) => span.traceId === traceId);
+    const outgoing = await collector.span('client', (span) => span.traceId === traceId);
+    expect(incoming).toMatchObject({ parentSpanId: spanId, name: 'tools/call hm_meta', status: 0 });
+    expect(outgoing).toMatchObject({ parentSpanId: incoming.spanId, name: 'tools/call meta', status: 0 });
+    expect(meta).toMatchObject({ traceparent: `00-${traceId}-${outgoing.spanId}-01`, tracestate: 'vendor=1' });
+    expect(header).toBe(meta.traceparent);
+  });
 });

@@ -8,6 +8,7 @@ import { killServer } from '../support/in-process-server.ts';
 import { mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
+import { packageVersion } from '../support/version.ts';
 import { type HttpServer, legacyMethods, modernMethods, startServer } from './http-server.ts';
 import { messagesOf, stdioServer } from './use.ts';
 
@@ -75,7 +76,10 @@ async function callModern(place: Place, meta: Record<string, unknown>): Promise<
   expect(response.status, await response.text()).toBe(200);
 }
 
-const OURS = { [key('protocolVersion')]: '2026-07-28', [key('clientInfo')]: { name: 'toolgate', version: '0.1.0' } };
+const OURS = {
+  [key('protocolVersion')]: '2026-07-28',
+  [key('clientInfo')]: { name: 'toolgate', version: packageVersion },
+};
 
 describe.each(places)('a server called %s', (place) => {
   it('receives those capabilities of a modern caller that the gateway can pass on, and no others', async () => {
