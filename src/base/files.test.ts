@@ -17,6 +17,12 @@ describe.each([
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder)).toEqual(['a.txt']);
   });
+
+  it('leaves no other files behind if it fails', async () => {
+    const folder = tempFolder({ 'taken/inside.txt': '' });
+    await expect(replace(join(folder, 'taken'), 'text')).rejects.toThrow();
+    expect(readdirSync(folder)).toEqual(['taken']);
+  });
 });
 
 describe('createFile', () => {

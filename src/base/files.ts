@@ -4,16 +4,16 @@ import { dirname } from 'node:path';
 
 let serial = 0;
 
-export async function replaceFile(file: string, data: string | Uint8Array): Promise<void> {
-  const temporary = await writeTemporary(file, data);
-  await rename(temporary, file);
+export function replaceFile(file: string, data: string | Uint8Array): Promise<void> {
+  return viaTemporary(file, data, (temporary) => rename(temporary, file));
 }
 
 /** Like `replaceFile`, but waits until the data is on the disk, so that a power failure does not lose it. */
 export async function replaceFileDurably(file: string, data: string | Uint8Array): Promise<void> {
-  const temporary = await writeTemporary(file, data);
-  await flush(temporary);
-  await rename(temporary, file);
+  await viaTemporary(file, data, async (temporary) => {
+    await flush(temporary);
+    await rename(temporary, file);
+  });
   // The folder holds the new name. Not every system can open a folder.
   await flush(dirname(file)).catch(() => {});
 }
@@ -28,22 +28,33 @@ async function flush(path: string): Promise<void> {
 }
 
 /** False if the file already exists, even if another process created it at the same moment. Then it stays unchanged. */
-export async function createFile(file: string, data: string | Uint8Array): Promise<boolean> {
-  const temporary = await writeTemporary(file, data);
-  try {
-    await link(temporary, file);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  } finally {
+export function createFile(file: string, data: string | Uint8Array): Promise<boolean> {
+  return viaTemporary(file, data, async (temporary) => {
+    const isCreated = await link(temporary, file).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === 'EEXIST') return false;
+        throw error;
+      },
+    );
     await unlink(temporary);
-  }
+    return isCreated;
+  });
 }
 
-async function writeTemporary(file: string, data: string | Uint8Array): Promise<string> {
+/** Writes a temporary file next to `file`, and gives it to `use`. If either fails, the temporary file is removed. */
+async function viaTemporary<T>(
+  file: string,
+  data: string | Uint8Array,
+  use: (temporary: string) => Promise<T>,
+): Promise<T> {
   const temporary = `${file}.${process.pid}.${++serial}.tmp`;
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(temporary, data, { mode: 0o600 });
-  return temporary;
+  try {
+    await writeFile(temporary, data, { mode: 0o600 });
+    return await use(temporary);
+  } catch (error) {
+    await unlink(temporary).catch(() => {});
+    throw error;
+  }
 }

@@ -369,6 +369,7 @@ export class Caller implements RecordedCaller {
   /** Notifies the caller of each list that changed since the last time. */
   look(): void {
     this.current = null;
+    this.callers.options.subscriptions.look(this, () => this.view());
     // Until all servers have been tried, lists are incomplete and keep growing. Only a caller that has already listed
     // needs to be notified.
     if (!this.callers.areListsComplete && LIST_KINDS.every((kind) => this.known[kind] === null)) return;

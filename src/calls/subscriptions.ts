@@ -1,8 +1,10 @@
 /**
  * Tracks which caller has subscribed to which resource, and maps a server's own URI to the URI that each caller used.
+ * A subscription rests while the policy hides its resource: the server is told to stop, and to begin again when the
+ * resource is back, because the client does not learn that it would have to subscribe again.
  */
 
-import { findResource } from '../access/find.ts';
+import { findResource, isHidden } from '../access/find.ts';
 import type { View } from '../access/view.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { ClientChannel } from '../protocol/contract.ts';
@@ -12,6 +14,8 @@ export interface CallerSubscriptions<T> {
   /** Rejects if there is no such resource, or if its server does not announce changes. */
   subscribe(caller: T, view: View, uri: string): Promise<void>;
   unsubscribe(caller: T, uri: string): void;
+  /** What the caller sees may have changed. */
+  look(caller: T, view: () => View): void;
   leave(caller: T): void;
   /** The callers that subscribed to a resource, each with the URI it used. */
   subscribers(sourceId: number, upstreamUri: string): [T, string][];
@@ -22,6 +26,8 @@ interface Wanted {
   readonly upstreamUri: string;
   /** How many times the caller has subscribed to it. */
   count: number;
+  /** Whether the server was not told about it, or told to stop, because the caller may not see the resource. */
+  isResting: boolean;
 }
 
 export function createCallerSubscriptions<T extends { readonly client: ClientChannel }>(
@@ -29,19 +35,30 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
 ): CallerSubscriptions<T> {
   const callers = new Map<T, Map<string, Wanted>>();
 
-  function forget({ client }: T, { sourceId, upstreamUri }: Wanted): void {
-    sourceOf(sourceId)?.subscriptions?.(client).remove(upstreamUri);
+  function stop({ client }: T, { sourceId, upstreamUri, isResting }: Wanted): void {
+    if (!isResting) sourceOf(sourceId)?.subscriptions?.(client).remove(upstreamUri);
+  }
+
+  function resume({ client }: T, wanted: Wanted): void {
+    const { sourceId, upstreamUri } = wanted;
+    sourceOf(sourceId)
+      ?.subscriptions?.(client)
+      .add(upstreamUri)
+      .catch(() => {
+        // The server refuses now. The next look tries again.
+        wanted.isResting = true;
+      });
   }
 
   return {
     async subscribe(caller, view, uri) {
       const own = callers.get(caller) ?? new Map<string, Wanted>();
+      const { entry, upstreamName } = findResource(view, uri);
       const known = own.get(uri);
       if (known !== undefined) {
         known.count++;
         return;
       }
-      const { entry, upstreamName } = findResource(view, uri);
       const source = sourceOf(entry.sourceId);
       if (source?.subscribes !== true)
         throw new GatewayError(
@@ -49,7 +66,7 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
           `Server "${entry.sourceKey}" does not announce changes of its resources.`,
         );
       const upstreamUri = JSON.parse(Buffer.from(upstreamName, 'latin1').toString()) as string;
-      callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1 }));
+      callers.set(caller, own.set(uri, { sourceId: entry.sourceId, upstreamUri, count: 1, isResting: false }));
       try {
         await source.subscriptions!(caller.client).add(upstreamUri);
       } catch (error) {
@@ -63,12 +80,21 @@ export function createCallerSubscriptions<T extends { readonly client: ClientCha
       if (own === undefined || known === undefined || --known.count > 0) return;
       own.delete(uri);
       if (own.size === 0) callers.delete(caller);
-      forget(caller, known);
+      stop(caller, known);
+    },
+    look(caller, view) {
+      for (const [uri, wanted] of callers.get(caller) ?? []) {
+        const mustRest = isHidden(view(), uri);
+        if (mustRest === wanted.isResting) continue;
+        if (mustRest) stop(caller, wanted);
+        wanted.isResting = mustRest;
+        if (!mustRest) resume(caller, wanted);
+      }
     },
     leave(caller) {
       const own = callers.get(caller);
       callers.delete(caller);
-      for (const wanted of own?.values() ?? []) forget(caller, wanted);
+      for (const wanted of own?.values() ?? []) stop(caller, wanted);
     },
     subscribers: (sourceId, upstreamUri) =>
       [...callers].flatMap(([caller, own]) =>

@@ -93,7 +93,8 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
     async create({ name, description, tools, toolNotes }, place) {
       const now = new Date().toISOString();
       const saved: ToolsetFile = { name, description, tools, toolNotes, createdAt: now, lastModified: now };
-      if (!(await createFile(fileOf(name, place).path, printJson(saved))))
+      const isCreated = await createFile(fileOf(name, place).path, printJson(saved)).catch(unsaved(name));
+      if (!isCreated)
         throw new GatewayError('arguments_invalid', `There is a toolset "${name}" already. Choose another name.`);
       return { ...saved, place };
     },
@@ -101,11 +102,13 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
       const before = await read(name);
       if (before === null) return null;
       const { place } = before;
-      const changed = await fileOf(name, place).change((toolset) => {
-        if (toolset === null) return null;
-        const { createdAt } = toolset;
-        return { ...make(toolset), createdAt, lastModified: new Date().toISOString() };
-      });
+      const changed = await fileOf(name, place)
+        .change((toolset) => {
+          if (toolset === null) return null;
+          const { createdAt } = toolset;
+          return { ...make(toolset), createdAt, lastModified: new Date().toISOString() };
+        })
+        .catch(unsaved(name));
       return changed === null ? null : { ...changed, place };
     },
     async remove({ name, place }) {
@@ -116,6 +119,14 @@ export function openToolsetStore(dataDir: string, userDir: string): ToolsetStore
       return typeof state?.equipped === 'string' ? state.equipped : null;
     },
     setLastEquipped: (name) => equipped.write({ equipped: name }),
+  };
+}
+
+function unsaved(name: string) {
+  return (error: unknown): never => {
+    if (error instanceof GatewayError) throw error;
+    const text = `The toolset "${name}" could not be saved: ${messageOf(error)}. Nothing was changed.`;
+    throw new GatewayError('internal', text, { cause: error });
   };
 }
 

@@ -1,7 +1,7 @@
 /** `toolgate doctor`: exit code 0 for OK, 1 for warnings, 2 for errors, each with a remedy. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { server, serversToml } from '../support/server.ts';
+import { server, serversToml, startHttpServer } from '../support/server.ts';
 import { CONTROL, runCli } from './run.ts';
 
 interface Finding {
@@ -107,6 +107,18 @@ describe('toolgate doctor', () => {
     expect(refused.findings[1]).toMatchObject({
       about: 'web',
       message: expect.stringContaining('refused the connection') as string,
+    });
+  });
+
+  it('reports an HTTP server that has no MCP endpoint at that path', async () => {
+    const { url } = await startHttpServer();
+    const config = `[[servers]]\nnamespace = "web"\nurl = "${url.replace('/mcp', '/nowhere')}"\n`;
+    const { code, findings: found } = await findings({ config });
+    expect(code).toBe(1);
+    expect(found[1]).toMatchObject({
+      level: 'warning',
+      about: 'web',
+      message: expect.stringMatching(/404.*check the path of its url/) as string,
     });
   });
 

@@ -1,9 +1,10 @@
 /** Tools that hang, exhaust memory, exit or corrupt the worker connection affect only their own namespace. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { running } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
-import { type Faulty, startFaulty } from './faulty.ts';
+import { type Faulty, SLEEPS, startFaulty } from './faulty.ts';
 
 describe.skipIf(noPython !== undefined)('while other namespaces keep answering', () => {
   let dock: Faulty;
@@ -94,14 +95,16 @@ describe.skipIf(noPython !== undefined)('while other namespaces keep answering',
     expect(lost.at(-1)).toContain('was busy with a call that did not end in time, and is being replaced. Try again');
   });
 
-  it('no process started by a tool outlives the gateway', async () => {
-    expect(running('987654').length).toBeGreaterThan(0);
+  it('no process started by a tool outlives the gateway, except without bubblewrap one in a session of its own', async () => {
+    for (const tool of ['c_ts_fork', 'c_py_fork']) expect((await dock.call(tool)).text).toBe('forked');
+    atEnd(() => {
+      for (const pid of running(SLEEPS.detached)) process.kill(pid, 'SIGKILL');
+    });
+    expect(running(SLEEPS.inGroup).length).toBeGreaterThanOrEqual(2);
+    expect(running(SLEEPS.detached).length).toBeGreaterThanOrEqual(2);
     await dock.stop();
-    const left = ['987654', dock.cwd].flatMap(running);
-    expect(left).toEqual([]);
-    // Started in a process session of its own.
-    const detached = running('987655');
-    for (const pid of detached) process.kill(pid, 'SIGKILL');
-    if ((await bubblewrapTrouble()) === null) expect(detached).toEqual([]);
+    expect([SLEEPS.inGroup, dock.cwd].flatMap(running)).toEqual([]);
+    const isIsolated = (await bubblewrapTrouble()) === null;
+    expect(running(SLEEPS.detached).length > 0).toBe(!isIsolated);
   });
 });

@@ -43,6 +43,12 @@ def write(data):
             pass
 `;
 
+/**
+ * The durations of the `sleep` programs that the tools `fork` start, in the process group of the worker and in a session of
+ * their own. No other program on the machine has them.
+ */
+export const SLEEPS = { inGroup: `987654.${process.pid}s`, detached: `987655.${process.pid}s` };
+
 const TS_FAULTS: Record<string, string> = {
   born: 'return String(performance.timeOrigin);',
   waits: 'await new Promise((resolve) => setTimeout(resolve, 60_000)); return "late";',
@@ -58,8 +64,8 @@ const TS_FAULTS: Record<string, string> = {
   stop: 'process.kill(process.pid, "SIGSTOP"); for (;;) {}',
   recursion: 'const down = (n: number): number => down(n + 1) + 1; return String(down(0));',
   fork: `const { spawn } = await import('node:child_process');
-    spawn('sleep', ['987654'], { stdio: 'inherit' }).unref();
-    spawn('sleep', ['987655'], { stdio: 'ignore', detached: true }).unref();
+    spawn('sleep', ['${SLEEPS.inGroup}'], { stdio: 'inherit' }).unref();
+    spawn('sleep', ['${SLEEPS.detached}'], { stdio: 'ignore', detached: true }).unref();
     return 'forked';`,
   closes: 'for (const fd of [0, 1, 2]) closeSync(fd); return "closed";',
   talks: 'console.log("to nobody"); console.error("to nobody"); return "talked";',
@@ -87,7 +93,7 @@ const PY_FAULTS: Record<string, [body: string, isAsync?: boolean]> = {
   stop: ['os.kill(os.getpid(), 19)\nreturn "late"'],
   recursion: ['def down(n):\n    return down(n + 1) + 1\nreturn str(down(0))'],
   fork: [
-    'import subprocess\nsubprocess.Popen(["sleep", "987654"])\nsubprocess.Popen(["sleep", "987655"], start_new_session=True)\nif os.fork() == 0:\n    time.sleep(987654)\nreturn "forked"',
+    `import subprocess\nsubprocess.Popen(["sleep", "${SLEEPS.inGroup}"])\nsubprocess.Popen(["sleep", "${SLEEPS.detached}"], start_new_session=True)\nif os.fork() == 0:\n    time.sleep(987654)\nreturn "forked"`,
   ],
   fork_async: ['if os.fork() == 0:\n    time.sleep(0.1)\nreturn "forked"', true],
   closes: ['for fd in (0, 1, 2):\n    os.close(fd)\nreturn "closed"'],

@@ -4,10 +4,12 @@
  */
 
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { configFromValue, type Gateway, openHttpDoor } from '../../src/index.ts';
+import { configFromValue, type Gateway, type GatewayError, openHttpDoor, openLocalDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { clientOf } from '../support/client.ts';
+import { connectHttp } from '../support/connection.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
+import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -34,6 +36,8 @@ const POLICY = {
 
 async function start(settings: object): Promise<{
   gateway: Gateway;
+  /** The URL of the MCP endpoint. */
+  url: string;
   ask(door: (typeof DOORS)[number], agent: string): Promise<Ask>;
   apply(settings: object): void;
 }> {
@@ -47,10 +51,54 @@ async function start(settings: object): Promise<{
   await gateway.tried();
   return {
     gateway,
+    url: door.url,
     ask: (kind, agent) => openAsk(kind, gateway, `http://127.0.0.1:${door.port}`, agent, { 'x-agent-id': agent }),
     apply: (more) => void gateway.apply(configOf(more)),
   };
 }
+
+interface Subscriber {
+  /** The number of updates that it received. */
+  heard(): number;
+  /** Why it cannot subscribe to the resource once more, or to another one. */
+  refusal(uri?: string): Promise<string>;
+}
+
+/** SDK clients of both eras that subscribe to a resource. A modern one is told only what is honoured. */
+const SUBSCRIBERS: [string, (url: string, agent: string, uri: string) => Promise<Subscriber>][] = [
+  [
+    '2025-11-25',
+    async (url, agent, uri) => {
+      const { client, notifications } = await connectHttp(url, { 'x-agent-id': agent });
+      await client.subscribeResource({ uri });
+      return {
+        heard: () => updatesIn(notifications),
+        refusal: (other = uri) =>
+          client.subscribeResource({ uri: other }).then(
+            () => 'subscribed',
+            ({ message }: Error) => message,
+          ),
+      };
+    },
+  ],
+  [
+    '2026-07-28',
+    async (url, agent, uri) => {
+      const { client, notifications } = await connectModernHttp(url, { 'x-agent-id': agent });
+      await client.listen({ resourceSubscriptions: [uri] });
+      return {
+        heard: () => updatesIn(notifications),
+        async refusal(other = uri) {
+          const { honoredFilter } = await client.listen({ resourceSubscriptions: [other] });
+          return JSON.stringify(honoredFilter);
+        },
+      };
+    },
+  ],
+];
+
+const updatesIn = (notifications: readonly { readonly method: string }[]) =>
+  notifications.filter(({ method }) => method === 'notifications/resources/updated').length;
 
 const textOf = (reply: Reply) => JSON.stringify(reply);
 const call = (ask: Ask, name: string, args: object = {}) => ask('tools/call', { name, arguments: args });
@@ -192,21 +240,56 @@ describe('a policy that changes at run time', () => {
     vi.useRealTimers();
   });
 
-  it('ends resource subscriptions', async () => {
-    const { gateway, apply } = await start(POLICY);
-    const heard: string[] = [];
-    const caller = gateway.join({ ...clientOf('guest'), updated: (uri) => heard.push(uri) });
-    // The fixture does not announce changes. What matters is that the subscription is refused in the same words.
-    const words = (uri: string) =>
+  it.each(SUBSCRIBERS)('suspends resource subscriptions that it hides, for a client of %s', async (_, subscribe) => {
+    const [own, exposed] = ['changing://first', 'news_changing://first'];
+    const policyFor = (...readers: string[]) => ({
+      mcpServers: { news: serverEntry('changing') },
+      agent_policies: Object.fromEntries(
+        ['guest', 'insider'].map((agent) => [agent, { allowed_servers: readers.includes(agent) ? ['news'] : [] }]),
+      ),
+      default_policy: { allow_unknown_tools: true },
+    });
+    const { gateway, url, apply } = await start(policyFor('guest', 'insider'));
+    const operator = openLocalDoor(gateway, 'all');
+    /** Lets the server announce a change to its subscribers, and returns what it is subscribed to. */
+    const touch = async () => {
+      const result = JSON.parse(String(await operator.callTool('news_touch_resource', { uri: own })));
+      return JSON.parse(result.content[0].text) as string[];
+    };
+    const guest = await subscribe(url, 'guest', exposed);
+    const insider = await subscribe(url, 'insider', exposed);
+    expect(await touch()).toEqual([own]);
+    await waitFor(() => guest.heard() === 1 && insider.heard() === 1);
+
+    apply(policyFor('insider'));
+    expect(await touch()).toEqual([own]);
+    await waitFor(() => insider.heard() === 2);
+    expect(await guest.refusal()).toBe((await guest.refusal('news_nowhere://1')).replace('nowhere://1', 'changing://first'));
+
+    // Nobody may see it, so the server is unsubscribed.
+    apply(policyFor());
+    expect(await touch()).toEqual([]);
+
+    apply(policyFor('guest'));
+    expect(await touch()).toEqual([own]);
+    await waitFor(() => guest.heard() >= 2);
+    // Notifications keep their order: the guest got none while the resource was hidden.
+    expect([guest.heard(), insider.heard()]).toEqual([2, 2]);
+  });
+
+  it('refuses a subscription to a hidden resource in the same words as to an unknown one', async () => {
+    const { gateway } = await start(POLICY);
+    const caller = gateway.join(clientOf('guest'));
+    const codeAndWords = (uri: string) =>
       caller.subscribe(uri).then(
         () => 'subscribed',
-        (error: Error) => error.message,
+        (error: GatewayError) => `${error.code}: ${error.message}`,
       );
-    expect(await words('vault_canary://1')).toBe((await words('vault_nowhere://1')).replace('nowhere', 'canary'));
-    expect(await words('open_note://1')).toContain('does not announce changes');
-    apply({ agent_policies: { guest: { allowed_servers: [] } } });
-    expect(await words('open_note://1')).toContain('There is no resource');
-    await waitFor(() => heard.length === 0);
+    const hidden = await codeAndWords('vault_canary://1');
+    expect(hidden).toBe((await codeAndWords('vault_nowhere://1')).replace('nowhere', 'canary'));
+    expect(hidden).toMatch(/^resource_unknown: /);
+    // The server of this one does not announce changes.
+    expect(await codeAndWords('open_note://1')).toMatch(/^method_unknown: /);
   });
 });
 

@@ -252,7 +252,9 @@ describe('the page', () => {
     }
   });
 
-  it('is no larger than a small picture', async () => {
-    expect((await gateway.ask('/docs')).text.length).toBeLessThan(12_000);
+  it('is sent in less than 12 kB', async () => {
+    const { headers, text } = await gateway.ask('/docs');
+    expect(Number(headers.get('content-length'))).toBe(Buffer.byteLength(text));
+    expect(Buffer.byteLength(text)).toBeLessThan(12_000);
   });
 });

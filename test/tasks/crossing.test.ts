@@ -54,8 +54,11 @@ describe('across the eras', () => {
     const { result } = await request(gateway, 'tools/call', params);
     expect(result).toMatchObject({ resultType: 'complete', content: [{ text: 'tasks-legacy did x' }] });
     expect(result).not.toHaveProperty('task');
-    // A tool that runs only as a task says so itself.
-    expect(JSON.stringify(await call(gateway, 'old_fail'))).toMatch(/-32601|task/);
+    // A tool that runs only as a task says so itself, and its answer is passed on.
+    expect((await call(gateway, 'old_fail')).result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('fail requires task augmentation') }],
+    });
   });
 });
 

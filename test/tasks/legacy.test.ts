@@ -103,11 +103,19 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     const client = await open();
     // The SDK runs a tool as a task only after it has listed it as able to.
     await client.listTools();
-    const seen: string[] = [];
-    for await (const message of client.experimental.tasks.callToolStream({ name: 'one_fail', arguments: {} }))
-      seen.push(message.type);
-    expect(seen[0]).toBe('taskCreated');
-    expect(['result', 'error']).toContain(seen.at(-1));
+    const follow = async (name: string, args: Record<string, unknown>) => {
+      const seen = [];
+      for await (const message of client.experimental.tasks.callToolStream({ name, arguments: args })) seen.push(message);
+      return seen;
+    };
+    const good = await follow('one_slow', { label: 'it' });
+    expect(good[0]!.type).toBe('taskCreated');
+    expect(good.at(-2)).toMatchObject({ type: 'taskStatus', task: { status: 'completed' } });
+    expect(good.at(-1)).toMatchObject({ type: 'result', result: { content: [{ text: 'one did it' }] } });
+    const bad = await follow('one_fail', {});
+    expect(bad[0]!.type).toBe('taskCreated');
+    expect(bad.at(-2)).toMatchObject({ type: 'taskStatus', task: { status: 'failed' } });
+    expect(bad.at(-1)!.type).toBe('error');
   });
 
   it.each(doors)('ask during a task, and the client on %s that waits for the result answers', async (_, open) => {

@@ -1,0 +1,146 @@
+/** An equip that fails in the middle changes nothing: not the tools, not the equipped toolset, not the files. */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { describe, expect, it } from 'vitest';
+import { type StdioGateway, startStdio } from '../support/gateway.ts';
+import { running, waitFor } from '../support/processes.ts';
+import { server } from '../support/server.ts';
+import { type Files, writeFiles } from '../support/temp.ts';
+import { some } from '../support/wide.ts';
+import { control, DOCKER, equippedNames, GIT, refs, toolsetsToml } from './use.ts';
+
+const SERVERS = { git: GIT, docker: DOCKER };
+/** `one` is equipped before the failure, `two` is what the failing equip asks for. */
+const SETS = '[toolsets.one]\ntools = ["git.status"]\n[toolsets.two]\ntools = ["git.log", "docker.ps"]\n';
+
+/** Every file below a folder with its text. Files that record calls and servers are left out. */
+function filesIn(folder: string, path = ''): Record<string, string> {
+  const entries = readdirSync(join(folder, path)).filter((name) => !['offers', 'verdicts', 'usage.json'].includes(name));
+  return Object.assign(
+    {},
+    ...entries.map((name) => {
+      const inside = join(path, name);
+      if (!statSync(join(folder, inside)).isDirectory()) return { [inside]: readFileSync(join(folder, inside), 'utf8') };
+      return { [`${inside}/`]: '', ...filesIn(folder, inside) };
+    }),
+  );
+}
+
+const equippedIn = (data: string) => JSON.parse(readFileSync(join(data, 'equipped.json'), 'utf8')).equipped as string;
+
+/** What can be seen from outside: the list of tools, the equipped toolset, the saved ones, and the data folder. */
+async function stateOf({ client, cwd }: { client: Client; cwd: string }) {
+  return {
+    tools: (await client.listTools()).tools,
+    active: await control(client, 'get-active-toolset'),
+    saved: await control(client, 'list-saved-toolsets'),
+    files: filesIn(join(cwd, '.toolgate')),
+  };
+}
+
+/** A gateway with the toolset `one` equipped, also on disk. */
+async function startEquipped(
+  files: Files = {},
+  servers: Record<string, string> = SERVERS,
+): Promise<StdioGateway & { data: string }> {
+  const gateway = await startStdio({ config: toolsetsToml(servers, SETS), files });
+  const data = join(gateway.cwd, '.toolgate');
+  await control(gateway.client, 'equip-toolset', { name: 'one' });
+  await waitFor(() => readdirSync(data).includes('equipped.json'));
+  expect(equippedIn(data)).toBe('one');
+  return { ...gateway, data };
+}
+
+describe('an equip that fails', () => {
+  it.each<[string, string, (data: string) => void, RegExp]>([
+    [
+      'because the file of the toolset is damaged',
+      'equip-toolset',
+      (data) => writeFiles(data, { 'toolsets/broken.json': '{"name": "broken", "tools": [' }),
+      /^config_invalid: .*broken\.json is not a toolset/,
+    ],
+    [
+      'because the file of the toolset cannot be read',
+      'equip-toolset',
+      (data) => mkdirSync(join(data, 'toolsets/broken.json'), { recursive: true }),
+      /^config_invalid: .*broken\.json is not a toolset/,
+    ],
+    [
+      'because the new toolset cannot be saved',
+      'build-toolset',
+      (data) => writeFileSync(join(data, 'toolsets'), 'not a folder'),
+      /^internal: The toolset "broken" could not be saved/,
+    ],
+  ])('%s leaves the tools, the equipped toolset and the files as they were', async (_, name, break_, says) => {
+    const gateway = await startEquipped();
+    break_(gateway.data);
+    const before = await stateOf(gateway);
+    const notified = gateway.changes('tools');
+    const more = name === 'build-toolset' ? { tools: refs('git.log', 'docker.ps'), autoEquip: true } : {};
+    await expect(control(gateway.client, name, { name: 'broken', ...more })).rejects.toThrow(says);
+    expect(await stateOf(gateway)).toEqual(before);
+    expect(gateway.changes('tools')).toBe(notified);
+    expect(JSON.stringify(await gateway.client.callTool({ name: 'git_status', arguments: {} }))).toContain('status');
+    // The next one works.
+    await control(gateway.client, 'equip-toolset', { name: 'two' });
+    expect(await equippedNames(gateway.client)).toEqual(['git_log', 'docker_ps']);
+  });
+
+  it('because a note on one of its tools cannot be saved leaves the toolset as it was', async () => {
+    const saved = JSON.stringify({ name: 'mine', tools: refs('git.status') });
+    const gateway = await startEquipped({ '.toolgate/toolsets/mine.json': saved });
+    const { client, data } = gateway;
+    await control(client, 'equip-toolset', { name: 'mine' });
+    await waitFor(() => equippedIn(data) === 'mine');
+    rmSync(join(data, 'toolsets/mine.json'));
+    mkdirSync(join(data, 'toolsets/mine.json'));
+    const before = await stateOf(gateway);
+    const args = { toolRef: { namespacedName: 'git.status' }, notes: [{ name: 'when', note: 'Never.' }] };
+    await expect(control(client, 'add-tool-annotation', args)).rejects.toThrow(/^config_invalid: /);
+    expect(await stateOf(gateway)).toEqual(before);
+  });
+});
+
+describe('an equip', () => {
+  it('works if only the note for the next start cannot be saved, which is logged, and leaves no other file', async () => {
+    const gateway = await startEquipped();
+    rmSync(join(gateway.data, 'equipped.json'));
+    mkdirSync(join(gateway.data, 'equipped.json/taken'), { recursive: true });
+    const before = filesIn(gateway.data);
+    expect(await control(gateway.client, 'equip-toolset', { name: 'two' })).toMatchObject({ success: true });
+    expect(await equippedNames(gateway.client)).toEqual(['git_log', 'docker_ps']);
+    await waitFor(() => gateway.stderr().includes('could not be saved for the next start'));
+    expect(filesIn(gateway.data)).toEqual(before);
+  });
+
+  it('during which a server dies has all tools of the toolset again when the server is back', async () => {
+    const name = `docker-${randomUUID()}`;
+    const docker = server('basic', '--name', name, '--tools', 'ps,images');
+    const { client, data } = await startEquipped({}, { git: GIT, docker });
+    const [pid] = running(name);
+    const equipping = control(client, 'equip-toolset', { name: 'two' });
+    process.kill(pid!, 'SIGKILL');
+    expect(await equipping).toMatchObject({ success: true, toolset: { name: 'two' } });
+    await waitFor(() => running(name).some((one) => one !== pid));
+    await waitFor(async () => (await equippedNames(client)).includes('docker_ps'));
+    expect(await equippedNames(client)).toEqual(['git_log', 'docker_ps']);
+    expect(equippedIn(data)).toBe('two');
+  });
+
+  it.each(some([0, 1, 2, 4, 8, 16], [0, 2, 8]))(
+    'during which the gateway is killed after %i ms has equipped the old or the new toolset at the next start',
+    async (ms) => {
+      const { client, data, cwd, stop } = await startEquipped();
+      client.callTool({ name: 'equip-toolset', arguments: { name: 'two' } }).catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      await stop('SIGKILL');
+      const equipped = equippedIn(data);
+      const next = await startStdio({ config: toolsetsToml(SERVERS, SETS), cwd });
+      const expected = { one: ['git_status'], two: ['git_log', 'docker_ps'] }[equipped];
+      expect(await equippedNames(next.client)).toEqual(expected);
+      expect(await control(next.client, 'get-active-toolset')).toMatchObject({ toolset: { name: equipped } });
+    },
+  );
+});
