@@ -175,7 +175,7 @@ export function resolveHttp(http: Section<typeof httpShape>, context: ResolveCon
       variable('CORS_ORIGINS', 'a list of origins', splitList) ??
       texts(['http', 'allowed_origins'], http.allowedOrigins),
     allowedHosts: texts(['http', 'allowed_hosts'], http.allowedHosts),
-    sessionTtl: numberVariable('MCP_SESSION_TTL_HOURS', 0.01, 590, HOUR) ?? http.sessionTtl,
+    sessionTtl: numberVariable('MCP_SESSION_TTL_HOURS', 0.0001, 590, HOUR) ?? http.sessionTtl,
     sse: flagVariable('ENABLE_LEGACY_MCP') ?? http.sse,
     manager: {
       token: () => managerToken,

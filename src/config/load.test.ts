@@ -54,6 +54,19 @@ describe('the file', () => {
     expect((await load({ TOOLGATE_CONFIG: '' })).file).toBe(join(cwd, 'tools.toml'));
   });
 
+  it('is config.yaml in DATA_DIR if the working directory has none', async () => {
+    await mkdir(join(cwd, 'data'));
+    await write('data/config.yaml', 'start_wait: 7');
+    expect(await load({ DATA_DIR: 'data' })).toMatchObject({
+      startWait: 7,
+      file: join(cwd, 'data/config.yaml'),
+      dataDir: join(cwd, 'data'),
+    });
+    await expect(load({})).rejects.toMatchObject({ code: 'config_missing' });
+    await write('tools.toml', 'start_wait = 1');
+    expect(await load({ DATA_DIR: 'data' })).toMatchObject({ startWait: 1, notices: [] });
+  });
+
   it('may be reached by a symlink, and paths stay relative to the link', async () => {
     await mkdir(join(cwd, 'real'));
     await write('real/x.toml', '[[servers]]\ncommand = "x"\ncwd = "y"');

@@ -24,6 +24,9 @@ const FILE_NAMES = [
   '.mcp.json',
 ] as const;
 
+/** Used if the working directory has none, so that a container needs nothing but its volume. */
+const IN_DATA_DIR = 'config.yaml';
+
 const EXAMPLE = `[[servers]]
 namespace = "files"
 command = "npx -y @modelcontextprotocol/server-filesystem ."`;
@@ -32,7 +35,10 @@ command = "npx -y @modelcontextprotocol/server-filesystem ."`;
 export interface LoadOptions {
   readonly cwd: string;
   readonly env: EnvVars;
-  /** The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`. */
+  /**
+   * The file that the user named; else `TOOLGATE_CONFIG`, else the first of the usual names in `cwd`, else `config.yaml` in
+   * `DATA_DIR`.
+   */
   readonly path?: string | undefined;
 }
 
@@ -56,6 +62,8 @@ export function findConfig({ cwd, env, path }: LoadOptions): FoundConfig {
   }
   const [first, ...others] = FILE_NAMES.filter((name) => existsSync(resolve(cwd, name)));
   if (first === undefined) {
+    const inData = env.DATA_DIR ? resolve(cwd, env.DATA_DIR, IN_DATA_DIR) : null;
+    if (inData !== null && existsSync(inData)) return { file: inData, others: [] };
     const message = `There is no configuration in ${cwd}. Create tools.toml there, or name a file with --config. An example:\n\n${EXAMPLE}\n`;
     throw new GatewayError('config_missing', message);
   }

@@ -79,7 +79,7 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
     config:
       all +
       serversToml({
-        a: server('basic', '--name', 'first', '--tools', 'x,b_x', '--resources', 'r://1,b_r://1', '--prompts', 'b_p'),
+        a: server('basic', '--name', 'first', '--tools', 'x,b_x', '--resources', 'r://1,b_r://1', '--templates', 'b_t:{x}', '--prompts', 'b_p'),
         a_b: server(
           'basic',
           '--name',
@@ -114,6 +114,7 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
     const expected = [
       dropped('tool', 'a_b_x', 'a'),
       dropped('resource', 'a_b_r://1', 'a'),
+      dropped('template', 'a_b_t:{x}', 'a'),
       dropped('prompt', 'a_b_p', 'a'),
     ];
     const logged = () =>
@@ -121,7 +122,7 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line) as { level: string; source: string });
-    expect(await waitFor(() => logged().length >= 3 && logged())).toMatchObject(
+    expect(await waitFor(() => logged().length >= expected.length && logged())).toMatchObject(
       expected.map((message) => ({ level: 'warn', source: 'a_b', message })),
     );
     const { code, wrong } = await doctor(cwd);
