@@ -64,7 +64,7 @@ describe('a folder of TypeScript tools', () => {
 
     rmSync(join(gateway.cwd, '.toolgate/tools/greet'), { recursive: true });
     await waitFor(async () => !(await names(client)).includes('greet_hello') || null, 10_000);
-    expect((await call(client, 'greet_hello')).text).toContain('There is no tool');
+    expect((await call(client, 'greet_hello')).text).toContain('item_unknown');
     expect((await call(client, 'up_echo')).isError).toBe(false);
   });
 

@@ -110,7 +110,7 @@ describe.each(Object.entries(SEEN))('the agent %s of a policy file', (agent, see
           const result = await client.callTool({ name, arguments: {} }).catch((error: Error) => error.message);
           const text = JSON.stringify(result);
           if (isAllowed) expect(text, name).toContain(`\\"server\\":\\"${server}\\",\\"tool\\":\\"${tool}\\"`);
-          else expect(text, name).toMatch(/item_unknown|There is no tool/);
+          else expect(text, name).toContain('item_unknown');
         }
       }
     }

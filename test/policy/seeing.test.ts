@@ -140,7 +140,7 @@ describe.each(REMOTE)('hidden items at the door %s', (door) => {
     expect(built).toContain('Nothing was saved. Unknown tools');
     for (const name of ['vault:canary_unlock', 'vault.canary_unlock', 'canary_unlock', 'open:write', 'write']) {
       const text = textOf(await call(guest, name));
-      expect(text).toContain(`There is no tool`);
+      expect(text).toContain('item_unknown');
       expect(text.replaceAll(name, '')).not.toContain('canary');
     }
   });
@@ -184,7 +184,7 @@ describe.each(REMOTE)('hidden items at the door %s', (door) => {
     expect(hidden.error?.message).toBe(absent.error?.message.replace('nowhere', 'canary'));
     expect(hidden.error?.code).toBe(absent.error?.code);
     const uri = await complete({ type: 'ref/resource', uri: 'vault_canary://{id}' });
-    expect(uri.error?.message).toContain('There is no resource');
+    expect(textOf(uri)).toContain('resource_unknown');
   });
 });
 
@@ -206,7 +206,7 @@ describe('a policy that changes at run time', () => {
     for (const agent of ['guest', 'insider'])
       gateway.join({ ...clientOf(agent), changed: (kind) => told.push(`${agent} ${kind}`) }).list('tool', 'legacy');
     const guest = await ask('http', 'guest');
-    expect(textOf(await call(guest, 'open_echo'))).not.toContain('There is no tool');
+    expect(textOf(await call(guest, 'open_echo'))).not.toContain('item_unknown');
 
     apply({
       agent_policies: {
@@ -215,7 +215,7 @@ describe('a policy that changes at run time', () => {
       },
     });
     expect(told).toEqual(['guest tools']);
-    expect(textOf(await call(guest, 'open_echo'))).toContain('There is no tool');
+    expect(textOf(await call(guest, 'open_echo'))).toContain('item_unknown');
 
     apply({ agent_policies: { ...POLICY.agent_policies, guest: {} }, default_policy: { allow_unknown_tools: true } });
     expect(told.slice(1)).toEqual(['guest tools', 'guest resources', 'guest prompts']);
@@ -231,12 +231,12 @@ describe('a policy that changes at run time', () => {
     const caller = gateway.join({ ...clientOf('anyone'), changed: (kind) => changed.push(kind) });
     caller.list('tool', 'legacy');
     const answers = () => Promise.all(asks.map(async (one) => textOf(await call(one, 'open_echo'))));
-    for (const text of await answers()) expect(text).toContain('There is no tool');
+    for (const text of await answers()) expect(text).toContain('item_unknown');
     vi.setSystemTime(new Date('2026-11-16T08:00:00Z'));
-    for (const text of await answers()) expect(text).not.toContain('There is no tool');
+    for (const text of await answers()) expect(text).not.toContain('item_unknown');
     expect(JSON.parse(caller.list('tool', 'legacy').toString()).tools).toHaveLength(5);
     vi.setSystemTime(new Date('2026-11-16T18:00:00Z'));
-    for (const text of await answers()) expect(text).toContain('There is no tool');
+    for (const text of await answers()) expect(text).toContain('item_unknown');
     vi.useRealTimers();
   });
 
@@ -304,7 +304,7 @@ describe('policy conditions on arguments', () => {
     for (const args of [{}, { path: '/etc/passwd' }, { path: '/srv/../etc' }]) {
       for (const name of ['open_echo', 'open:echo', 'echo']) {
         const text = textOf(await call(one, name, args));
-        expect(text).toContain('The policy does not allow this call');
+        expect(text).toContain('arguments_denied');
         expect(text).not.toContain('passwd');
       }
     }

@@ -159,7 +159,7 @@ export async function holdPolicies(plan: PolicyPlan, random: Random): Promise<Po
     const text = JSON.stringify(answer);
     if (isForbidden) {
       counts.denials++;
-      const isRefused = text.includes(`There is no tool`) && !text.includes(nonce);
+      const isRefused = text.includes('item_unknown') && !text.includes(nonce);
       const names: string[] = text.match(/[a-z]+_tool\d+/g) ?? [];
       const told = agent.forbidden.filter((one) => one.name !== name && names.includes(one.name));
       if (!isRefused || told.length > 0) leaks.push(`${agent.name} got for ${said}: ${text}`);
