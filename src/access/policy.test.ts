@@ -188,8 +188,7 @@ describe('a resource template under a policy', () => {
   it('does not reach a resource that is denied or hidden by name', () => {
     const denied = { denied_resources: { git: ['note://secret*', 'note://2'] } };
     expect(seen(denied, 'git_note://7')).toBe('git_note://{id} note://7');
-    for (const uri of ['git_note://secret-1', 'git_note://2'])
-      expect(seen(denied, uri)).toMatch(/^resource_unknown: /);
+    for (const uri of ['git_note://secret-1', 'git_note://2']) expect(seen(denied, uri)).toMatch(/^resource_unknown: /);
     const hidden = { exposed_resources: { git: ['note://1', 'note://{id}'], '*': [] }, default_policy: {} };
     expect(seen(hidden, 'git_note://1')).toBe('git_note://1 note://1');
     expect(seen(hidden, 'git_note://7')).toBe('git_note://{id} note://7');

@@ -79,7 +79,19 @@ describe.each(doors)('two servers that expose the same name over %s', (door) => 
     config:
       all +
       serversToml({
-        a: server('basic', '--name', 'first', '--tools', 'x,b_x', '--resources', 'r://1,b_r://1', '--templates', 'b_t:{x}', '--prompts', 'b_p'),
+        a: server(
+          'basic',
+          '--name',
+          'first',
+          '--tools',
+          'x,b_x',
+          '--resources',
+          'r://1,b_r://1',
+          '--templates',
+          'b_t:{x}',
+          '--prompts',
+          'b_p',
+        ),
         a_b: server(
           'basic',
           '--name',

@@ -60,7 +60,10 @@ describe('environment variables', () => {
   const TOOLS =
     'let running = 0;\n' +
     tsTool('long', 'await new Promise((resolve) => setTimeout(resolve, 60_000)); return "late";') +
-    tsTool('together', 'running++; await new Promise((r) => setTimeout(r, 100)); const seen = running; running--; return String(seen);');
+    tsTool(
+      'together',
+      'running++; await new Promise((r) => setTimeout(r, 100)); const seen = running; running--; return String(seen);',
+    );
   const env = {
     BEARER_TOKEN: 'of-the-client',
     MANAGER_INTERNAL_TOKEN: 'of-the-manager',

@@ -54,7 +54,9 @@ describe('the data folder', () => {
     expect(meta).toContain('WHOM');
     expect(meta).not.toContain('Lovelace');
     // The worker that declares the secret gets it.
-    expect(JSON.stringify(await client.callTool({ name: 'greet_hello', arguments: {} }))).toContain('Hello Ada Lovelace');
+    expect(JSON.stringify(await client.callTool({ name: 'greet_hello', arguments: {} }))).toContain(
+      'Hello Ada Lovelace',
+    );
   });
 
   it('secrets.lock lets one process at a time write secrets, and is removed afterwards', async () => {
@@ -78,7 +80,11 @@ describe('the data folder', () => {
   });
 
   it('workers/ has a socket for each running worker, and none after the end of the gateway', async () => {
-    const own = await startHttp({ cwd: tempFolder({ 'volume/tools/greet/hi.ts': tsTool('hi', 'return "Hi";') }), env, config: '' });
+    const own = await startHttp({
+      cwd: tempFolder({ 'volume/tools/greet/hi.ts': tsTool('hi', 'return "Hi";') }),
+      env,
+      config: '',
+    });
     const folder = join(own.cwd, 'volume/workers/greet');
     const sockets = () =>
       existsSync(folder) ? readdirSync(folder).filter((name) => statSync(join(folder, name)).isSocket()) : [];

@@ -83,7 +83,9 @@ describe.each(LANGUAGES)('a %s tool in a folder', (language, file, source, numbe
   it('is listed with a new title and annotations after an edit, and clients are notified', async () => {
     const open = await clients();
     for (const { client } of open) await client.listTools();
-    const edited = source.replace('Add two numbers', 'Sum up').replace(/idempotentHint("?): (true|True)/, 'openWorldHint$1: $2');
+    const edited = source
+      .replace('Add two numbers', 'Sum up')
+      .replace(/idempotentHint("?): (true|True)/, 'openWorldHint$1: $2');
     save(join(dock.tools, file), edited);
     for (const { client, changes } of open) {
       await waitFor(() => changes('tools') > 0);

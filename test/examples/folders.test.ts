@@ -64,7 +64,10 @@ beforeAll(async () => {
   }
   await openStore(data).set('WEATHER_API_KEY', null, 'a-key-for-the-weather');
   dock = await startDock({}, { cwd, python: noPython === undefined, env: { SECRETS_KEY: KEY } });
-  await waitFor(async () => (await dock.names()).length >= new Set(ALL.map(([name, tool]) => name + tool)).size, 60_000);
+  await waitFor(
+    async () => (await dock.names()).length >= new Set(ALL.map(([name, tool]) => name + tool)).size,
+    60_000,
+  );
 }, 300_000);
 
 /** Packages are installed once, and kept for the next run. */
@@ -107,10 +110,7 @@ describe('the tool folders in examples/', () => {
     const asking = folders.filter((name) => name.startsWith('async-tool'));
     for (const name of asking) await dock.call(`${name}_get_weather`, { city: 'New York', units: 'imperial' });
     expect(requests.map(({ pathname, searchParams }) => [pathname, Object.fromEntries(searchParams)])).toEqual(
-      asking.map(() => [
-        '/data/2.5/weather',
-        { q: 'New York', units: 'imperial', appid: 'a-key-for-the-weather' },
-      ]),
+      asking.map(() => ['/data/2.5/weather', { q: 'New York', units: 'imperial', appid: 'a-key-for-the-weather' }]),
     );
   });
 });

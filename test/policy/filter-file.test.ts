@@ -22,7 +22,11 @@ const POLICY = {
     ...Object.fromEntries(
       Object.entries(OFFERS).map(([name, tools]) => [
         name,
-        { ...serverEntry('basic', '--name', name, '--tools', tools), description: `The tools of ${name}`, enabled: true },
+        {
+          ...serverEntry('basic', '--name', name, '--tools', tools),
+          description: `The tools of ${name}`,
+          enabled: true,
+        },
       ]),
     ),
     puppeteer: { ...serverEntry('basic', '--tools', 'navigate'), description: 'Switched off', enabled: false },

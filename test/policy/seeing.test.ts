@@ -264,7 +264,9 @@ describe('a policy that changes at run time', () => {
     apply(policyFor('insider'));
     expect(await touch()).toEqual([own]);
     await waitFor(() => insider.heard() === 2);
-    expect(await guest.refusal()).toBe((await guest.refusal('news_nowhere://1')).replace('nowhere://1', 'changing://first'));
+    expect(await guest.refusal()).toBe(
+      (await guest.refusal('news_nowhere://1')).replace('nowhere://1', 'changing://first'),
+    );
 
     // Nobody may see it, so the server is unsubscribed.
     apply(policyFor());

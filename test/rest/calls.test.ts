@@ -329,7 +329,9 @@ describe('a call', () => {
     const shown = async (headers: Record<string, string>) => (await gateway.call('/tools/meta_meta', {}, headers)).json;
     const { meta } = await shown({ traceparent, tracestate: 'vendor=1' });
     expect(meta).toMatchObject({ traceparent, tracestate: 'vendor=1' });
-    expect((await shown({ traceparent: 'from-nowhere', tracestate: 'vendor=1' })).meta).not.toHaveProperty('traceparent');
+    expect((await shown({ traceparent: 'from-nowhere', tracestate: 'vendor=1' })).meta).not.toHaveProperty(
+      'traceparent',
+    );
     expect((await shown({})).meta).not.toHaveProperty('traceparent');
   });
 });

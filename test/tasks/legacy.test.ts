@@ -105,7 +105,8 @@ describe.each(['stdio', 'http'])('servers of 2025-11-25 on %s', (way) => {
     await client.listTools();
     const follow = async (name: string, args: Record<string, unknown>) => {
       const seen = [];
-      for await (const message of client.experimental.tasks.callToolStream({ name, arguments: args })) seen.push(message);
+      for await (const message of client.experimental.tasks.callToolStream({ name, arguments: args }))
+        seen.push(message);
       return seen;
     };
     const good = await follow('one_slow', { label: 'it' });

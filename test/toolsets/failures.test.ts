@@ -17,12 +17,15 @@ const SETS = '[toolsets.one]\ntools = ["git.status"]\n[toolsets.two]\ntools = ["
 
 /** Every file below a folder with its text. Files that record calls and servers are left out. */
 function filesIn(folder: string, path = ''): Record<string, string> {
-  const entries = readdirSync(join(folder, path)).filter((name) => !['offers', 'verdicts', 'usage.json'].includes(name));
+  const entries = readdirSync(join(folder, path)).filter(
+    (name) => !['offers', 'verdicts', 'usage.json'].includes(name),
+  );
   return Object.assign(
     {},
     ...entries.map((name) => {
       const inside = join(path, name);
-      if (!statSync(join(folder, inside)).isDirectory()) return { [inside]: readFileSync(join(folder, inside), 'utf8') };
+      if (!statSync(join(folder, inside)).isDirectory())
+        return { [inside]: readFileSync(join(folder, inside), 'utf8') };
       return { [`${inside}/`]: '', ...filesIn(folder, inside) };
     }),
   );
