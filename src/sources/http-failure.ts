@@ -4,6 +4,9 @@ import { messageOf } from '../base/errors.ts';
 /** The statuses of a server that does not know the path or the session. */
 export const NOT_HERE: readonly number[] = [400, 404, 405];
 
+/** The statuses of a server that does not know the path. */
+export const NO_SUCH_PATH: readonly number[] = [404, 405];
+
 /** The statuses of a proxy that gets no answer from its server. */
 export const NOBODY_THERE: readonly number[] = [502, 503, 504];
 
@@ -59,7 +62,7 @@ export function statusReason(status: number): string {
 
 function statusHint(status: number): string {
   if (status === 401 || status === 403) return '; check the headers in its configuration';
-  if (status === 404 || status === 405) return '; check the path of its url';
+  if (NO_SUCH_PATH.includes(status)) return '; check the path of its url';
   if (status < 400) return '; redirects are not followed, use the final url';
   return '';
 }

@@ -13,6 +13,7 @@ import {
   failureReason,
   isUnderstood,
   isUnreachable,
+  NO_SUCH_PATH,
   NOBODY_THERE,
   NOT_HERE,
   statusReason,
@@ -183,8 +184,9 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     if (this.#isForgotten(status, parts)) {
       this.#forgotten(pending);
     } else if (status >= 300) {
-      // The body may be a JSON-RPC error for this request, perhaps without its id. That says more than the status.
-      if (pending !== null) this.settleReply(join(parts), pending.id);
+      // The body may be a JSON-RPC error for this request, perhaps without its id. That says more than the status, unless
+      // nothing at this path takes `initialize`.
+      if (pending !== null && !isWrongPath(status, pending, parts)) this.settleReply(join(parts), pending.id);
       this.#fail(pending, statusReason(status), status);
     } else {
       if (parts.length > 0) this.receiveParts(parts, pending?.id ?? null);
@@ -257,4 +259,8 @@ class HttpConnection extends RpcConnection implements ExchangeEvents {
     const ended = this.#pools.calls.request({ path: this.#path, method: 'DELETE', headers, ...limits });
     await ended.then((response) => response.body.dump()).catch(() => {});
   }
+}
+
+function isWrongPath(status: number, { request }: PendingRequest, parts: readonly Buffer[]): boolean {
+  return NO_SUCH_PATH.includes(status) && request.method === 'initialize' && !isUnderstood(join(parts));
 }

@@ -48,7 +48,7 @@ it('an invalid environment variable is named in the error', async () => {
 
 /** Sets a secret on the command line, with these variables. */
 async function setSecret(cwd: string, env: Record<string, string>): Promise<Run> {
-  const child = startCli(['secrets', 'set', 'A_SECRET'], { cwd, env });
+  const child = startCli(['secrets', 'set', 'A_SECRET', '--stdin'], { cwd, env });
   child.process.stdin.end('a value');
   const { code } = await child.exited;
   return { code, stdout: child.stdout(), stderr: child.stderr() };
@@ -116,7 +116,7 @@ describe('environment variables', () => {
       atEnd(() => taken.close());
       const { port } = taken.address() as AddressInfo;
       const { code, stderr } = await runCli(['serve'], { config: '', env: { CORE_PORT: String(port) } });
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`${port} is in use`)]);
+      expect([code, stderr]).toEqual([2, expect.stringMatching(new RegExp(`${port}\\b.*is in use`))]);
     },
     async DATA_DIR() {
       expect(existsSync(join(gateway.cwd, 'volume/venvs/slow.node'))).toBe(true);
@@ -185,7 +185,7 @@ describe('environment variables', () => {
       await expect(connectModernHttp(gateway.url, bearer)).rejects.toThrow();
       const modern = await startHttp({ config: '', env: { MCP_SUPPORTED_VERSIONS: '2026-07-28' } });
       const refused = await modern.post(initialize());
-      expect(await refused.json()).toMatchObject({ error: { data: { code: 'revision_unsupported' } } });
+      expect(await refused.json()).toMatchObject({ error: { data: { code: 'version_unsupported' } } });
       await connectModernHttp(modern.url);
     },
     async ENABLE_LEGACY_MCP() {
@@ -200,7 +200,7 @@ describe('environment variables', () => {
     },
     async FS_WATCHER_DEBOUNCE_MS() {
       const cwd = tempFolder({ '.toolgate/tools/a/a.ts': tsTool('first', 'return "x";') });
-      const patient = await startHttp({ config: '', cwd, env: { FS_WATCHER_DEBOUNCE_MS: '2500' } });
+      const patient = await startHttp({ config: 'controls = []', cwd, env: { FS_WATCHER_DEBOUNCE_MS: '2500' } });
       const { client } = await patient.connect();
       const has = async (name: string) => (await client.listTools()).tools.some((tool) => tool.name === name);
       await waitFor(() => has('a_first'));
