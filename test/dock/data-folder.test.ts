@@ -27,7 +27,7 @@ describe('the data folder', () => {
   beforeAll(async () => {
     const cwd = tempFolder({
       'volume/config.yaml': CONFIG,
-      'volume/tools/greet/hello.ts': tsTool('hello', 'return `Hello ${process.env.WHOM}`;'),
+      'volume/tools/greet/hello.ts': tsTool('hello', 'return `a name of ${process.env.WHOM?.length} letters`;'),
       'volume/tools/greet/tooldock.yaml': 'secrets: [WHOM]\n',
     });
     data = join(cwd, 'volume');
@@ -54,9 +54,7 @@ describe('the data folder', () => {
     expect(meta).toContain('WHOM');
     expect(meta).not.toContain('Lovelace');
     // The worker that declares the secret gets it.
-    expect(JSON.stringify(await client.callTool({ name: 'greet_hello', arguments: {} }))).toContain(
-      'Hello Ada Lovelace',
-    );
+    expect(JSON.stringify(await client.callTool({ name: 'greet_hello', arguments: {} }))).toContain('of 12 letters');
   });
 
   it('secrets.lock lets one process at a time write secrets, and is removed afterwards', async () => {

@@ -307,8 +307,8 @@ describe('a call', () => {
   });
 
   it('counts against the same limits and in the same metrics as a call over MCP', async () => {
-    const { client } = await gateway.connect();
-    const overMcp = () => client.callTool({ name: 'shared_echo', arguments: {} });
+    const { client } = await gateway.connect({ path: '/ns/shared/mcp' });
+    const overMcp = () => client.callTool({ name: 'echo', arguments: {} });
     const overRest = () => gateway.call('/tools/shared_echo');
     expect(await overMcp()).not.toHaveProperty('isError');
     expect((await overRest()).status).toBe(200);
