@@ -73,10 +73,18 @@ beforeAll(async () => {
 /** Packages are installed once, and kept for the next run. */
 async function linkPackages(namespace: string, folder: string, venvs: string): Promise<void> {
   const files = readdirSync(folder);
-  const request = { namespace: `example-${namespace}`, folder, dataDir: prepared, progress: () => {}, signal: null };
+  const env = { ...process.env, ...dockEnv() };
+  const request = {
+    namespace: `example-${namespace}`,
+    folder,
+    dataDir: prepared,
+    env,
+    progress: () => {},
+    signal: null,
+  };
   const kept = join(prepared, 'venvs', request.namespace);
   if (files.includes('requirements.txt')) {
-    await preparePython(request, { env: { ...process.env, ...dockEnv() } });
+    await preparePython(request);
     symlinkSync(kept, join(venvs, namespace));
   }
   if (files.includes('package.json')) {
