@@ -35,7 +35,7 @@ export default defineConfig({
     setupFiles: 'test/support/each-file.ts',
     watch: false,
     pool: 'forks',
-    maxWorkers: 5,
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.

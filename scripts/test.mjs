@@ -33,6 +33,8 @@ const DEADLINES = {
 const MOST_RETRIED = 5;
 /** More unsteady files than this fail the run. */
 const MOST_UNSTEADY = 2;
+/** If more tests of a file are skipped than this, they are counted and not named. */
+const MOST_SKIPPED_NAMED = 3;
 const MOST_RESULTS_KEPT = 20;
 
 const FLAGS = ['--wide', '--ci', '--soak', '--only-tests'];
@@ -156,7 +158,11 @@ function count(part, path, { files, failures, skips, errors, hasEnded, code, was
         named.Failed.push(`${nameOf(file)}: ${name}\n    ${firstLine(message)}`);
     }
   }
-  for (const { file, name, note } of skips) named.Skipped.push(`${nameOf(file)}: ${name}${note ? ` (${note})` : ''}`);
+  for (const file of new Set(skips.map((skip) => skip.file))) {
+    const inFile = skips.filter((skip) => skip.file === file);
+    if (inFile.length > MOST_SKIPPED_NAMED) named.Skipped.push(`${nameOf(file)}: ${inFile.length} tests`);
+    else for (const { name, note } of inFile) named.Skipped.push(`${nameOf(file)}: ${name}${note ? ` (${note})` : ''}`);
+  }
   for (const file of notRun) named['Not run'].push(nameOf(file));
   total.notRun += notRun.length;
   total.unsteady += unsteady.length;

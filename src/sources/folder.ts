@@ -44,7 +44,7 @@ export async function openFolder(
     ...['--max-line', String(Math.max(1, options.maxMessage - ENVELOPE))],
   ];
   const { PATH = '/usr/local/bin:/usr/bin:/bin', HOME = '/', LANG = 'C.UTF-8' } = options.env;
-  const needs = { folder, reads: environment.reads, writes: [socketFolder] };
+  const needs = { folder, dataDir, reads: environment.reads, writes: [socketFolder] };
   return openWorker(
     {
       command: await isolate(command, needs, launch.isolation),

@@ -3,13 +3,15 @@
  * folder, its environment and the system's programs, all read-only, but nothing of other namespaces or of the gateway.
  */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { GatewayError } from '../base/errors.ts';
 import type { Isolation } from '../config/folders.ts';
 
 export interface IsolationNeeds {
   readonly folder: string;
+  /** Hidden also inside of a folder that is shown, except for the parts of it that are named here. */
+  readonly dataDir: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
 }
@@ -49,7 +51,7 @@ export function levelOf(isolation: Isolation): IsolationLevel {
 /** The command that runs `command` with the isolation that the setting asks for. */
 export async function isolate(
   command: readonly string[],
-  { folder, reads, writes }: IsolationNeeds,
+  { folder, dataDir, reads, writes }: IsolationNeeds,
   isolation: Isolation,
 ): Promise<readonly string[]> {
   const trouble = isolation === 'off' ? '' : await bubblewrapTrouble();
@@ -60,12 +62,17 @@ export async function isolate(
     );
   if (trouble !== null) return command;
   const shown = [dirname(process.execPath), folder, ...reads].filter((path) => existsSync(path));
+  const hidden = existsSync(dataDir) ? realpathSync(dataDir) : null;
+  const isAround = (path: string) => hidden?.startsWith(`${path}/`) === true;
+  const readOnly = (path: string) => ['--ro-bind', path, path];
   return [
     'bwrap',
     ...['--unshare-all', '--share-net', '--die-with-parent', '--new-session'],
     ...SYSTEM.flatMap((path) => ['--ro-bind-try', path, path]),
     ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
-    ...shown.flatMap((path) => ['--ro-bind', path, path]),
+    ...shown.filter(isAround).flatMap(readOnly),
+    ...(hidden === null ? [] : ['--tmpfs', hidden]),
+    ...shown.filter((path) => !isAround(path)).flatMap(readOnly),
     ...writes.flatMap((path) => ['--bind', path, path]),
     ...['--chdir', folder, '--'],
     ...command,
