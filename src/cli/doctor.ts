@@ -35,7 +35,7 @@ async function examine(options: Options, program: Program): Promise<Diagnosis[]>
   let gateway: Gateway | null = null;
   try {
     const config = await loadConfig(loadOptions(options, program));
-    gateway = await openGateway(config, { audit: false, env: program.env });
+    gateway = await openGateway(config, { audit: false, env: program.env, spawn: program.spawn });
     await withSpinner('trying every server', gateway.tried(), program);
     const { redact } = gateway;
     const findings: Diagnosis[] = [

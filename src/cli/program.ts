@@ -3,6 +3,7 @@
  * with streams, environments and folders of their own.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { Spawn } from '../sources/spawn.ts';
 
 export interface Program {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -15,6 +16,8 @@ export interface Program {
   off: Listen;
   /** Ends the process at once, with this exit code. */
   exit(code: number): void;
+  /** How processes of servers are started, if not as usual. */
+  readonly spawn?: Spawn;
 }
 
 /** A stream that is a terminal or a pipe. */

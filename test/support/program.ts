@@ -11,6 +11,7 @@ import { expect } from 'vitest';
 import type { Program } from '../../src/cli/program.ts';
 import { type Child, type Ending, type Exit, startChild, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
+import { spawn } from './in-process-server.ts';
 import { usesProcesses } from './switch.ts';
 
 /** The command line program. */
@@ -65,6 +66,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
     stdin,
     stdout,
     stderr,
+    spawn,
     exit(code: number) {
       events.emit('exit');
       exit(code);
