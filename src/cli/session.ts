@@ -23,7 +23,12 @@ export async function startGateway(
   const config = await loadConfig(loadOptions(options, program));
   const task = options.task === undefined ? null : await loadTask(options.task, program.cwd());
   if (task !== null) requireProfile(task, config.tasks.rules());
-  const gateway = await openGateway(config, { task, env: program.env, spawn: program.spawn, ...(audit !== undefined && { audit }) });
+  const gateway = await openGateway(config, {
+    task,
+    env: program.env,
+    spawn: program.spawn,
+    ...(audit !== undefined && { audit }),
+  });
   const equipped = options['equip-toolset'];
   if (equipped !== undefined)
     await gateway.equip(equipped).catch((error) => gateway.close().then(() => Promise.reject(error)));

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
-import { running, waitFor } from '../support/processes.ts';
+import { runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { answersTo, askedIn, callModern, jsonOf, type ModernReply } from './use.ts';
 
@@ -26,5 +27,5 @@ it('an open question that a stateless client abandoned is dropped for a new call
     content: [{ text: expect.stringContaining('Try again') }],
   });
   for (const index of [0, 3, 4, 5]) expect(jsonOf((await back(index)).result)).toHaveLength(1);
-  await waitFor(() => running(name).length <= 4);
+  await waitFor(() => runningServers(name).length <= 4);
 });

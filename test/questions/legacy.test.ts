@@ -4,7 +4,8 @@ import { ListRootsRequestSchema, McpError } from '@modelcontextprotocol/sdk/type
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startFixture } from '../conformance/suite.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { running, waitFor } from '../support/processes.ts';
+import { runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { errorOf, textOf } from '../upstreams/use.ts';
 import { type Answering, type Asked, accept, jsonOf, openLegacy, openLegacyPipe } from './use.ts';
@@ -136,7 +137,7 @@ async function startAsking(more = '') {
   const gateway = await startHttp({
     config: `controls = []\n[[servers]]\nnamespace = ""\ncommand = ${command}\n${more}`,
   });
-  const processes = () => running(name).length;
+  const processes = () => runningServers(name).length;
   return { gateway, processes };
 }
 

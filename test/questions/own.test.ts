@@ -6,6 +6,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -139,7 +140,7 @@ describe('the own connection of a client to a server', () => {
     await client.subscribeResource({ uri: 'personal://it' });
     const { pid } = await who(client);
     writeFileSync(refusing, '');
-    process.kill(pid, 'SIGKILL');
+    killServer(pid);
     await waitFor(async () => (await place.count()) === 1);
     // The call replaces the next reconnection attempt, and fails.
     await waitFor(async () => (await client.callTool({ name: 'whoami' })).isError === true);
@@ -153,7 +154,7 @@ describe('the own connection of a client to a server', () => {
     const { client, notifications } = await gateway.connect();
     await client.subscribeResource({ uri: 'personal://it' });
     const { pid } = await who(client);
-    process.kill(pid, 'SIGKILL');
+    killServer(pid);
     await waitFor(async () => (await place.count()) === 1);
     await waitFor(async () => (await place.count()) === 2);
     expect(await call(client, 'touch')).toBe('true');

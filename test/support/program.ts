@@ -29,16 +29,16 @@ export interface ToolgateOptions {
 
 /** Starts a command. It is stopped at the end of the test. */
 export function startToolgate(args: readonly string[], options: ToolgateOptions): Child {
-  if (usesProcesses() || isElsewhere() || options.process === true || options.bin !== undefined)
+  if (usesProcesses() || isAboutProcesses() || options.process === true || options.bin !== undefined)
     return startChild(process.execPath, [options.bin ?? bin, ...args], options);
   return startInProcess(args, options);
 }
 
-/** The folders whose tests run in the process of the test. */
-const FOLDERS = /\/test\/(?:activation|names|toolsets|cli|identity|audit|http|questions)\//;
+/** The folders whose tests need processes. */
+const FOLDERS = /\/test\/(?:resilience|stdio|connect|docs|soak|dock|secrets)\//;
 
-function isElsewhere(): boolean {
-  return !FOLDERS.test(expect.getState().testPath ?? '');
+function isAboutProcesses(): boolean {
+  return FOLDERS.test(expect.getState().testPath ?? '');
 }
 
 function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' }: ToolgateOptions): Child {

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { CreateTaskResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { running, waitFor } from '../support/processes.ts';
+import { killServer, runningServers } from '../support/in-process-server.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 import { errorOf } from '../upstreams/use.ts';
@@ -94,7 +95,7 @@ describe('a server that was restarted', () => {
     const taskId = await startTask(gateway, 'new_slow_compute', { seconds: 60 });
     const params = { name: 'old_slow', arguments: { ms: 60_000 }, task: {} };
     const { task } = await client.request({ method: 'tools/call', params }, CreateTaskResultSchema);
-    for (const name of Object.values(names)) for (const pid of running(name)) process.kill(pid, 'SIGKILL');
+    for (const name of Object.values(names)) for (const pid of runningServers(name)) killServer(pid);
     await waitFor(async () => (await call(gateway, 'new_greet', { name: 'x' })).result?.isError !== true, 20_000);
     await waitFor(async () => (await call(gateway, 'old_plain')).result?.isError !== true, 20_000);
     const { error } = await request(gateway, 'tasks/get', { taskId });
