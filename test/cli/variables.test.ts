@@ -49,7 +49,7 @@ it('an invalid environment variable is named in the error', async () => {
 /** Sets a secret on the command line, with these variables. */
 async function setSecret(cwd: string, env: Record<string, string>): Promise<Run> {
   const child = startCli(['secrets', 'set', 'A_SECRET', '--stdin'], { cwd, env });
-  child.process.stdin.end('a value');
+  child.stdin.end('a value');
   const { code } = await child.exited;
   return { code, stdout: child.stdout(), stderr: child.stderr() };
 }

@@ -40,7 +40,7 @@ describe('the data folder', () => {
   const names = async () => (await client.listTools()).tools.map(({ name }) => name);
   const secretSet = (value: string) => {
     const child = startCli(['secrets', 'set', 'WHOM', '--stdin'], { cwd: gateway.cwd, env });
-    child.process.stdin.end(value);
+    child.stdin.end(value);
     return child;
   };
 
