@@ -15,6 +15,7 @@ const WIDE = [
   'test/dock/faults-folder.test.ts',
   'test/dock/orphans.test.ts',
   'test/rest/schemathesis.test.ts',
+  'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
 const ALONE = [

@@ -166,7 +166,10 @@ function count(part, path, { files, failures, skips, errors, hasEnded, code, was
   for (const file of notRun) named['Not run'].push(nameOf(file));
   total.notRun += notRun.length;
   total.unsteady += unsteady.length;
-  for (const message of errors) fail(`${part.name}: an error outside of any test: ${firstLine(message)}`);
+  // A worker that crashed is an error too, and its file has not ended.
+  const hasCrashed = [...files.values()].some(({ state }) => state === 'running');
+  if (!hasCrashed)
+    for (const message of errors) fail(`${part.name}: an error outside of any test: ${firstLine(message)}`);
   if (stoppedBy) fail(`Stopped by ${stoppedBy}.`);
   else if (wasKilled) fail(`${part.name}: the tests did not end in time, and were killed.`);
   else if (files.size === 0) fail(`${part.name}: no test was run.`);

@@ -1,7 +1,7 @@
 /** Tools that hang, exhaust memory, exit or corrupt the worker connection affect only their own namespace. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { bubblewrapTrouble } from '../../src/workers/isolation.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { isWithoutIsolation } from '../support/needs.ts';
 import { running } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { type Faulty, SLEEPS, startFaulty } from './faulty.ts';
@@ -104,7 +104,6 @@ describe.skipIf(noPython !== undefined)('while other namespaces keep answering',
     expect(running(SLEEPS.detached).length).toBeGreaterThanOrEqual(2);
     await dock.stop();
     expect([SLEEPS.inGroup, dock.cwd].flatMap(running)).toEqual([]);
-    const isIsolated = (await bubblewrapTrouble()) === null;
-    expect(running(SLEEPS.detached).length > 0).toBe(!isIsolated);
+    expect(running(SLEEPS.detached).length > 0).toBe(await isWithoutIsolation());
   });
 });
