@@ -87,11 +87,17 @@ export async function openMatrixClient(
   const asked: Asked[] = [];
   const answer = answering(capabilities, asked);
   const another = (less: ClientCapabilities) => openMatrixClient(side, http, config, less);
-  const opened =
+  const { opened, own } =
     side.era === 'legacy'
-      ? await openLegacy(side, http, config, capabilities).then((one) => ({ ...one, ...ofLegacy(one.client, answer) }))
-      : await openModern(side, http, config, capabilities).then((one) => ({ ...one, ...ofModern(one.client, answer) }));
-  const { client, messages, notifications, request, call, callAt, listen } = opened;
+      ? await openLegacy(side, http, config, capabilities).then((one) => ({
+          opened: one,
+          own: ofLegacy(one.client, answer),
+        }))
+      : await openModern(side, http, config, capabilities).then((one) => ({
+          opened: one,
+          own: ofModern(one.client, answer),
+        }));
+  const { client, messages, notifications } = opened;
   return {
     side,
     client: client as unknown as Verbs,
@@ -99,10 +105,7 @@ export async function openMatrixClient(
     notifications,
     asked,
     another,
-    request,
-    call,
-    callAt,
-    listen,
+    ...own,
     ...('transport' in opened && { http: placeOf(http, opened.transport as Session) }),
   };
 }
