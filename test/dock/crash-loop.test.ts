@@ -11,6 +11,9 @@ import { type Dock, dockEnv, PY_HEAD, pyTool, save, startDock, tsTool } from '..
 import { bin } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses();
 
 const DIES =
   tsTool('die', 'console.error("the last words of ts"); (process as any).reallyExit(7);') +

@@ -8,8 +8,11 @@ import { atEnd } from '../support/cleanup.ts';
 import { PY_HEAD, pyTool, save, tsTool } from '../support/dock.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { type Faulty, startFaulty } from './faulty.ts';
+
+useProcesses();
 
 const ts = (version: number) => tsTool('ts', `return '${version}';`);
 const py = (version: number) => PY_HEAD + pyTool('py', `return "${version}"`);

@@ -4,7 +4,10 @@ import { atEnd } from '../support/cleanup.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { running } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
 import { type Faulty, SLEEPS, startFaulty } from './faulty.ts';
+
+useProcesses();
 
 describe.skipIf(noPython !== undefined)('while other namespaces keep answering', () => {
   let dock: Faulty;

@@ -9,7 +9,10 @@ import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server, serversToml } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
+
+useProcesses();
 
 const config = `controls = []\n${serversToml({ up: server('basic') })}`;
 

@@ -6,7 +6,10 @@ import { atEnd } from '../support/cleanup.ts';
 import { type Dock, PY_HEAD, startDock } from '../support/dock.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
+
+useProcesses();
 
 /** `read`, `write` and `processes` in both languages. They return what they found as JSON. */
 const TS = `import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -8,7 +8,10 @@ import { expect, it } from 'vitest';
 import { configFromValue, type Gateway, openGateway } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
+
+useProcesses();
 
 const tool = (name: string) => `export const ${name} = {
   description: 'Tool ${name}',

@@ -7,8 +7,11 @@ import { expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
 import { fixture, server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { call, callError, callText, logged, logOf, pidOf, timed, toml, toolNames, toolsToBe } from './use.ts';
+
+useProcesses();
 
 const crash = { namespace: 'crash', command: server('crash') };
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };

@@ -6,8 +6,11 @@ import type { Connection } from '../support/connection.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { callText, memoryOf, received, runDoctor, toml, toolNames } from './use.ts';
+
+useProcesses();
 
 const flood = (...args: (string | number)[]) => ({ namespace: 'f', command: server('flood', ...args) });
 

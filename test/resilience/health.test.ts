@@ -9,6 +9,7 @@ import { startHttp, startStdio } from '../support/gateway.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
 import { server, serverEntry, startHttpServer } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { some } from '../support/wide.ts';
 import { startSdk, startWeb } from '../upstreams/sse-server.ts';
@@ -25,6 +26,8 @@ import {
   toolNames,
   toolsToBe,
 } from './use.ts';
+
+useProcesses();
 
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };
 const often = { health_interval: '200ms' };

@@ -6,7 +6,10 @@ import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { call, callError, callText, logged, pidOf, timed, toml, toolNames, toolsToBe } from './use.ts';
+
+useProcesses();
 
 /** A web server with custom answers. */
 async function startFake(handle: (request: IncomingMessage, response: ServerResponse, body: string) => void) {

@@ -5,8 +5,11 @@ import { expect, it } from 'vitest';
 import { type StdioGateway, startStdio } from '../support/gateway.ts';
 import { alive, running, waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { callError, callText, logged, pidOf, replaceFile, timed, toml, toolNames } from './use.ts';
+
+useProcesses();
 
 let count = 0;
 /** A server whose process can be found by name. */

@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { callError, callText, logged, logOf, memoryOf, timed, toml, toolNames } from './use.ts';
+
+useProcesses();
 
 const odd = (...args: string[]) => ({
   namespace: 'odd',

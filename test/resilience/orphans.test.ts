@@ -8,8 +8,11 @@ import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
 import { alive, descendants, running, waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { tempFolder } from '../support/temp.ts';
 import { callText, timed, toml, toolNames } from './use.ts';
+
+useProcesses();
 
 const bin = join(import.meta.dirname, '../../bin/toolgate.mjs');
 

@@ -85,7 +85,7 @@ describe('a new configuration is applied', () => {
   it('on SIGHUP, without restarting what did not change', async () => {
     const gateway = await startStdio({ config: only('a'), args: ['--log-level', 'info'] });
     const pid = await pidOf(gateway.client, 'a');
-    process.kill(gateway.pid, 'SIGHUP');
+    gateway.signal('SIGHUP');
     await logged(gateway, 'configuration: nothing changed');
     expect(await pidOf(gateway.client, 'a')).toBe(pid);
   });
@@ -118,7 +118,7 @@ describe('an invalid configuration changes nothing and says why', () => {
     const gateway = await startStdio({ config: only('a') });
     rmSync(join(gateway.cwd, 'tools.toml'));
     mkdirSync(join(gateway.cwd, 'tools.toml'));
-    process.kill(gateway.pid, 'SIGHUP');
+    gateway.signal('SIGHUP');
     await logged(gateway, 'is a folder. Name the file in it');
     expect(await toolNames(gateway.client)).toEqual(['a_whoami']);
   });

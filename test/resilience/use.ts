@@ -3,7 +3,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { stringify } from 'smol-toml';
-import { type Child, childEnv, startChild } from '../support/child.ts';
+import type { Child } from '../support/child.ts';
+import { runCli } from '../support/cli.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -118,16 +119,10 @@ export interface Finding {
   readonly stderr?: string;
 }
 
-const bin = join(import.meta.dirname, '../../bin/toolgate.mjs');
-
 /** Runs `toolgate doctor --json` in a folder of its own. */
 export async function runDoctor(config: string): Promise<{ code: number | null; findings: Finding[] }> {
-  const child = startChild(process.execPath, [bin, 'doctor', '--json'], {
-    cwd: tempFolder({ 'tools.toml': config }),
-    env: childEnv({ HOME: tempFolder() }),
-  });
-  const { code } = await child.exited;
-  return { code, findings: JSON.parse(child.stdout()).findings };
+  const { code, stdout } = await runCli(['doctor', '--json'], { cwd: tempFolder({ 'tools.toml': config }) });
+  return { code, findings: JSON.parse(stdout).findings };
 }
 
 /** Resident memory of a process, in MB. */

@@ -35,7 +35,7 @@ export function startToolgate(args: readonly string[], options: ToolgateOptions)
 }
 
 /** The folders whose tests need processes. */
-const FOLDERS = /\/test\/(?:resilience|stdio|connect|docs|soak|dock|secrets)\//;
+const FOLDERS = /\/test\/(?:stdio|connect|docs|soak)\//;
 
 function isAboutProcesses(): boolean {
   return FOLDERS.test(expect.getState().testPath ?? '');
