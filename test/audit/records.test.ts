@@ -5,8 +5,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../cli/run.ts';
 import { connectSse } from '../support/connection.ts';
 import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
+import { arrived } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { tempFolder } from '../support/temp.ts';
 import { auditOf, isAdmin, isCall, isDenial, pure, readLines, waitForLines } from './records.ts';
 
 const ON = '[audit]\nenabled = true\n';
@@ -66,8 +68,10 @@ describe('the audit record of a call', () => {
   });
 
   it('contains the outcome', async () => {
+    const log = join(tempFolder(), 'log');
     const slow = server('hang');
-    const toml = `${config}${serversToml({ c: server('crash'), h: slow }).replace(JSON.stringify(slow), `${JSON.stringify(slow)}\ntimeout = "300ms"`)}${ON}`;
+    const cancelled = server('hang', '--log', log);
+    const toml = `${config}${serversToml({ c: server('crash'), h: slow, w: cancelled }).replace(JSON.stringify(slow), `${JSON.stringify(slow)}\ntimeout = "300ms"`)}${ON}`;
     const { client, cwd } = await startStdio({ config: toml });
     const call = (name: string, args = {}) => client.callTool({ name, arguments: args }).catch(() => {});
     await call('a_raw', { json: '{"content":[],"isError":true}' });
@@ -75,8 +79,9 @@ describe('the audit record of a call', () => {
     await call('c_crash');
     await call('h_hang');
     const given = new AbortController();
-    const taken = client.callTool({ name: 'h_slow', arguments: { ms: 10_000 } }, undefined, { signal: given.signal });
-    setTimeout(() => given.abort(), 50);
+    const taken = client.callTool({ name: 'w_slow', arguments: { ms: 60_000 } }, undefined, { signal: given.signal });
+    await arrived(log, '"slow"');
+    given.abort();
     await taken.catch(() => {});
     await call('toolman_activate', { tools_on: ['nothing'] });
     const lines = await waitForLines(cwd, 6, isCall);

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../cli/run.ts';
 import { openPipe } from '../support/connection.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -56,7 +57,8 @@ describe('toolgate connect, for a client with a session', () => {
     const calling = pipe.client.callTool({ name: 'h_hang', arguments: { tag: 'x' } }, undefined, {
       signal: abort.signal,
     });
-    setTimeout(() => abort.abort(), 100);
+    await callsInFlight({ origin: gateway.origin, token: TOKEN.BEARER_TOKEN });
+    abort.abort();
     await expect(calling).rejects.toThrow();
     const cancelled = () => pipe.client.callTool({ name: 'h_cancelled', arguments: {} });
     await waitFor(async () => textOf(await cancelled()).includes('"x"'));

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
 import { openPipe } from '../support/connection.ts';
 import { bin, type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -54,7 +55,7 @@ export async function outlast(era: 'legacy' | 'modern', restarts: number): Promi
       () => 'answered',
       (error: Error) => error.message,
     );
-    await waitFor(async () => (await figure(gateway, 'toolgate_calls_in_flight')) >= 1);
+    await callsInFlight({ origin: gateway.origin, token: TOKEN.BEARER_TOKEN });
     gateway.process.kill('SIGKILL');
     await gateway.exited;
     expect(await underWay).toMatch(
@@ -68,11 +69,4 @@ export async function outlast(era: 'legacy' | 'modern', restarts: number): Promi
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('a_echo');
   }
   await gateway.stop();
-}
-
-async function figure(gateway: HttpGateway, name: string): Promise<number> {
-  const headers = { authorization: `Bearer ${TOKEN.BEARER_TOKEN}` };
-  const text = await (await fetch(`${gateway.origin}/metrics`, { headers })).text();
-  const lines = text.split('\n').filter((line) => line.startsWith(name));
-  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }

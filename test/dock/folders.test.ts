@@ -3,9 +3,9 @@
  */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { basePython, noPython } from '../support/python.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -113,7 +113,7 @@ describe('a folder of TypeScript tools', () => {
     expect(Object.keys(env).filter((name) => /TOKEN|TOOLGATE|npm_/.test(name))).toEqual([]);
     const abort = new AbortController();
     const waiting = client.callTool({ name: 'a_wait' }, undefined, { signal: abort.signal });
-    await sleep(200);
+    await callsInFlight(gateway);
     abort.abort();
     await expect(waiting).rejects.toThrow();
     expect((await call(client, 'a_env')).isError).toBe(false);

@@ -1,10 +1,10 @@
 /** npm packages of a namespace: installed from the registry, once per version of its package.json. */
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EnvironmentError, type EnvironmentRequest } from '../../src/workers/environment.ts';
 import { forgetNodeFailures, prepareNode } from '../../src/workers/node-environment.ts';
-import { alive } from '../support/processes.ts';
+import { alive, waitFor } from '../support/processes.ts';
 import { type Files, tempFolder, writeFiles } from '../support/temp.ts';
 import { environmentRequest, startWorker, textOf } from './worker.ts';
 
@@ -122,19 +122,21 @@ describe('npm packages that cannot be installed', () => {
   });
 
   it('are abandoned after the timeout, together with all processes npm has started', { timeout: 60_000 }, async () => {
-    const bin = tempFolder({ npm: '#!/bin/sh\nsleep 30 &\necho started $!\nwait\n' });
+    const bin = tempFolder({ npm: '#!/bin/sh\nsleep 30 &\necho started $!\n: > "$0.started"\nwait\n' });
     chmodSync(join(bin, 'npm'), 0o755);
     const env = { PATH: `${bin}:${process.env.PATH}` };
     const asked = request({ 'package.json': manifest({ ms: '2.1.3' }) });
-    const error = await failure(prepareNode({ ...asked, env }, { installTimeout: 500 }));
-    expect(error.message).toContain('npm did not finish within 0.5 s');
+    const error = await failure(prepareNode({ ...asked, env }, { installTimeout: 1500 }));
+    expect(error.message).toContain('npm did not finish within 1.5 s');
     expect(error.log).toMatch(/^started \d+\n$/);
     expect(alive(Number(/\d+/.exec(error.log)![0]))).toBe(false);
 
     const abort = new AbortController();
     await forgetNodeFailures(asked);
+    rmSync(join(bin, 'npm.started'));
     const stopped = failure(prepareNode({ ...asked, env, signal: abort.signal }));
-    setTimeout(() => abort.abort(), 300);
+    await waitFor(() => existsSync(join(bin, 'npm.started')));
+    abort.abort();
     expect((await stopped).message).toContain('was stopped');
   });
 

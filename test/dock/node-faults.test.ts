@@ -1,15 +1,23 @@
 /** Misbehaving tools, and a worker that must exit in all circumstances. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { within } from '../support/child.ts';
+import { waitFor } from '../support/processes.ts';
 import type { Files } from '../support/temp.ts';
-import { attach, describeOnNodes, startWorker, textOf, type WorkerOptions } from './worker.ts';
+import { attach, describeOnNodes, startWorker, type TestWorker, textOf, type WorkerOptions } from './worker.ts';
 
 const tool = (name: string, body: string) =>
   `export const ${name} = { description: 'x', inputSchema: { type: 'object' }, async execute(input, ctx) { ${body} } };\n`;
+
+/** Declares `started()`, which tells the test that a call has begun. */
+const STARTED = `import { writeFileSync } from 'node:fs';\nconst started = () => writeFileSync(import.meta.dirname + '/started', '');\n`;
+
+/** Connects when the worker has noticed that the connection before is closed. */
+const attachAgain = ({ child, folder, path }: TestWorker) =>
+  waitFor(() => attach(child, folder, path).catch(() => null));
 
 describeOnNodes((node) => {
   const start = (files: Files, options: WorkerOptions = {}) => startWorker(files, { node, ...options });
@@ -75,8 +83,7 @@ describeOnNodes((node) => {
       await new Promise((resolve) => second.on('close', resolve));
       expect(textOf(await worker.result('f'))).toBe('x');
       worker.socket.destroy();
-      await sleep(50);
-      const next = await attach(worker.child, worker.folder, worker.path);
+      const next = await attachAgain(worker);
       expect(textOf(await next.result('f'))).toBe('x');
     });
 
@@ -104,8 +111,7 @@ describeOnNodes((node) => {
       worker.send({ op: 'cancel', id: 'd' });
       worker.send({ op: 'cancel', id: 'unknown' });
       expect(await deaf).toMatchObject({ error: { code: 'cancelled' } });
-      await sleep(300);
-      expect(textOf(await worker.result('seen'))).toBe('true');
+      await waitFor(async () => textOf(await worker.result('seen')) === 'true');
       expect(worker.lines.filter((line) => line.startsWith('{"id":"d"'))).toHaveLength(1);
     });
 
@@ -129,8 +135,7 @@ describeOnNodes((node) => {
       worker.call('wait').catch(() => {});
       await worker.ask('ping');
       worker.socket.destroy();
-      await sleep(50);
-      const next = await attach(worker.child, worker.folder, worker.path);
+      const next = await attachAgain(worker);
       expect(textOf(await next.result('seen'))).toBe('aborted');
     });
   });
@@ -189,7 +194,7 @@ describeOnNodes((node) => {
       ]);
       expect(textOf(await worker.result('left'))).toBe('x');
       const slow = worker.call('slow');
-      await sleep(60);
+      await waitFor(() => worker.events.length > 0);
       expect(worker.events.at(-1)).toMatchObject({ op: 'log', id: null, level: 'error', logger: 'demo' });
       expect(worker.events.at(-1)!.data).toBe('Uncaught error: after the answer');
       expect((await slow).ok).toBe(true);
@@ -220,23 +225,21 @@ describeOnNodes((node) => {
     });
 
     it('ends a worker in an infinite loop', async () => {
-      const worker = await start({ 'a.ts': tool('f', 'for (;;);') });
+      const worker = await start({ 'a.ts': STARTED + tool('f', 'started(); for (;;);') });
       worker.call('f').catch(() => {});
-      await sleep(200);
-      const since = performance.now();
+      await waitFor(() => existsSync(join(worker.folder, 'started')));
       worker.child.process.stdin.end();
-      expect(await within(5_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
-      expect(performance.now() - since).toBeLessThan(3_000);
+      expect(await within(15_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
     });
 
     it('ends a worker that waits for a child process', async () => {
       const worker = await start({
-        'a.ts': `import { execSync } from 'node:child_process';\n${tool('f', `execSync('sleep 8', { stdio: 'ignore' });`)}`,
+        'a.ts': `import { execSync } from 'node:child_process';\n${STARTED}${tool('f', `started(); execSync('sleep 60', { stdio: 'ignore' });`)}`,
       });
       worker.call('f').catch(() => {});
-      await sleep(300);
+      await waitFor(() => existsSync(join(worker.folder, 'started')));
       worker.child.process.stdin.end();
-      expect(await within(5_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
+      expect(await within(15_000, worker.child.exited)).toEqual({ code: null, signal: 'SIGKILL' });
     });
 
     it('ends a worker that is still loading', async () => {

@@ -1,6 +1,6 @@
 /** No worker, and no process started by a tool, outlives the gateway, however the gateway ends. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { callsInFlight } from '../support/in-flight.ts';
 import { descendants, running, waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -14,7 +14,7 @@ describe.skipIf(noPython !== undefined)('a gateway killed by SIGKILL', () => {
     // These calls never return by themselves.
     for (const tool of ['ts_loop', 'py_loop_async', 'ts_waits', 'py_waits']) dock.call(`a_${tool}`).catch(() => {});
     await dock.call('calm_ts');
-    await sleep(300);
+    await callsInFlight(dock, 4);
     const workers = descendants(dock.pid);
     expect(running(dock.cwd).length).toBeGreaterThanOrEqual(4);
     process.kill(dock.pid, 'SIGKILL');

@@ -1,5 +1,5 @@
 /** The host for Python tools as a process: concurrent calls, cancelled calls, output, sizes, and how it exits. */
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -35,7 +35,15 @@ def blocks(ms: int) -> str:
     return "blocked"
 
 @tool
+def blocks_until(file: str) -> str:
+    open(file + ".started", "w").close()
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    return "blocked"
+
+@tool
 async def cleans_up(file: str) -> str:
+    open(file + ".started", "w").close()
     try:
         await asyncio.sleep(30)
     finally:
@@ -104,9 +112,11 @@ describe.skipIf(noPython)('the Python worker process', () => {
   });
 
   it('is not blocked by a tool that blocks its thread', async () => {
-    const blocking = host.call('blocks', { ms: 700 });
-    const { latency_ms } = await host.call('echo', { text: 'x' });
-    expect(latency_ms).toBeLessThan(400);
+    const file = `${host.folder}/go-on`;
+    const blocking = host.call('blocks_until', { file });
+    await waitFor(() => existsSync(`${file}.started`));
+    expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
+    writeFileSync(file, '');
     expect((await blocking).result).toMatchObject({ structuredContent: { result: 'blocked' } });
   });
 
@@ -118,8 +128,8 @@ describe.skipIf(noPython)('the Python worker process', () => {
       host.call('stubborn', {}, { id: 'c' }),
       host.call('tells_late', {}, { id: 'd' }),
     ];
+    await waitFor(() => existsSync(`${file}.started`));
     await host.ask({ op: 'ping' });
-    await sleep(50);
     for (const id of ['a', 'b', 'c', 'd', 'unknown']) host.write(`${JSON.stringify({ op: 'cancel', id })}\n`);
     for (const answer of await Promise.all(calls))
       expect(answer.error).toEqual({ code: 'cancelled', message: 'The call was cancelled.' });
@@ -130,10 +140,12 @@ describe.skipIf(noPython)('the Python worker process', () => {
   });
 
   it('reports that a cancelled call still occupies a thread, and when the thread is free again', async () => {
-    const call = host.call('blocks', { ms: 400 }, { id: 'held' });
-    await sleep(100);
+    const file = `${host.folder}/free`;
+    const call = host.call('blocks_until', { file }, { id: 'held' });
+    await waitFor(() => existsSync(`${file}.started`));
     host.write(`${JSON.stringify({ op: 'cancel', id: 'held' })}\n`);
     expect(await call).toMatchObject({ ok: false, busy: true });
+    writeFileSync(file, '');
     await waitFor(() => host.events.some(({ op, id }) => op === 'free' && id === 'held'));
     host.events.length = 0;
   });

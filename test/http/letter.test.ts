@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { INITIALIZED, initialize, PING, startSession } from './raw.ts';
@@ -98,8 +99,8 @@ describe('a client that accepts only plain JSON', () => {
 
   it('receives 202 when its call is cancelled', async () => {
     const session = await startSession(gateway, { revision: '2025-03-26' });
-    const reply = session.post(call(1, 'slow_slow', { ms: 2_000 }), plain);
-    await sleep(100);
+    const reply = session.post(call(1, 'slow_slow', { ms: 60_000 }), plain);
+    await callsInFlight(gateway);
     await session.post('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}', plain);
     expect((await reply).status).toBe(202);
   });

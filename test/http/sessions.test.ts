@@ -12,6 +12,7 @@ import { createBackpressure } from '../../src/doors/http/wire/backpressure.ts';
 import { configFromValue } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -77,7 +78,7 @@ describe('a session', () => {
     const call = session.post(
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_hang","arguments":{"tag":"t"}}}',
     );
-    await sleep(200);
+    await callsInFlight(gateway);
     await session.end();
     expect(await (await call).text()).toBe('');
     await waitFor(() => stream.isOver());
@@ -101,9 +102,9 @@ describe('a session', () => {
 
   it('refuses a request id that a running request still uses', async () => {
     const session = await startSession(gateway);
-    const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_slow","arguments":{"ms":800}}}';
+    const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_slow","arguments":{"ms":1200}}}';
     const first = session.post(body);
-    await sleep(200);
+    await callsInFlight(gateway);
     expect(await (await session.post(body)).json()).toMatchObject({ id: 7, error: { code: -32600 } });
     expect(await (await first).json()).toMatchObject({ id: 7, result: { content: [{ text: 'slow' }] } });
     expect(await (await session.post(body)).json()).toMatchObject({ id: 7, result: {} });

@@ -2,16 +2,16 @@
  * Streams: notifications outside of calls, running calls whose client has disconnected, and keep-alives for long
  * calls.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, openHttpDoor } from '../../src/index.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { INITIALIZED, initialize, openSocket, PING, type RawSession, startSession } from './raw.ts';
+import { INITIALIZED, initialize, openSocket, PING, type RawSession, type Stream, startSession } from './raw.ts';
 
 const TOOLS = 'notifications/tools/list_changed';
 let gateway: HttpGateway;
@@ -21,17 +21,18 @@ beforeAll(async () => {
 });
 
 let added = 0;
-/**
- * Changes the list of tools through another session and waits until that session is notified, which is the last one.
- */
+/** Changes the list of tools through another session and waits until that session is notified. */
 async function changeTools(): Promise<void> {
   const other = await listed();
   const stream = await other.listen();
   await other.ask('tools/call', { name: 'up_add_tool', arguments: { name: `added_${++added}` } });
   await waitFor(() => stream.methods().length > 0);
-  await sleep(50);
   await other.end();
 }
+
+/** Waits until the streams together have received this many notifications. An extra one shows up in the next expectation. */
+const heard = (streams: readonly Stream[], count: number) =>
+  waitFor(() => streams.flatMap((stream) => stream.methods()).length >= count);
 
 async function listed(): Promise<RawSession> {
   const session = await startSession(gateway);
@@ -44,32 +45,41 @@ describe('the GET stream of a session', () => {
     const session = await listed();
     const stream = await session.listen();
     expect([stream.response.status, stream.response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-    await changeTools();
-    expect(stream.methods()).toEqual([TOOLS]);
-    await changeTools();
+    for (let count = 1; count <= 2; count++) {
+      await changeTools();
+      await heard([stream], count);
+    }
     expect(stream.methods()).toEqual([TOOLS, TOOLS]);
   });
 
   it('notifies every session on its own stream', async () => {
     const streams = await Promise.all([1, 2, 3].map(async () => (await listed()).listen()));
     await changeTools();
+    await heard(streams, 3);
     expect(streams.map((stream) => stream.methods())).toEqual([[TOOLS], [TOOLS], [TOOLS]]);
   });
 
   it('delivers each notification exactly once when it is opened several times', async () => {
     const session = await listed();
     const streams = [await session.listen(), await session.listen(), await session.listen()];
-    await changeTools();
-    expect(streams.flatMap((stream) => stream.methods())).toEqual([TOOLS]);
+    // The second change comes after every notification of the first one.
+    for (let count = 1; count <= 2; count++) {
+      await changeTools();
+      await heard(streams, count);
+    }
+    expect(streams.flatMap((stream) => stream.methods())).toEqual([TOOLS, TOOLS]);
   });
 
   it('falls back to another open stream when the newest one ends', async () => {
     const session = await listed();
     const [older, newest] = [await session.listen(), await session.listen()];
     newest.close();
-    await sleep(50);
-    await changeTools();
-    expect(older.methods()).toEqual([TOOLS]);
+    // The gateway may notice the end of the stream only after a change.
+    await waitFor(async () => {
+      await changeTools();
+      return older.methods().length > 0;
+    });
+    expect(new Set(older.methods())).toEqual(new Set([TOOLS]));
   });
 
   it('delivers a missed change at the next opening, once even if it happened several times', async () => {
@@ -77,13 +87,14 @@ describe('the GET stream of a session', () => {
     await changeTools();
     await changeTools();
     const stream = await session.listen();
-    await waitFor(() => stream.methods().length > 0);
+    await heard([stream], 1);
     expect(stream.methods()).toEqual([TOOLS]);
     stream.close();
-    await sleep(50);
+    // The only notification of the next stream is the one of a change that comes after its opening.
     const again = await session.listen();
-    await sleep(50);
-    expect(again.methods()).toEqual([]);
+    await changeTools();
+    await heard([again], 1);
+    expect(again.methods()).toEqual([TOOLS]);
   });
 
   it('ignores an event id from another stream', async () => {
@@ -91,13 +102,14 @@ describe('the GET stream of a session', () => {
     const stream = await session.listen({ 'last-event-id': '1' });
     expect(stream.response.status).toBe(200);
     await changeTools();
+    await heard([stream], 1);
     expect(stream.methods()).toEqual([TOOLS]);
   });
 });
 
 describe('a client that disconnects', () => {
-  const text = (tag: string) =>
-    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow_slow","arguments":{"ms":800,"tag":"${tag}"}}}`;
+  const text = (tag: string, ms = 800) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow_slow","arguments":{"ms":${ms},"tag":"${tag}"}}}`;
 
   async function cancelledTags(): Promise<string> {
     const session = await startSession(gateway);
@@ -108,20 +120,20 @@ describe('a client that disconnects', () => {
     const session = await startSession(gateway);
     const abort = new AbortController();
     const headers = { ...session.headers, 'content-type': 'application/json', accept: '*/*' };
-    const sent = fetch(gateway.url, { method: 'POST', body: text('gone'), headers, signal: abort.signal });
+    const sent = fetch(gateway.url, { method: 'POST', body: text('gone', 2000), headers, signal: abort.signal });
     sent.catch(() => {});
-    await sleep(200);
+    await callsInFlight(gateway);
     abort.abort();
     // The id stays in use until the server has answered.
     expect(await (await session.post(text('again'))).json()).toMatchObject({ error: { code: -32600 } });
-    await waitFor(async () => 'result' in ((await (await session.post(text('after'))).json()) as object));
+    await waitFor(async () => 'result' in ((await (await session.post(text('after', 1))).json()) as object));
     expect(await cancelledTags()).not.toContain('gone');
   });
 
   it('stops its call if it sends notifications/cancelled', async () => {
     const session = await startSession(gateway);
-    const reply = session.post(text('cancelled-one'));
-    await sleep(200);
+    const reply = session.post(text('cancelled-one', 60_000));
+    await callsInFlight(gateway);
     const cancel =
       '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"no longer needed"}}';
     expect((await session.post(cancel)).status).toBe(202);
@@ -134,7 +146,7 @@ describe('a client that disconnects', () => {
   it('cannot cancel the call of another client with the same id', async () => {
     const [one, two] = [await startSession(gateway), await startSession(gateway)];
     const reply = one.post(text('kept'));
-    await sleep(200);
+    await callsInFlight(gateway);
     await two.post('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}');
     expect(await (await reply).json()).toMatchObject({ id: 1, result: { content: [{ text: 'slow kept' }] } });
   });
@@ -142,10 +154,8 @@ describe('a client that disconnects', () => {
   it('in the middle of a request does not break the gateway', async () => {
     const session = await startSession(gateway);
     const socket = openSocket(gateway.origin);
-    socket.write(
-      `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: ${session.id}\r\nContent-Length: 90\r\n\r\n{"json`,
-    );
-    await sleep(30);
+    const half = `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nContent-Type: application/json\r\nMcp-Session-Id: ${session.id}\r\nContent-Length: 90\r\n\r\n{"json`;
+    await new Promise((sent) => socket.write(half, sent));
     socket.destroy();
     expect((await session.post(PING)).status).toBe(200);
   });
@@ -174,7 +184,7 @@ describe('a long call', () => {
     await post(INITIALIZED, id);
     const call = '{"name":"slow_slow","arguments":{"ms":1500}}';
     const reply = post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${call}}`, id);
-    await sleep(500);
+    await callsInFlight(local);
     vi.advanceTimersByTime(60_000);
     const response = await reply;
     expect(response.headers.get('content-type')).toBe('text/event-stream');

@@ -1,12 +1,12 @@
 /** Agents with their own tokens: how they are created, rotated and revoked, and how a running gateway reacts. */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/base/hash.ts';
 import { runCli, startCli } from '../cli/run.ts';
 import { initialize, openSocket, PING, readReply, startSession } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { connectModernHttp, enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -181,7 +181,7 @@ describe('a running gateway with agents', () => {
     const modern = (await connectModernHttp(gateway.url, bearer(token))).client.callTool(call);
     const legacy = (await gateway.connect({ headers: bearer(token) })).client.callTool(call);
     for (const calling of [modern, legacy]) calling.catch(() => {});
-    await sleep(300);
+    await callsInFlight({ origin: gateway.origin, token }, 2);
     await runCli(['agents', 'revoke', 'gone'], { cwd });
     const started = Date.now();
     await expect(modern).rejects.toThrow('The credential was revoked');

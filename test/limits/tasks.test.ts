@@ -2,10 +2,11 @@
 import { CallToolResultSchema, CreateTaskResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { server } from '../support/server.ts';
 
 it('a call that starts an MCP task frees its slot as soon as the task is started', async () => {
-  const { connect } = await startHttp({
+  const gateway = await startHttp({
     config: `
 controls = []
 [[servers]]
@@ -16,7 +17,7 @@ queue = 0
 max_result = 20
 `,
   });
-  const { client } = await connect();
+  const { client } = await gateway.connect();
   const start = async () => {
     const params = { name: 'one_slow', arguments: { ms: 300 }, task: { ttl: 60_000 } };
     return (await client.request({ method: 'tools/call', params }, CreateTaskResultSchema)).task.taskId;
@@ -27,8 +28,8 @@ max_result = 20
     const result = await client.experimental.tasks.getTaskResult(id, CallToolResultSchema);
     expect(JSON.stringify(result)).toContain('text');
   }
-  const running = client.callTool({ name: 'one_slow', arguments: { ms: 300 } });
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const running = client.callTool({ name: 'one_slow', arguments: { ms: 1000 } });
+  await callsInFlight(gateway);
   await expect(start()).rejects.toThrow('Server "one" is busy');
   await running;
 });

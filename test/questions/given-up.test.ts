@@ -4,15 +4,21 @@ import { expect, it } from 'vitest';
 import { toml } from '../resilience/use.ts';
 import { startUpstreams } from '../soak/upstreams.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { server } from '../support/server.ts';
 import { errorOf, textOf } from '../upstreams/use.ts';
 import { type Asked, accept, openLegacy } from './use.ts';
 
-/** Calls and cancels at once. */
-async function giveUp({ client }: Asked, name: string, args: Record<string, unknown>): Promise<void> {
+/** Calls, and cancels as soon as the call has been sent to its server. */
+async function giveUp(
+  gateway: HttpGateway,
+  { client }: Pick<Asked, 'client'>,
+  name: string,
+  args: Record<string, unknown>,
+): Promise<void> {
   const abort = new AbortController();
   const call = client.callTool({ name, arguments: args }, undefined, { signal: abort.signal });
-  await sleep(100);
+  await callsInFlight(gateway);
   abort.abort();
   await call.catch(() => {});
 }
@@ -23,7 +29,7 @@ const wordy = (...flags: string[]): Promise<HttpGateway> =>
 it('a question about a cancelled call does not reach another client', async () => {
   const gateway = await wordy();
   const [one, other] = [await openLegacy(gateway), await openLegacy(gateway)];
-  await giveUp(one, 'ask', { word: 'one', after: 500, stubborn: true });
+  await giveUp(gateway, one, 'ask', { word: 'one', after: 500, stubborn: true });
   const result = await other.client.callTool({ name: 'say', arguments: { word: 'other', steps: 1, after: 800 } });
   expect(textOf(result)).toBe('{"word":"other"}');
   expect(other.questions).toEqual([]);
@@ -35,7 +41,7 @@ it('a question about a cancelled call does not reach another client', async () =
 it('a log message about a cancelled call does not reach another client', async () => {
   const gateway = await wordy();
   const [one, other] = [await gateway.connect(), await gateway.connect()];
-  await giveUp({ client: one.client, questions: [] }, 'say', { word: 'one', steps: 8, after: 800 });
+  await giveUp(gateway, one, 'say', { word: 'one', steps: 8, after: 800 });
   await other.client.callTool({ name: 'say', arguments: { word: 'other', steps: 2, after: 900 } });
   const heard = other.notifications.filter(({ method }) => method === 'notifications/message');
   expect(heard.filter(({ params }) => params?.data !== 'other')).toEqual([]);

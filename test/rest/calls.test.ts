@@ -1,9 +1,9 @@
 /** Tools over REST: lists, results, and the status of everything that can go wrong. */
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isCall, isDenial, waitForLines } from '../audit/records.ts';
 import { openSocket } from '../http/raw.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { noPython } from '../support/python.ts';
 import { serverEntry } from '../support/server.ts';
@@ -296,14 +296,11 @@ describe('a call', () => {
   it('is cancelled at its server when its client disconnects', async () => {
     const body = '{"tag":"left alone"}';
     const head = `POST /ns/long/tools/hang HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
-    // The call may not have reached the server before the client disconnects, so this tries again.
-    await waitFor(async () => {
-      const socket = openSocket(gateway.origin);
-      socket.write(`${head}\r\n\r\n${body}`);
-      await sleep(50);
-      socket.destroy();
-      return (await gateway.call('/tools/long_cancelled')).text.includes('left alone');
-    });
+    const socket = openSocket(gateway.origin);
+    socket.write(`${head}\r\n\r\n${body}`);
+    await callsInFlight(gateway);
+    socket.destroy();
+    await waitFor(async () => (await gateway.call('/tools/long_cancelled')).text.includes('left alone'));
   });
 
   it('counts against the same limits and in the same metrics as a call over MCP', async () => {

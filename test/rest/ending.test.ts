@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { openAgentStore } from '../../src/index.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { type RestGateway, startRest } from './use.ts';
@@ -24,8 +25,7 @@ beforeAll(async () => {
 });
 
 /** Resolves when a call has reached its server. */
-const underWay = () =>
-  waitFor(async () => (await gateway.ask('/metrics', { headers: auth })).text.includes('toolgate_calls_in_flight 1'));
+const underWay = () => callsInFlight({ origin: gateway.origin, token: TOKEN });
 
 it('names the public URL in a document', async () => {
   const { json } = await gateway.ask('/ns/up/openapi.json', { headers: auth });

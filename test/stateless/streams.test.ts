@@ -1,11 +1,11 @@
 /** Slow replies: what may precede an answer, who receives it, and what happens if the client disconnects. */
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { configFromValue, openHttpDoor } from '../../src/index.ts';
 import { startFixture } from '../conformance/suite.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
@@ -26,7 +26,7 @@ describe('a stateless client that disconnects', () => {
     const abort = new AbortController();
     const params = { name: 'slow_hang', arguments: { tag: 'left early' } };
     post(gateway, 'tools/call', params, { signal: abort.signal }).catch(() => {});
-    await sleep(200);
+    await callsInFlight(gateway);
     expect(await cancelled()).not.toContain('left early');
     abort.abort();
     await waitFor(async () => (await cancelled()).includes('left early'));
@@ -43,11 +43,11 @@ describe('a stateless client that disconnects', () => {
 
   it('does not cancel the call of another client with the same id', async () => {
     const abort = new AbortController();
-    const one = { name: 'slow_slow', arguments: { ms: 600, tag: 'kept' } };
-    const two = { name: 'slow_slow', arguments: { ms: 600, tag: 'given up' } };
+    const one = { name: 'slow_slow', arguments: { ms: 1200, tag: 'kept' } };
+    const two = { name: 'slow_slow', arguments: { ms: 60_000, tag: 'given up' } };
     const kept = ask(gateway, 'tools/call', one, { id: 1 });
     post(gateway, 'tools/call', two, { id: 1, signal: abort.signal }).catch(() => {});
-    await sleep(200);
+    await callsInFlight(gateway, 2);
     abort.abort();
     expect(textOf(await kept)).toBe('slow kept');
     expect(await cancelled()).toContain('given up');
@@ -56,7 +56,7 @@ describe('a stateless client that disconnects', () => {
 
   it('cannot cancel by a message, because its sender cannot be verified', async () => {
     const call = callTool(gateway, 'slow_slow', { ms: 500, tag: 'told' }, { id: 'told' });
-    await sleep(150);
+    await callsInFlight(gateway);
     const body = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"told"}}';
     expect((await gateway.post(body, headersFor('notifications/cancelled'))).status).toBe(202);
     expect(textOf(await call)).toBe('slow told');
@@ -179,7 +179,7 @@ describe('a slow stateless call', () => {
     });
     const subscription = await open(door, 'subscriptions/listen', { notifications: {} });
     const call = open(door, 'tools/call', { name: 'slow_slow', arguments: { ms: 1000 } });
-    await sleep(300);
+    await callsInFlight(local);
     vi.advanceTimersByTime(60_000);
     const stream = await call;
     await stream.ended;

@@ -1,13 +1,14 @@
 /** Spans report how calls end, but not their content. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectHttp } from '../support/connection.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { type AnyClient, type Collector, installed, newTrace, type Span, startCollector } from './use.ts';
 
+const TOKEN = 'hunter2-token';
 const config = [
   'controls = ["activate"]',
   'active_toolsets = ["*"]',
@@ -27,9 +28,9 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
     gateway = await startHttp({
       bin: installed(),
       config,
-      env: { ...collector.env, BEARER_TOKEN: 'hunter2-token', OTEL_SERVICE_NAME: 'my-gateway' },
+      env: { ...collector.env, BEARER_TOKEN: TOKEN, OTEL_SERVICE_NAME: 'my-gateway' },
     });
-    const headers = { authorization: 'Bearer hunter2-token' };
+    const headers = { authorization: `Bearer ${TOKEN}` };
     client = (await (era === 'legacy' ? connectHttp : connectModernHttp)(gateway.url, headers)).client as AnyClient;
   });
 
@@ -68,7 +69,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
   it('report that a client cancelled its call, which is not an error', async () => {
     const abort = new AbortController();
     const followed = follow('slow_hang', {}, { signal: abort.signal });
-    await sleep(200);
+    await callsInFlight({ origin: gateway.origin, token: TOKEN });
     abort.abort();
     const [incoming, outgoing] = await followed;
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([0, 'cancelled', undefined, undefined]);
@@ -107,7 +108,7 @@ describe.each(['legacy', 'modern'] as const)('the spans of a %s client', (era) =
 
   it('report that a server is down', async () => {
     const followed = follow('slow_hang', {});
-    await sleep(200);
+    await callsInFlight({ origin: gateway.origin, token: TOKEN });
     await killSlow(gateway);
     const [incoming, outgoing] = await followed;
     for (const span of [incoming, outgoing!]) expect(end(span)).toEqual([2, 'failed', 'source_broken', undefined]);

@@ -48,10 +48,10 @@ export async function startWeb(handle: Handler) {
 
 const said = (value: unknown) => ({ content: [{ type: 'text' as const, text: JSON.stringify(value) }] });
 
-/** The SDK server at /sse; all other requests go to `otherwise`. `cancelled` counts stopped calls of `wait`. */
+/** The SDK server at /sse; all other requests go to `otherwise`. Calls of `wait` never end: `waiting` counts those that have arrived, `cancelled` those that were stopped. */
 export async function startSdk(otherwise = 404) {
   const transports = new Map<string, SSEServerTransport>();
-  const counts = { cancelled: 0 };
+  const counts = { waiting: 0, cancelled: 0 };
 
   const createMcp = () => {
     const server = new McpServer({ name: 'sse', version: '1.0.0' });
@@ -63,6 +63,7 @@ export async function startSdk(otherwise = 404) {
       return said('done');
     });
     server.registerTool('wait', {}, ({ signal }) => {
+      counts.waiting++;
       signal.addEventListener('abort', () => counts.cancelled++);
       return new Promise<never>(() => {});
     });
