@@ -8,10 +8,11 @@ import { openPipe } from '../support/connection.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
+import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { connectTo, freePort, outlast, startAt, TOKEN } from './restarts.ts';
+import { connectTo, outlast, startAt, TOKEN } from './restarts.ts';
 
 const config = `controls = ["activate"]
 active_toolsets = ["*"]

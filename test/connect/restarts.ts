@@ -1,26 +1,17 @@
 /** An agent behind `toolgate connect`, with a gateway that is restarted repeatedly. */
-import { createServer } from 'node:net';
 import { expect } from 'vitest';
 import { childEnv, startChild } from '../support/child.ts';
 import { openPipe } from '../support/connection.ts';
 import { bin, type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
+import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
 export const config = `controls = []\n${serversToml({ a: server('basic'), slow: server('hang') })}`;
 export const TOKEN = { BEARER_TOKEN: 'the-token-of-the-agent' };
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const held = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = held.address() as { port: number };
-      held.close(() => resolve(port));
-    });
-  });
-}
 
 export const startAt = (port: number, cwd: string): Promise<HttpGateway> =>
   startHttp({ config, cwd, env: TOKEN, args: ['--port', String(port)] });

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { childEnv } from '../support/child.ts';
 import { bin, type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
+import { passMidnight } from '../support/midnight.ts';
 import { isWithoutIsolation } from '../support/needs.ts';
 import { waitFor } from '../support/processes.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -63,6 +64,7 @@ describe('folders named in the configuration', () => {
   });
 
   it('get the variables of their metadata, overridden by those of their entry, and the limits of the entry', async () => {
+    await passMidnight();
     const { client } = await gateway.connect();
     for (let i = 0; i < 3; i++) expect(await text(client, 'loud_shout')).toBe('file entry entry');
     expect(await text(client, 'loud_shout')).toContain('"code":"rate_limited"');

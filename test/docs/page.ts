@@ -17,7 +17,6 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -25,6 +24,7 @@ import { loadConfig, loadTask } from '../../src/index.ts';
 import { readMetadata } from '../../src/workers/metadata.ts';
 import { type Child, childEnv, startChild } from '../support/child.ts';
 import { commandFolder, shim } from '../support/commands.ts';
+import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { dataDir } from '../support/python.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
@@ -203,13 +203,4 @@ function takeClaudeArguments({ home }: Sandbox): string[] | undefined {
   const words = readFileSync(file, 'utf8').trimEnd().split('\n');
   writeFileSync(file, '');
   return words[0] === '' ? undefined : words;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import * as z3 from 'zod/v3';
 import { createMcpServer, fromFolder, fromServer, ToolingError } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
@@ -140,10 +141,10 @@ describe('wrong options', () => {
 
   it('cause a warning if they are ignored', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    atEnd(() => warned.mockRestore());
     const server = await createMcpServer({ catalog: { a: set() }, startup: { mode: 'DYNAMIC', toolsets: ['a'] } });
     await server.close();
     expect(warned.mock.calls[0]![0]).toContain('startup.toolsets is ignored');
-    warned.mockRestore();
   });
 });
 

@@ -1,6 +1,7 @@
 /** Toolsets that clients are given: by a header of a proxy, by the program, or by their identity. */
 import { describe, expect, it, vi } from 'vitest';
 import { type CreatePermissionBasedMcpServerOptions, createPermissionBasedMcpServer } from '../../src/index.ts';
+import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
 import { connect, ERAS, startPermitted, withId } from './support.ts';
 
@@ -118,6 +119,7 @@ describe.each(ERAS)('with a client of SDK %s', (era) => {
 
 it('has list_tools if it is switched on, and ignores options that permissions replace', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  atEnd(() => warned.mockRestore());
   const { url } = await startPermitted({
     ...given({ source: 'config', staticMap: { a: ['user', 'open'] } }),
     registerMetaTools: true,
@@ -130,7 +132,6 @@ it('has list_tools if it is switched on, and ignores options that permissions re
     expect.stringContaining('maxActiveToolsets is ignored'),
     expect.stringContaining('denylist is ignored'),
   ]);
-  warned.mockRestore();
 });
 
 it.each([

@@ -1,12 +1,14 @@
 /** Rate limits, per second, minute and day. Calls beyond them are refused at once, with the time to retry. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { open, openPipes } from '../metrics/use.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { passMidnight } from '../support/midnight.ts';
+import { waitFor } from '../support/processes.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { basic, begin, doorOf, refusalOf, textOf } from './use.ts';
+import { basic, begin, beginMany, doorOf, refusalOf, textOf } from './use.ts';
 
 describe('a rate limit', () => {
   it.each([1, 3, 10])('of %d a minute lets that many calls through, and says when to retry', async (count) => {
@@ -25,10 +27,11 @@ describe('a rate limit', () => {
   it('refills over time', async () => {
     const { gateway } = await open({ s: basic({ rate: '5/s' }) });
     const door = doorOf(gateway);
-    for (let i = 0; i < 5; i++) await textOf(begin(door, 's_count'));
-    expect((await refusalOf(begin(door, 's_count'))).code).toBe('rate_limited');
-    await new Promise((resolve) => setTimeout(resolve, 220));
-    expect(await textOf(begin(door, 's_count'))).toBe('6');
+    // All begin at once, so that no time passes between the first and the last one.
+    const calls = beginMany(door, 6, 's_count');
+    expect((await refusalOf(calls.pop()!)).code).toBe('rate_limited');
+    expect(await Promise.all(calls.map(textOf))).toEqual(['1', '2', '3', '4', '5']);
+    await waitFor(async () => (await begin(door, 's_count').done) instanceof Buffer);
   });
 
   it('of a tool is its own, even if a pattern sets it for several tools', async () => {
@@ -77,6 +80,7 @@ describe('a rate limit', () => {
 });
 
 describe('a daily limit', () => {
+  beforeEach(passMidnight);
   const config = (limits: string) => `
 active_toolsets = ["*"]
 [[servers]]
@@ -142,12 +146,7 @@ ${limits}
     expect([await call('s_echo'), await call('s_echo'), await call('s_count')]).toEqual([false, true, false]);
     const more = config('calls_per_day = 3\ntools = { echo = { calls_per_day = 2 } }');
     writeFileSync(join(cwd, 'tools.toml'), more);
-    let isRefused = true;
-    for (let i = 0; i < 100 && isRefused; i++) {
-      isRefused = await call('s_echo');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    expect(isRefused).toBe(false);
+    await waitFor(async () => !(await call('s_echo')));
     expect([await call('s_echo'), await call('s_count')]).toEqual([true, true]);
   });
 });

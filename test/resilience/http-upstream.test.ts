@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { useProcesses } from '../support/switch.ts';
@@ -27,7 +28,8 @@ async function startFake(handle: (request: IncomingMessage, response: ServerResp
 const other = { namespace: 'other', command: server('basic', '--tools', 'echo') };
 
 it('removes the items of an HTTP server that stops, and restores them when it listens again', async () => {
-  const first = await startHttpServer('--tools', 'echo,whoami');
+  const port = await freePort();
+  const first = await startHttpServer('--tools', 'echo,whoami', '--port', port);
   const config = toml([{ namespace: 'up', url: first.url }, other]);
   const gateway = await startStdio({ config });
   const { client } = gateway;
@@ -37,17 +39,18 @@ it('removes the items of an HTTP server that stops, and restores them when it li
   await toolsToBe(client, ['other_echo']);
   await logged(gateway, 'down: refused the connection; is it running?');
   expect(await callText(client, 'other_echo')).toBe('{}');
-  const second = await startHttpServer('--tools', 'echo,whoami', '--port', first.port);
+  const second = await startHttpServer('--tools', 'echo,whoami', '--port', port);
   await toolsToBe(client, ['up_echo', 'up_whoami', 'other_echo'], 10_000);
   expect(await pidOf(client, 'up')).toBe(second.pid);
 });
 
 it('notices a restart that was too quick to observe, and opens a new session', async () => {
-  const first = await startHttpServer('--tools', 'echo,whoami');
+  const port = await freePort();
+  const first = await startHttpServer('--tools', 'echo,whoami', '--port', port);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: first.url }]) });
   await callText(client, 'up_echo');
   await first.stop();
-  const second = await startHttpServer('--tools', 'echo,whoami', '--port', first.port);
+  const second = await startHttpServer('--tools', 'echo,whoami', '--port', port);
   await waitFor(async () => (await pidOf(client, 'up').catch(() => 0)) === second.pid);
   expect((await second.log()).sessions).toHaveLength(1);
 });

@@ -3,8 +3,8 @@
  * `modernMethods` and `legacyMethods` are the usual ones. It records what it was sent.
  */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { atEnd } from '../support/cleanup.ts';
+import { freePort } from '../support/ports.ts';
 
 export interface Message {
   readonly id?: number | string;
@@ -73,7 +73,7 @@ export async function startServer(
   front: (verb: string, response: ServerResponse, headers: IncomingHttpHeaders) => boolean = () => false,
 ): Promise<HttpServer> {
   let http: Server;
-  let port = 0;
+  const port = await freePort();
   const open = async () => {
     http = createServer(async (request, response) => {
       const { method: verb = '', headers } = request;
@@ -92,7 +92,6 @@ export async function startServer(
       if (isStream && !response.writableEnded) server.streams.add(response);
     });
     await new Promise<void>((resolve) => http.listen(port, '127.0.0.1', resolve));
-    ({ port } = http.address() as AddressInfo);
   };
   const server: HttpServer = {
     get url() {

@@ -9,11 +9,11 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { z } from 'zod';
 import { atEnd } from '../support/cleanup.ts';
+import { freePort } from '../support/ports.ts';
 
 export interface SseSeen {
   readonly verb: string;
@@ -27,7 +27,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse, path: string
 export async function startWeb(handle: Handler) {
   const seen: SseSeen[] = [];
   let http: Server;
-  let port = 0;
+  const port = await freePort();
   const start = async () => {
     http = createServer((request, response) => {
       const path = request.url ?? '';
@@ -35,7 +35,6 @@ export async function startWeb(handle: Handler) {
       handle(request, response, path);
     });
     await new Promise<void>((resolve) => http.listen(port, '127.0.0.1', resolve));
-    ({ port } = http.address() as AddressInfo);
   };
   const stop = async () => {
     http.closeAllConnections();
