@@ -1,0 +1,31 @@
+/** Helpers for tests of health checks. */
+import { atEnd } from '../support/cleanup.ts';
+import { alive } from '../support/processes.ts';
+import { server } from '../support/server.ts';
+import { logOf, received } from './use.ts';
+
+export const other = { namespace: 'other', command: server('basic', '--tools', 'echo,whoami') };
+export const otherTools = ['other_echo', 'other_whoami'];
+export const often = { health_interval: '200ms' };
+export const hang = (...args: (string | number)[]) => ({
+  namespace: 'h',
+  command: server('hang', ...args),
+  timeout: '1s',
+});
+/** The log line about a server that does not answer its checks. */
+export const DOWN = 'down: does not answer';
+
+/** Suspends a process. It is resumed at the end of the test if it still exists. */
+export function halt(pid: number): void {
+  process.kill(pid, 'SIGSTOP');
+  atEnd(() => {
+    if (alive(pid)) process.kill(pid, 'SIGCONT');
+  });
+}
+
+export function methodsIn(file: string): string[] {
+  return received(file).map(({ method }) => method);
+}
+
+export const downs = (gateway: { stderr(): string }) =>
+  logOf(gateway).filter(({ message }) => message.startsWith('down'));
