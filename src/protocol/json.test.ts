@@ -121,7 +121,8 @@ describe('skipValue', () => {
     const bytes = Buffer.from(`[${Array(4000).fill(one).join(',')}]`);
     const before = performance.now();
     skipValue(bytes, 0, bytes.length);
-    expect(performance.now() - before).toBeLessThan(500);
+    // If each string were searched to the end of the text, it would take more than a minute.
+    expect(performance.now() - before).toBeLessThan(10_000);
   });
 });
 

@@ -65,7 +65,7 @@ describe('writing audit files', () => {
     log.add('one');
     log.add('two');
     expect(existsSync(log.folder)).toBe(false);
-    await waitFor(() => existsSync(log.folder) && files(log.folder).length === 1, 1_000);
+    await waitFor(() => existsSync(log.folder) && files(log.folder).length === 1);
     await log.flush();
     const [file] = files(log.folder);
     expect(file).toMatch(/^\d{4}-\d\d-\d\d\.jsonl$/);

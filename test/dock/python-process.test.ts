@@ -241,7 +241,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
     host.write('{"id":"1","op":"tools.call","tool":"blocks","arguments":{"ms":60000}}\n');
     await host.ask({ op: 'ping' });
     host.child.process.stdin.end();
-    expect(await within(2000, host.child.exited)).toEqual({ code: 0, signal: null });
+    expect(await within(10_000, host.child.exited)).toEqual({ code: 0, signal: null });
     expect(alive(host.child.pid)).toBe(false);
   });
 

@@ -163,10 +163,8 @@ describe('a running gateway with agents', () => {
       const { subscription } = await connectModernHttp(gateway.url, bearer(token));
       subscription.closed?.then(() => ended.push(`${name} subscription`)).catch(() => {});
     }
-    const started = Date.now();
     expect((await runCli(['agents', 'revoke', 'gone'], { cwd })).code).toBe(0);
     await waitFor(() => ['gone stream', 'gone sse', 'gone subscription'].every((one) => ended.includes(one)));
-    expect(Date.now() - started).toBeLessThan(3_000);
     expect(await letIn(gateway, gone)).toBe(401);
     expect(await letIn(gateway, kept)).toBe(200);
     expect(ended.filter((name) => name.startsWith('kept'))).toEqual([]);
@@ -183,10 +181,8 @@ describe('a running gateway with agents', () => {
     for (const calling of [modern, legacy]) calling.catch(() => {});
     await callsInFlight({ origin: gateway.origin, token }, 2);
     await runCli(['agents', 'revoke', 'gone'], { cwd });
-    const started = Date.now();
     await expect(modern).rejects.toThrow('The credential was revoked');
     await expect(legacy).rejects.toThrow('The credential was revoked');
-    expect(Date.now() - started).toBeLessThan(5_000);
   });
 
   it('does not execute a request that arrives slowly if its agent is revoked meanwhile', async () => {

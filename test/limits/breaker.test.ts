@@ -30,7 +30,6 @@ describe('the circuit breaker', () => {
       expect((await fails()).message).toContain('answered with HTTP status 500');
     }
     expect(await server.calls()).toBe(5);
-    const start = performance.now();
     for (let i = 0; i < 20; i++) {
       const error = await fails();
       expect([error.code, error.details.retryAfter]).toEqual(['source_unavailable', 1]);
@@ -39,7 +38,6 @@ describe('the circuit breaker', () => {
         /it is tried again in 1 s\. The last error: Server "s" answered with HTTP status 500/,
       );
     }
-    expect((performance.now() - start) / 20).toBeLessThan(10);
     expect(await server.calls()).toBe(5);
     expect(notes.filter((note) => OPEN.test(note))).toHaveLength(1);
     const [status] = gateway.statuses();

@@ -118,7 +118,8 @@ describe('a legacy server and a stateless client', () => {
     const started = performance.now();
     const { result } = await request(gateway, 'tools/call', { name: 'ask', arguments: {} }, { sampling: {} });
     expect(jsonOf(result)).toMatchObject([{ error: { code: -32_601 } }]);
-    expect(performance.now() - started).toBeLessThan(1000);
+    // A question that is sent would wait for the timeout of five minutes.
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 

