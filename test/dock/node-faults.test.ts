@@ -194,9 +194,8 @@ describeOnNodes((node) => {
       ]);
       expect(textOf(await worker.result('left'))).toBe('x');
       const slow = worker.call('slow');
-      await waitFor(() => worker.events.length > 0);
-      expect(worker.events.at(-1)).toMatchObject({ op: 'log', id: null, level: 'error', logger: 'demo' });
-      expect(worker.events.at(-1)!.data).toBe('Uncaught error: after the answer');
+      const event = await waitFor(() => worker.events.find(({ data }) => data === 'Uncaught error: after the answer'));
+      expect(event).toMatchObject({ op: 'log', id: null, level: 'error', logger: 'demo' });
       expect((await slow).ok).toBe(true);
       expect(textOf(await worker.result('fine'))).toBe('fine');
     });

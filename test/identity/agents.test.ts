@@ -6,7 +6,7 @@ import { sha256 } from '../../src/base/hash.ts';
 import { runCli, startCli } from '../cli/run.ts';
 import { initialize, openSocket, PING, readReply, startSession } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
-import { callsInFlight } from '../support/in-flight.ts';
+import { arrived } from '../support/in-flight.ts';
 import { connectModernHttp, enveloped, mirrored } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
@@ -172,14 +172,15 @@ describe('a running gateway with agents', () => {
   });
 
   it('ends a running call of a revoked agent', async () => {
-    const cwd = folder();
+    const log = join(tempFolder(), 'log');
+    const cwd = folder(`controls = []\n${serversToml({ slow: server('asking', '--log', log) })}`);
     const token = await add(cwd, 'gone');
     const gateway = await startHttp({ cwd });
     const call = { name: 'slow_wait', arguments: { ms: 20_000 } };
     const modern = (await connectModernHttp(gateway.url, bearer(token))).client.callTool(call);
     const legacy = (await gateway.connect({ headers: bearer(token) })).client.callTool(call);
     for (const calling of [modern, legacy]) calling.catch(() => {});
-    await callsInFlight({ origin: gateway.origin, token }, 2);
+    await arrived(log, '"wait"', 2);
     await runCli(['agents', 'revoke', 'gone'], { cwd });
     await expect(modern).rejects.toThrow('The credential was revoked');
     await expect(legacy).rejects.toThrow('The credential was revoked');

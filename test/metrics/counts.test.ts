@@ -60,7 +60,7 @@ const doors = {
       async cancel(name) {
         const abort = new AbortController();
         const called = call(name, {}, abort.signal).catch(() => {});
-        await sleep(100);
+        await callsInFlight(gateway);
         abort.abort();
         await called;
       },

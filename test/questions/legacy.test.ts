@@ -4,9 +4,9 @@ import { ListRootsRequestSchema, McpError } from '@modelcontextprotocol/sdk/type
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startFixture } from '../conformance/suite.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { runningServers } from '../support/in-process-server.ts';
 import { waitFor } from '../support/processes.ts';
-import { callsInFlight } from '../support/in-flight.ts';
 import { server } from '../support/server.ts';
 import { errorOf, textOf } from '../upstreams/use.ts';
 import { type Answering, type Asked, accept, jsonOf, openLegacy, openLegacyPipe } from './use.ts';

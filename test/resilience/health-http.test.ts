@@ -4,9 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { startHttpServer } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
 import { startSdk, startWeb } from '../upstreams/sse-server.ts';
 import { DOWN, downs, halt, often, other, otherTools } from './health.ts';
 import { logged, pidOf, toml, toolNames, toolsToBe } from './use.ts';
+
+// A server is suspended, which only a process can be.
+useProcesses();
 
 describe('health checks of a server over HTTP', () => {
   it('remove a hanging server, and restore it when it answers', async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { killServer } from '../support/in-process-server.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
@@ -63,7 +64,7 @@ it('fails the running calls at once when an HTTP server stops', async () => {
     async () => (await upstream.log()).requests.filter(({ body }) => body.includes('tools/call')).length === 2,
   );
   const stopped = performance.now();
-  process.kill(upstream.pid, 'SIGKILL');
+  killServer(upstream.pid);
   for (const error of (await failing).value) {
     expect(error.code).toBe('source_broken');
     expect(error.message).toMatch(/^Server "up" broke the connection \(.+\)\.$/);

@@ -1,7 +1,7 @@
 /** How the gateway detects the era of a server. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { callText, type Finding, runDoctor, timed, toml, toolsToBe } from '../resilience/use.ts';
+import { callText, type Finding, runDoctor, toml, toolsToBe } from '../resilience/use.ts';
 import { type HttpGateway, startHttp, startStdio } from '../support/gateway.ts';
 import { killServer } from '../support/in-process-server.ts';
 import { server } from '../support/server.ts';
