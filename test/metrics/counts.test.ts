@@ -47,7 +47,7 @@ const doors = {
     ofSdk(opened, (await connectSse(`${opened.origin}/sse`)).client, (options) => [undefined, options]),
   'a client with a session on stdio': ({ gateway }) => onPipes(gateway, 'legacy'),
   'a client without a session on stdio': ({ gateway }) => onPipes(gateway, 'modern'),
-  'a client of REST': async ({ origin }) => {
+  'a client of REST': async ({ origin, gateway }) => {
     const call = (name: string, args: object = {}, signal: AbortSignal | null = null) =>
       fetch(`${origin}/tools/${name}`, {
         method: 'POST',

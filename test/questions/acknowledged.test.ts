@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
-import { CLIENTS, listen, listenModern, start } from './hearers.ts';
+import { CLIENTS, expectHeard, listen, listenModern, start } from './hearers.ts';
 import { callModern, jsonOf } from './use.ts';
 
 const SERVERS = ['modern stdio', 'modern http'] as const;
@@ -21,7 +21,7 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
       const listening = listen(client, gateway, one, two);
       await sleep(150);
       await touch(one);
-      expect(first.heard()).toEqual([one, one]);
+      await expectHeard([first], [one, one]);
       const second = await listening;
       await touch(two);
       await waitFor(() => second.heard().includes(two));
@@ -44,7 +44,7 @@ describe.each(CLIENTS.flatMap((client) => SERVERS.map((upstream) => [client, ups
       const hearer = await listen(client, gateway, one);
       await touch(two);
       await touch(one);
-      expect(hearer.heard()).toEqual([one]);
+      await expectHeard([hearer], [one]);
     });
 
     it('fails after the timeout of the server if that never confirms it', async () => {

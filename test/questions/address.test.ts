@@ -49,7 +49,7 @@ describe.each(SHARED_OVER)('URL elicitation by a server over %s with share = "%s
     ]);
     await one.call('finish', { id: 'first' });
     await two.call('finish', { id: 'second' });
-    await waitFor(() => two.done().length > 0);
+    await waitFor(() => one.done().length > 0 && two.done().length > 0);
     await sleep(50);
     expect([one.done(), two.done()]).toEqual([['first'], ['second']]);
   });

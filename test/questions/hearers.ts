@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
 import { messagesOf as linesOf } from '../pass-through/clients.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { runningServers } from '../support/in-process-server.ts';
@@ -113,6 +114,14 @@ export async function listenModern(gateway: HttpGateway, ...uris: string[]): Pro
       await sleep(60);
     },
   };
+}
+
+/** Expects each of them to be notified of exactly these URIs so far, in this order. */
+export async function expectHeard(hearers: readonly Hearer[], ...uris: readonly string[][]): Promise<void> {
+  const heard = () => hearers.map((hearer) => hearer.heard());
+  // If they do not arrive, the comparison below fails with a better message than a timeout.
+  await waitFor(() => heard().every((list, n) => list.length >= uris[n]!.length)).catch(() => {});
+  expect(heard()).toEqual(uris);
 }
 
 const listeners = { legacy: listenLegacy, modern: listenModern };
