@@ -1,11 +1,13 @@
 /** The host for Python tools as a process: concurrent calls, cancelled calls, output, sizes, and how it exits. */
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { within } from '../support/child.ts';
 import { alive, waitFor } from '../support/processes.ts';
 import { type Host, noPython, startHost } from '../support/python.ts';
+import { tempFolder } from '../support/temp.ts';
 
 const tools = `
 import asyncio, atexit, os, subprocess, sys, time
@@ -112,7 +114,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
   });
 
   it('is not blocked by a tool that blocks its thread', async () => {
-    const file = `${host.folder}/go-on`;
+    const file = join(tempFolder(), 'go-on');
     const blocking = host.call('blocks_until', { file });
     await waitFor(() => existsSync(`${file}.started`));
     expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
@@ -121,7 +123,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
   });
 
   it('answers a cancelled call at once, no matter how its tool reacts', async () => {
-    const file = `${host.folder}/cleaned`;
+    const file = join(tempFolder(), 'cleaned');
     const calls = [
       host.call('cleans_up', { file }, { id: 'a' }),
       host.call('blocks', { ms: 20_000 }, { id: 'b' }),
@@ -140,7 +142,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
   });
 
   it('reports that a cancelled call still occupies a thread, and when the thread is free again', async () => {
-    const file = `${host.folder}/free`;
+    const file = join(tempFolder(), 'free');
     const call = host.call('blocks_until', { file }, { id: 'held' });
     await waitFor(() => existsSync(`${file}.started`));
     host.write(`${JSON.stringify({ op: 'cancel', id: 'held' })}\n`);
@@ -174,7 +176,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
 
   it('writes nothing into the tool folder', async () => {
     await host.call('echo', { text: 'x' });
-    expect(readdirSync(host.folder).filter((name) => name !== 'cleaned')).toEqual(['all.py']);
+    expect(readdirSync(host.folder)).toEqual(['all.py']);
   });
 
   it('accepts and returns many megabytes, up to a limit', async () => {
@@ -224,7 +226,7 @@ describe.skipIf(noPython)('the Python worker process', () => {
     expect(await within(5000, new Promise((resolve) => second.once('close', () => resolve('closed'))))).toBe('closed');
     expect((await host.call('echo', { text: 'x' })).ok).toBe(true);
 
-    const file = `${host.folder}/cleaned`;
+    const file = join(tempFolder(), 'cleaned');
     host.write(`${JSON.stringify({ id: 'x', op: 'tools.call', tool: 'cleans_up', arguments: { file } })}\n`);
     await host.ask({ op: 'ping' });
     host.connection.destroy();

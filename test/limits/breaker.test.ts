@@ -99,10 +99,12 @@ describe('the circuit breaker', () => {
   });
 
   it('fails waiting calls at once when it opens', async () => {
-    const { server, door } = await openMoody({ concurrency: 5, queue: 50 });
+    const { server, door } = await openMoody({ concurrency: 5, queue: 50, timeout: 1_000 });
     await server.be('silent');
     const running = beginMany(door, 5, 's_do');
     await waitFor(async () => (await server.calls()) === 5);
+    // The others begin half a timeout later: what they have left is enough to see them refused.
+    await new Promise((resolve) => setTimeout(resolve, 500));
     const all = [...running, ...beginMany(door, 25, 's_do')];
     const errors = await Promise.all(all.map(refusalOf));
     // Each of the first four that times out lets one waiting call through.
