@@ -22,7 +22,7 @@ describe('toolgate help', () => {
 
   it.each(names)('toolgate %s --help shows its usage and every option', async (name) => {
     for (const flag of ['--help', '-h']) {
-      const { code, stdout, stderr } = await runCli([name, flag], { process: flag === '--help' });
+      const { code, stdout, stderr } = await runCli([name, flag], flag === '--help' ? { process: true } : {});
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toContain(commands[name].usage);
       for (const option of [...commands[name].options, 'help'])

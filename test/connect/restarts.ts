@@ -1,24 +1,24 @@
 /** An agent behind `toolgate connect`, with a gateway that is restarted repeatedly. */
 import { expect } from 'vitest';
-import { childEnv, startChild } from '../support/child.ts';
+import { childEnv } from '../support/child.ts';
 import { openPipe } from '../support/connection.ts';
-import { bin, type HttpGateway, startHttp } from '../support/gateway.ts';
+import { type GatewayOptions, type HttpGateway, startHttp } from '../support/gateway.ts';
 import { callsInFlight } from '../support/in-flight.ts';
 import { openModernPipe } from '../support/modern.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor } from '../support/processes.ts';
+import { startToolgate } from '../support/program.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
 
 export const config = `controls = []\n${serversToml({ a: server('basic'), slow: server('hang') })}`;
 export const TOKEN = { BEARER_TOKEN: 'the-token-of-the-agent' };
 
-export const startAt = (port: number, cwd: string): Promise<HttpGateway> =>
-  startHttp({ config, cwd, env: TOKEN, args: ['--port', String(port)] });
+export const startAt = (port: number, cwd: string, options: GatewayOptions = {}): Promise<HttpGateway> =>
+  startHttp({ config, cwd, env: TOKEN, args: ['--port', String(port)], ...options });
 
 export function connectTo(url: string, more: readonly string[] = [], env: Record<string, string> = {}) {
-  const args = [bin, 'connect', url, ...more];
-  return startChild(process.execPath, args, {
+  return startToolgate(['connect', url, ...more], {
     cwd: tempFolder(),
     env: childEnv({ HOME: tempFolder(), TOOLGATE_TOKEN: TOKEN.BEARER_TOKEN, ...env }),
     ending: 'stdin',
@@ -29,7 +29,7 @@ export function connectTo(url: string, more: readonly string[] = [], env: Record
 export async function outlast(era: 'legacy' | 'modern', restarts: number): Promise<void> {
   const port = await freePort();
   const cwd = tempFolder();
-  let gateway = await startAt(port, cwd);
+  let gateway = await startAt(port, cwd, { process: true });
   const child = connectTo(`http://127.0.0.1:${port}`);
   const pipe = era === 'legacy' ? openPipe(child) : await openModernPipe(child);
   if ('connect' in pipe) await pipe.connect();
@@ -47,14 +47,14 @@ export async function outlast(era: 'legacy' | 'modern', restarts: number): Promi
       (error: Error) => error.message,
     );
     await callsInFlight({ origin: gateway.origin, token: TOKEN.BEARER_TOKEN });
-    gateway.process.kill('SIGKILL');
+    gateway.signal('SIGKILL');
     await gateway.exited;
     expect(await underWay).toMatch(
       /was lost \(.*\) during this request\. The request may or may not have been carried out/,
     );
     // This call waits for the gateway.
     const waiting = call('a_echo', { i });
-    gateway = await startAt(port, cwd);
+    gateway = await startAt(port, cwd, { process: true });
     expect(JSON.parse(await waiting)).toEqual({ i });
     await waitFor(() => changes() > before, 10_000);
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('a_echo');

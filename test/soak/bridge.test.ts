@@ -3,11 +3,14 @@ import { expect, it } from 'vitest';
 import { callModern } from '../questions/use.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';
+import { useProcesses } from '../support/switch.ts';
 import { gather } from './crowd.ts';
 import { createRandom } from './random.ts';
 import { startUpstreams } from './upstreams.ts';
 import { socketsOf, watchMemory } from './watching.ts';
 import { createFindings } from './word.ts';
+
+useProcesses();
 
 const CLIENTS = 200;
 const SECONDS = Number(process.env.SOAK_SECONDS ?? 60);

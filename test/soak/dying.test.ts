@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
+import { useProcesses } from '../support/switch.ts';
 import { type Death, die, ways } from './dying.ts';
 import { createRandom } from './random.ts';
+
+useProcesses();
 
 const ROUNDS = 50;
 

@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
 import { noPython } from '../support/python.ts';
+import { useProcesses } from '../support/switch.ts';
 import { editUnderLoad } from './editing.ts';
 import { createRandom } from './random.ts';
+
+useProcesses();
 
 it.skipIf(noPython !== undefined)(
   'serves every call through 200 edits of tool files, and the last good version of each',

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { useProcesses } from '../support/switch.ts';
 import { control, refs, THREE, toolsetsToml } from '../toolsets/use.ts';
+
+useProcesses();
 
 const ROUNDS = 10_000;
 /** How much two measurements of the heap may differ, in MB. */

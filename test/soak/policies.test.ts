@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
+import { useProcesses } from '../support/switch.ts';
 import { holdPolicies } from './policies.ts';
 import { createRandom } from './random.ts';
+
+useProcesses();
 
 it('applies the policies of 50 agents while a server hangs with 500 calls, and the others stay as fast as before', {
   timeout: 300_000,

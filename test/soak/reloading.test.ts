@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
+import { useProcesses } from '../support/switch.ts';
 import { createRandom } from './random.ts';
 import { reloadUnderLoad } from './reloading.ts';
+
+useProcesses();
 
 it('serves every call through 100 reloads with random edits, and restarts nothing needlessly', {
   timeout: 600_000,

@@ -1,6 +1,9 @@
 /** A client of `toolgate connect` survives twenty restarts of its gateway, in each era. */
 import { expect, it } from 'vitest';
 import { outlast } from '../connect/restarts.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses();
 
 it.each(['legacy', 'modern'] as const)(
   'keeps a %s client working through 20 restarts',

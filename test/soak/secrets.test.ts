@@ -1,5 +1,8 @@
 import { it } from 'vitest';
 import { killAtRandom } from '../secrets/killing.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses();
 
 const KILLS = 200;
 

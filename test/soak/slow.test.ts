@@ -3,10 +3,13 @@ import { expect, it } from 'vitest';
 import { callTool } from '../stateless/request.ts';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
+import { useProcesses } from '../support/switch.ts';
 import { createRandom } from './random.ts';
 import { type Era, openSlowCalls, openSlowListener, type SlowReader, startSmallCalls } from './slow.ts';
 import { startUpstreams } from './upstreams.ts';
 import { socketsOf, watchMemory } from './watching.ts';
+
+useProcesses();
 
 const MIB = 1024 * 1024;
 const LIMITS = { unread: 4 * MIB, unread_total: 160 * MIB, replay: MIB / 4 };

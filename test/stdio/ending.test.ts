@@ -5,6 +5,9 @@ import { type Child, within } from '../support/child.ts';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
+import { useProcesses } from '../support/switch.ts';
+
+useProcesses();
 
 const initialize =
   '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}';

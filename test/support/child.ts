@@ -86,15 +86,15 @@ export function startChild(
     if (exit) return exit;
     child.kill('SIGKILL');
     // Not `exited`: a surviving grandchild may hold the output open for ever.
-    throw new Error(`${command} ${args.join(' ')} did not end within 10 s. Its stderr:\n${text(output.stderr)}`);
+    throw new Error(`${command} ${args.join(' ')} did not end within 10 s. Its stderr:\n${textOf(output.stderr)}`);
   };
   const started: Child = {
     process: child,
     pid: child.pid ?? -1,
     stdin: child.stdin,
     output: child.stdout,
-    stdout: () => text(output.stdout),
-    stderr: () => text(output.stderr),
+    stdout: () => textOf(output.stdout),
+    stderr: () => textOf(output.stderr),
     exited,
     signal: (name) => void child.kill(name),
     stop: (how = ending) => {
@@ -113,6 +113,6 @@ export async function within<T>(ms: number, promise: Promise<T>): Promise<T | un
   return Promise.race([promise, late]).finally(() => timer.abort());
 }
 
-function text(chunks: Buffer[]): string {
+export function textOf(chunks: Buffer[]): string {
   return Buffer.concat(chunks).toString();
 }

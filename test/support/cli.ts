@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly env?: Record<string, string>;
   /** What it reads from standard input. */
   readonly input?: string | Uint8Array;
-  /** True for a process of its own. */
+  /** True for a process of its own, false for that of the test. */
   readonly process?: boolean;
 }
 

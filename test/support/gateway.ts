@@ -18,7 +18,7 @@ export interface GatewayOptions {
   readonly cwd?: string;
   /** In addition to PATH, the locale and an empty HOME. The user's other variables are not passed on. */
   readonly env?: Record<string, string | undefined>;
-  /** True for a process of its own. */
+  /** True for a process of its own, false for that of the test. */
   readonly process?: boolean;
   /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;

@@ -7,9 +7,8 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
 import type { Program } from '../../src/cli/program.ts';
-import { type Child, type Ending, type Exit, startChild, within } from './child.ts';
+import { type Child, type Ending, type Exit, startChild, textOf, within } from './child.ts';
 import { atEnd } from './cleanup.ts';
 import { spawn } from './in-process-server.ts';
 import { usesProcesses } from './switch.ts';
@@ -21,7 +20,7 @@ export interface ToolgateOptions {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly ending?: Ending;
-  /** True for a process of its own. */
+  /** True for a process of its own, false for that of the test. Default: as the switch says. */
   readonly process?: boolean;
   /** Instead of bin/toolgate.mjs, in a process of its own. */
   readonly bin?: string;
@@ -29,16 +28,9 @@ export interface ToolgateOptions {
 
 /** Starts a command. It is stopped at the end of the test. */
 export function startToolgate(args: readonly string[], options: ToolgateOptions): Child {
-  if (usesProcesses() || isAboutProcesses() || options.process === true || options.bin !== undefined)
-    return startChild(process.execPath, [options.bin ?? bin, ...args], options);
-  return startInProcess(args, options);
-}
-
-/** The folders whose tests need processes. */
-const FOLDERS = /\/test\/(?:stdio|connect|docs|soak)\//;
-
-function isAboutProcesses(): boolean {
-  return FOLDERS.test(expect.getState().testPath ?? '');
+  const { bin: program, process: isProcess = program !== undefined || usesProcesses() } = options;
+  if (!isProcess) return startInProcess(args, options);
+  return startChild(process.execPath, [program ?? bin, ...args], options);
 }
 
 function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' }: ToolgateOptions): Child {
@@ -47,13 +39,9 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
   const stdin = new PassThrough();
   const stdout = new PassThrough();
   const stderr = new PassThrough();
-  const written = { stdout: '', stderr: '' };
-  stdout.on('data', (chunk: Buffer) => {
-    written.stdout += chunk;
-  });
-  stderr.on('data', (chunk: Buffer) => {
-    written.stderr += chunk;
-  });
+  const written = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
+  stdout.on('data', (chunk: Buffer) => written.stdout.push(chunk));
+  stderr.on('data', (chunk: Buffer) => written.stderr.push(chunk));
   // Tests write to ended programs on purpose.
   stdin.on('error', () => {});
   let exit = (_code: number) => {};
@@ -88,7 +76,7 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
     }
     const result = await within(10_000, exited);
     if (result) return result;
-    throw new Error(`${name} did not end within 10 s. Its stderr:\n${written.stderr}`);
+    throw new Error(`${name} did not end within 10 s. Its stderr:\n${textOf(written.stderr)}`);
   };
   const signal = (how: NodeJS.Signals): void => {
     if (!events.emit(how, how))
@@ -103,8 +91,8 @@ function startInProcess(args: readonly string[], { cwd, env, ending = 'SIGTERM' 
     },
     stdin,
     output: stdout,
-    stdout: () => written.stdout,
-    stderr: () => written.stderr,
+    stdout: () => textOf(written.stdout),
+    stderr: () => textOf(written.stderr),
     exited,
     signal,
     stop: (how = ending) => {

@@ -9,7 +9,7 @@ import { equippedNames, THREE, toolsetsToml } from './use.ts';
 
 const config = toolsetsToml(THREE, '[toolsets.fixed]\ntools = ["git.status"]\n');
 
-function project(isProcess = false) {
+function project(isProcess?: true) {
   const cwd = tempFolder();
   const home = tempFolder();
   writeFiles(cwd, { 'tools.toml': config });
