@@ -132,18 +132,20 @@ it('says why it cannot write the folder', async () => {
 it('stops on request, while it builds and while it waits, and does not record a failure', async () => {
   const root = tempFolder();
   const stop = new AbortController();
+  let isBuilding = false;
   const stopped = buildOnce(
     job(root, {
       signal: stop.signal,
       build: async (folder) => {
         mkdirSync(folder);
-        await sleep(100);
+        isBuilding = true;
+        await new Promise((resolve) => stop.signal.addEventListener('abort', resolve));
         return {};
       },
     }),
   );
   const waits = new AbortController();
-  await sleep(20);
+  await waitFor(() => isBuilding);
   const waiting = buildOnce(job(root, { signal: waits.signal }));
   waits.abort();
   await expect(waiting).rejects.toThrow('Waiting for the environment was stopped.');

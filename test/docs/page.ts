@@ -187,7 +187,7 @@ async function openSandbox(): Promise<Sandbox> {
     const lines = ['exec 2>&1', existsSync(state) ? before : '', script, 'code=$?', after, 'exit $code'];
     return new Promise((resolve) => {
       const args = ['-c', lines.join('\n')];
-      const child = execFile('/bin/sh', args, { cwd: cwd ?? home, env, timeout: 25_000 }, (error, output) => {
+      const child = execFile('/bin/sh', args, { cwd: cwd ?? home, env, timeout: 60_000 }, (error, output) => {
         resolve({ output, code: typeof error?.code === 'number' ? error.code : error === null ? 0 : 1 });
       });
       child.stdin?.end();

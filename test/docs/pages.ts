@@ -30,6 +30,6 @@ export function runPart(part: number): void {
   const pages = third(written).filter((_, i) => i % PARTS === part);
   describe('every block of a page works as described', () => {
     for (const page of pages.map((name) => `docs/${name}`))
-      it.skipIf(NEED_PYTHON.includes(page) && isMissingPython('v1'))(page, () => runPage(page, checks), 60_000);
+      it.skipIf(NEED_PYTHON.includes(page) && isMissingPython('v1'))(page, () => runPage(page, checks), 120_000);
   });
 }

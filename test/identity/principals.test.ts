@@ -83,10 +83,12 @@ describe.each([
     const events = await openEvents(gateway, '/mcp', hers.headers, call('ask_ask', { word: 'secret-word' }));
     const { id } = await nextWith(events, 'method');
     // In his own session, her event id refers to nothing of hers.
+    const abort = new AbortController();
     const stolen = await fetch(gateway.url, {
       headers: { ...his.headers, accept: 'text/event-stream', 'last-event-id': id.replace(/-\d+$/, '-0') },
-      signal: AbortSignal.timeout(500),
+      signal: abort.signal,
     });
+    setTimeout(() => abort.abort(), 500);
     const text = await stolen.text().catch(() => '');
     expect(text).not.toContain('secret-word');
     await hers.end();

@@ -2,13 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { GatewayError, logCalls, openLocalDoor } from '../../src/index.ts';
 import { startStdio } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { basic, hanging, open } from './use.ts';
 
 describe('logCalls', () => {
   it('writes one line for each call, without arguments and results', async () => {
-    const { gateway } = await open({ a: basic(), h: { ...hanging, timeout: 200 } });
+    const { gateway } = await open({ a: basic(), h: { ...hanging, timeout: 200 }, w: hanging });
     const lines: string[] = [];
     gateway.use(logCalls((line) => lines.push(line)));
     const door = openLocalDoor(gateway);
@@ -16,7 +17,11 @@ describe('logCalls', () => {
     await door.callTool('a_raw', { json: '{"content":[{"type":"text","text":"hunter2"}],"isError":true}' });
     await door.callTool('a_raw', {}).catch(() => {});
     await door.callTool('h_hang', {}).catch(() => {});
-    await door.callTool('h_slow', { ms: 5_000 }, { signal: AbortSignal.timeout(50) }).catch(() => {});
+    const abort = new AbortController();
+    const slow = door.callTool('w_slow', { ms: 60_000 }, { signal: abort.signal }).catch(() => {});
+    await callsInFlight(gateway);
+    abort.abort();
+    await slow;
     gateway.use(() => {
       throw new GatewayError('forbidden', 'hunter2');
     });
@@ -27,7 +32,7 @@ describe('logCalls', () => {
       expect.stringMatching(`^tool "a_raw" of "a" for "local": tool_error ${took}`),
       expect.stringMatching(`^tool "a_raw" of "a" for "local": error ${took}`),
       expect.stringMatching(`^tool "h_hang" of "h" for "local": source_timeout ${took}`),
-      expect.stringMatching(`^tool "h_slow" of "h" for "local": cancelled ${took}`),
+      expect.stringMatching(`^tool "w_slow" of "w" for "local": cancelled ${took}`),
       expect.stringMatching(`^tool "a_echo" of "a" for "local": forbidden ${took}`),
     ]);
     expect(lines.join()).not.toContain('hunter2');

@@ -142,11 +142,13 @@ describe('metrics that are not per item', () => {
     await client.callTool({ name: 'a_nowhere', arguments: {} });
     for (let i = 0; i < 2; i++) await door.callTool('a_echo', { i });
     await door.callTool('a_raw', { json: '{"content":[],"isError":true}' });
-    const hung = door.callTool('slow_hang', {}, { signal: AbortSignal.timeout(1_000) }).catch(() => {});
+    const abort = new AbortController();
+    const hung = door.callTool('slow_hang', {}, { signal: abort.signal }).catch(() => {});
     const rows = ['anonymous ok 1', 'local ok 2', 'local tool_error 1'];
     expect(counted(await series(origin, 'toolgate_agent_calls_total'))).toEqual(rows);
     expect(counted(await series(origin, 'toolgate_agent_calls_refused_total'))).toEqual(['anonymous 1']);
     expect(counted(await series(origin, 'toolgate_agent_calls_in_flight'))).toEqual(['local 1']);
+    abort.abort();
     await hung;
     expect(gateway.metrics.agents().map(({ agent, calls, refused }) => [agent, calls, refused])).toEqual([
       ['anonymous', 1, 1],

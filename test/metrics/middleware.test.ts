@@ -255,12 +255,14 @@ describe('middleware', () => {
     const { gateway, url } = await open({ h: hanging });
     const heard: string[] = [];
     let late: Promise<unknown> | null = null;
+    let isReached = false;
     gateway.use(async (call, next) => {
       if (call.upstreamName === 'cancelled') return next();
       const { signal } = call;
       signal.addEventListener('abort', () => heard.push((signal.reason as GatewayError).code));
       if (call.upstreamName === 'ok') {
-        await sleep(400);
+        isReached = true;
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
         late = next().catch((error: GatewayError) => error.code);
       }
       return next().catch((error: GatewayError) => {
@@ -270,18 +272,22 @@ describe('middleware', () => {
     });
     const connected = era === 'legacy' ? await connectHttp(url) : await connectModernHttp(url);
     const client = connected.client as Awaited<ReturnType<typeof connectModernHttp>>['client'];
-    const cancelling = (name: string, args: Record<string, unknown>) => {
-      const signal = AbortSignal.timeout(150);
+    const cancelling = async (name: string, args: Record<string, unknown>, reached: () => unknown) => {
+      const abort = new AbortController();
+      const { signal } = abort;
       const more = (era === 'legacy' ? [undefined, { signal }] : [{ signal }]) as [{ signal: AbortSignal }];
-      return expect(client.callTool({ name, arguments: args }, ...more)).rejects.toThrow();
+      const called = expect(client.callTool({ name, arguments: args }, ...more)).rejects.toThrow();
+      await waitFor(() => reached() === true);
+      abort.abort();
+      await called;
     };
-    await cancelling('h_hang', { tag: 't' });
+    await cancelling('h_hang', { tag: 't' }, () => gateway.metrics.inFlight === 1);
     await waitFor(() => heard.length === 2);
     expect(heard).toEqual(['cancelled', 'cancelled']);
     const cancelled = (await client.callTool({ name: 'h_cancelled', arguments: {} })) as Result;
     expect(JSON.parse(cancelled.content[0]!.text)).toMatchObject([{ tag: 't' }]);
     // A call that is cancelled before it was sent is not sent.
-    await cancelling('h_ok', {});
+    await cancelling('h_ok', {}, () => isReached);
     await waitFor(() => late !== null);
     expect(await late).toBe('cancelled');
     expect(gateway.metrics.entries().map(({ name }) => name)).not.toContain('ok');

@@ -68,6 +68,7 @@ describe('subscriptions/listen over HTTP', () => {
   ])('that asks for %s is acknowledged as empty and receives nothing', async (_, filter) => {
     const stream = await listen(gateway, filter);
     await change('tool');
+    await heard([stream], [1]);
     expect(stream.messages().map(({ method, params }) => [method, params?.notifications])).toEqual([
       [ACKNOWLEDGED, {}],
     ]);
@@ -94,6 +95,7 @@ describe('subscriptions/listen over HTTP', () => {
     const stream = await listen(gateway, ALL, { id });
     await change('tool');
     await change('prompt');
+    await heard([stream], [3]);
     expect(methods(stream.messages())).toEqual([ACKNOWLEDGED, changed('tools'), changed('prompts')]);
     expect(ids(stream.messages())).toEqual([id, id, id]);
   });
@@ -116,7 +118,10 @@ describe('subscriptions/listen over HTTP', () => {
   it('contains no messages of concurrent calls', async () => {
     const stream = await listen(gateway, ALL, { id: 1 });
     await callTool(gateway, 'up_first', {}, { id: 1, meta: { progressToken: 1 } });
-    expect(methods(stream.messages())).toEqual([ACKNOWLEDGED]);
+    // A message of the call would come before that of the change.
+    await change('tool');
+    await heard([stream], [2]);
+    expect(methods(stream.messages())).toEqual([ACKNOWLEDGED, changed('tools')]);
   });
 
   it('leaves nothing behind when the client disconnects', async () => {

@@ -188,10 +188,10 @@ describe('a stored result', () => {
     expect(uris.map((uri) => readable(small, uri))).toEqual([false, true, true]);
     expect(small.keep('me', text(1_001))).toBeNull();
     expect(uris.map((uri) => readable(small, uri))).toEqual([false, true, true]);
-    const brief = createSpillStore(1_000, 30);
+    const brief = createSpillStore(1_000, 500);
     const uri = brief.keep('me', text(10));
     expect(readable(brief, uri)).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 550));
     expect(readable(brief, uri)).toBe(false);
   });
 });
