@@ -95,11 +95,14 @@ export async function attach(child: Child, folder: string, path: string): Promis
   const greeting = new Promise<Message>((resolve) => {
     ready = resolve;
   });
-  let rest = '';
+  // The parts of a line that has not ended. Joined once, because a line may be long.
+  let rest: string[] = [];
   socket.setEncoding('utf8').on('data', (text: string) => {
-    const parts = (rest + text).split('\n');
-    rest = parts.pop()!;
-    for (const line of parts) {
+    const [first, ...others] = text.split('\n');
+    rest.push(first!);
+    for (const other of others) {
+      const line = rest.join('');
+      rest = [other];
       lines.push(line);
       const message = JSON.parse(line) as Message;
       if (message.op === 'ready') ready(message);
