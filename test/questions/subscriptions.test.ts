@@ -45,8 +45,11 @@ describe.each(CLIENTS.flatMap((client) => UPSTREAMS.map((upstream) => [client, u
 
     // Over HTTP there is no process of the gateway's own to restart.
     if (upstream !== 'modern http')
-      it('keep working after the server was restarted', async () => {
-        const { gateway, touch, told, processes, one } = await start(upstream);
+      it.each([
+        ['without a policy', ''],
+        ['under a policy', '[exposed_tools]\nx = ["*"]\n'],
+      ])('keep working after the server was restarted, %s', async (_, policy) => {
+        const { gateway, touch, told, processes, one } = await start(upstream, [], policy);
         const hearer = await listen(client, gateway, one);
         await touch(one);
         const killed = processes();
