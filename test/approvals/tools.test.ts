@@ -4,7 +4,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readPetitions } from '../../src/index.ts';
 import { type Line, waitForLines } from '../audit/records.ts';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { openLegacy } from '../questions/use.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';

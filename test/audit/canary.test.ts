@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { connectSse } from '../support/connection.ts';
 import { type HttpGateway, startHttp, startModernStdio, startStdio } from '../support/gateway.ts';
 import { arrived } from '../support/in-flight.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { runCli } from './run.ts';
+import { runCli } from '../support/cli.ts';
 
 const schema = {
   type: 'object',

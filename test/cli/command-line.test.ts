@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { VERSION } from '../../src/index.ts';
-import { runCli } from './run.ts';
+import { runCli } from '../support/cli.ts';
 
 const literal = (text: string) => text.replace(/[^\w ]/g, '\\$&');
 const names = Object.keys(commands) as (keyof typeof commands)[];

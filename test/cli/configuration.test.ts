@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
-import { runCli, startCli } from './run.ts';
+import { runCli, startCli } from '../support/cli.ts';
 
 const toml = (name: string) => serversToml({ [name]: server('basic', '--tools', 'x') });
 const json = (name: string) => JSON.stringify({ servers: { [name]: serverEntry('basic', '--tools', 'x') } });

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { server, serversToml, startHttpServer } from '../support/server.ts';
-import { CONTROL, runCli } from './run.ts';
+import { CONTROL, runCli } from '../support/cli.ts';
 
 interface Finding {
   readonly level: string;

@@ -7,7 +7,7 @@ import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { runCli } from './run.ts';
+import { runCli } from '../support/cli.ts';
 
 const config = `controls = []\n${serversToml({ up: server('basic', '--tools', 'whoami') })}`;
 

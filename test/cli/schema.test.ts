@@ -1,7 +1,7 @@
 /** `toolgate schema`: a JSON Schema for editors that agrees with the gateway. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { runCli } from './run.ts';
+import { runCli } from '../support/cli.ts';
 
 type Validate = ((value: unknown) => boolean) & { errors?: unknown };
 let validate: Validate;

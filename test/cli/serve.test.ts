@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { CONTROL, startCli } from './run.ts';
+import { CONTROL, startCli } from '../support/cli.ts';
 
 async function served(config: string, env: Record<string, string> = {}): Promise<string> {
   const child = startCli(['serve', '--port', '0'], { config, env });

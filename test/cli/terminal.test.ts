@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { CONTROL, runCli } from './run.ts';
+import { CONTROL, runCli } from '../support/cli.ts';
 
 const config = `active_toolsets = ["*"]\n${serversToml({ up: server('basic') })}`;
 const ESCAPE = '\u001b[';

@@ -15,7 +15,7 @@ import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { type Run, runCli, startCli } from './run.ts';
+import { type Run, runCli, startCli } from '../support/cli.ts';
 
 const lines = readFileSync(join(root, '.env.example'), 'utf8').matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm);
 const example = Object.fromEntries([...lines].map(([, name, value]) => [name!, value!]));

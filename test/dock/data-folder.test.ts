@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { withLock } from '../../src/base/lock.ts';
 import { readLines } from '../audit/records.ts';
-import { runCli, startCli } from '../cli/run.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { KEY } from '../secrets/killing.ts';
 import { within } from '../support/child.ts';
 import { tsTool } from '../support/dock.ts';

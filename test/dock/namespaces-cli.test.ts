@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { scanNamespaces } from '../../src/workers/namespaces.ts';
-import { CONTROL, runCli } from '../cli/run.ts';
+import { CONTROL, runCli } from '../support/cli.ts';
 import { root } from '../docs/page.ts';
 import { tempFolder } from '../support/temp.ts';
 

@@ -2,7 +2,7 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { root } from '../docs/page.ts';
 import { commandFolder } from '../support/commands.ts';
 import { startHttp } from '../support/gateway.ts';

@@ -1,6 +1,6 @@
 /** With BEARER_TOKEN the HTTP door accepts only that token, and the token never leaks to servers or the log. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { runCli, startCli } from '../cli/run.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';

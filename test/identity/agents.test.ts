@@ -3,7 +3,7 @@ import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/base/hash.ts';
-import { runCli, startCli } from '../cli/run.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { initialize, openSocket, PING, readReply, startSession } from '../http/raw.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { arrived } from '../support/in-flight.ts';

@@ -14,7 +14,7 @@ import {
   toolNames,
   useGateway,
 } from '../activation/doors.ts';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { startHttp } from '../support/gateway.ts';
 import { enveloped, mirrored } from '../support/modern.ts';
 import { server, serversToml } from '../support/server.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { configFromValue, explainName, type Gateway, openLocalDoor } from '../../src/index.ts';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { open } from '../metrics/use.ts';
 import { connectHttp } from '../support/connection.ts';
 import { server, serversToml } from '../support/server.ts';

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { auditOf, isAdmin, isCall, readLines } from '../audit/records.ts';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { descendants, waitFor } from '../support/processes.ts';

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { runCli, startCli } from '../cli/run.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { noPython } from '../support/python.ts';
 import { server } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';

@@ -37,3 +37,7 @@ export async function runCli(args: readonly string[], options: RunOptions = {}):
   if (exit === undefined) throw new Error(`toolgate ${args.join(' ')} did not end\n${child.stdout()}${child.stderr()}`);
   return { code: exit.code, stdout: child.stdout(), stderr: child.stderr() };
 }
+
+/** Characters that a terminal would execute instead of showing: everything except text, tabs and line feeds. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are meant
+export const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;

@@ -1,6 +1,6 @@
 /**
  * `toolgate` as tests start it. By default it runs in the process of the test, from src/, with streams, an environment and a
- * folder of its own: that takes a tenth of the time. A process of its own, from dist/, runs where the process itself is the
+ * folder of its own: tests of gateways take a third of the time. A process of its own, from dist/, runs where the process itself is the
  * subject (its pid, signals, exit, memory, crash, bundle), and everywhere with PROCESSES=1.
  */
 import { EventEmitter } from 'node:events';

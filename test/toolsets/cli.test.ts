@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { startStdio } from '../support/gateway.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
 import { equippedNames, THREE, toolsetsToml } from './use.ts';

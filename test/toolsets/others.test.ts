@@ -1,7 +1,7 @@
 /** Toolsets and personas saved by another program, in the format that program documents. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runCli } from '../cli/run.ts';
+import { runCli } from '../support/cli.ts';
 import { startStdio } from '../support/gateway.ts';
 import { serverEntry } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
