@@ -1,9 +1,9 @@
 /** `toolgate call`: one call from a shell, with its arguments converted to the types the tool declares. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { runCli } from '../support/cli.ts';
 
 const schema = {
   type: 'object',

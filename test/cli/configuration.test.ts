@@ -2,9 +2,9 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serverEntry, serversToml } from '../support/server.ts';
-import { runCli, startCli } from '../support/cli.ts';
 
 const toml = (name: string) => serversToml({ [name]: server('basic', '--tools', 'x') });
 const json = (name: string) => JSON.stringify({ servers: { [name]: serverEntry('basic', '--tools', 'x') } });

@@ -1,8 +1,8 @@
 /** `toolgate doctor`: exit code 0 for OK, 1 for warnings, 2 for errors, each with a remedy. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { server, serversToml, startHttpServer } from '../support/server.ts';
 import { CONTROL, runCli } from '../support/cli.ts';
+import { server, serversToml, startHttpServer } from '../support/server.ts';
 
 interface Finding {
   readonly level: string;

@@ -1,7 +1,7 @@
 /** `toolgate list`: the items of the gateway, for people and for programs. */
 import { describe, expect, it } from 'vitest';
-import { server, serversToml } from '../support/server.ts';
 import { runCli } from '../support/cli.ts';
+import { server, serversToml } from '../support/server.ts';
 
 const offer = ['--resources', 'up://one', '--templates', 'up://{id}', '--prompts', 'greet'];
 const config = `active_toolsets = ["up_echo", "up_up://one"]\n${serversToml({

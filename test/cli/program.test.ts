@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { callText } from '../activation/doors.ts';
+import { runCli } from '../support/cli.ts';
 import { startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { runCli } from '../support/cli.ts';
 
 const config = `controls = []\n${serversToml({ up: server('basic', '--tools', 'whoami') })}`;
 

@@ -1,9 +1,9 @@
 /** What `toolgate serve` prints: first its URL, then how to connect, then what is served. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { CONTROL, startCli } from '../support/cli.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
-import { CONTROL, startCli } from '../support/cli.ts';
 
 async function served(config: string, env: Record<string, string> = {}): Promise<string> {
   const child = startCli(['serve', '--port', '0'], { config, env });

@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
+import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { server, serversToml } from '../support/server.ts';
-import { runCli } from '../support/cli.ts';
 
 const config = `controls = []\n${serversToml({ a: server('basic', '--prompts', 'p') })}`;
 const env = { BEARER_TOKEN: 'a-token' };

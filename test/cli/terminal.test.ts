@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { CONTROL, runCli } from '../support/cli.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
-import { CONTROL, runCli } from '../support/cli.ts';
 
 const config = `active_toolsets = ["*"]\n${serversToml({ up: server('basic') })}`;
 const ESCAPE = '\u001b[';

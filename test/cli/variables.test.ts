@@ -9,13 +9,13 @@ import { loadConfig } from '../../src/index.ts';
 import { root } from '../docs/page.ts';
 import { initialize, PING, startSession } from '../http/raw.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { type Run, runCli, startCli } from '../support/cli.ts';
 import { tsTool } from '../support/dock.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { connectModernHttp } from '../support/modern.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';
-import { type Run, runCli, startCli } from '../support/cli.ts';
 
 const lines = readFileSync(join(root, '.env.example'), 'utf8').matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm);
 const example = Object.fromEntries([...lines].map(([, name, value]) => [name!, value!]));

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { scanNamespaces } from '../../src/workers/namespaces.ts';
-import { CONTROL, runCli } from '../support/cli.ts';
 import { root } from '../docs/page.ts';
+import { CONTROL, runCli } from '../support/cli.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const CONFIG = 'controls = []\n';

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
 import { initialize, startSession } from '../http/raw.ts';
+import { runCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { type Issuer, makeKey, startIssuer } from './issuer.ts';

@@ -3,8 +3,8 @@
  * grants admin.
  */
 import { describe, expect, it } from 'vitest';
-import { runCli, startCli } from '../support/cli.ts';
 import { initialize, PING, postLines, startSession } from '../http/raw.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';

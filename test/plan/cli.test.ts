@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { configFromValue, loadConfig, openLocalDoor } from '../../src/index.ts';
-import { runCli } from '../support/cli.ts';
 import { childEnv } from '../support/child.ts';
 import { atEnd } from '../support/cleanup.ts';
+import { runCli } from '../support/cli.ts';
 import { createGateway } from '../support/in-process-gateway.ts';
 import { server, serversToml } from '../support/server.ts';
 import { tempFolder, writeFiles } from '../support/temp.ts';

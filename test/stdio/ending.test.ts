@@ -1,7 +1,7 @@
 /** How a stdio gateway starts and stops: only messages on stdout, and every pending answer is printed. */
 import { describe, expect, it } from 'vitest';
-import { startCli } from '../support/cli.ts';
 import { type Child, within } from '../support/child.ts';
+import { startCli } from '../support/cli.ts';
 import { startStdio } from '../support/gateway.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
