@@ -11,11 +11,17 @@ import { findRoute, type Method, methods, outcomeOf, paths, titled, useRoutes } 
 const routes = useRoutes();
 
 describe.each(titled(paths))('%s', (_, path) => {
-  /** Whether the answer arrives as expected. */
-  async function arrives(method: Method, text: string): Promise<boolean> {
+  /** Fails unless the answer arrives as expected. Prints only where it differs: to print a megabyte takes minutes. */
+  async function expectArrival(method: Method, text: string): Promise<void> {
     const said = spoken(text, path.upstream, method);
     const { request, dictate } = findRoute(routes, path);
-    return outcomeOf(await request(method, dictate(method, said))) === heard(said, path, method);
+    const arrived = outcomeOf(await request(method, dictate(method, said)));
+    const expected = heard(said, path, method);
+    if (arrived === expected) return;
+    let at = 0;
+    while (arrived[at] === expected[at]) at++;
+    const around = (whole: string) => `${whole.length} characters: …${whole.slice(Math.max(0, at - 60), at + 200)}…`;
+    expect.fail(`${method}: at ${at} expected ${around(expected)}\ngot ${around(arrived)}`);
   }
 
   it('delivers results and errors of all three methods unchanged', async () => {
@@ -29,14 +35,13 @@ describe.each(titled(paths))('%s', (_, path) => {
     );
   });
 
-  // Nothing below is compared or generated in a way that would print a megabyte, which takes minutes.
   it('delivers a megabyte unchanged', async () => {
     for (const [method, big] of fc.sample(fc.tuple(fc.constantFrom(...methods), megabyte), 3))
-      expect(await arrives(method, `"result":{"content":[],"structuredContent":${big}}`)).toBe(true);
+      await expectArrival(method, `"result":{"content":[],"structuredContent":${big}}`);
   });
 
   it.each([64, 1000, 8000, 100_000])('delivers a result that is nested %i levels deep', async (levels) => {
-    expect(await arrives('tools/call', `"result":{"deep":${nested(levels)}}`)).toBe(true);
+    await expectArrival('tools/call', `"result":{"deep":${nested(levels)}}`);
   });
 
   it('fails only a result that is nested too deeply to be scanned', async () => {
@@ -44,6 +49,6 @@ describe.each(titled(paths))('%s', (_, path) => {
     // The space prevents the shortcut for answers that are recognised by their first and last bytes.
     const params = dictate('tools/call', ` "result":{"deep":${nested(10_000)}}`);
     expect((await request('tools/call', params)).toString()).toContain('source_broken');
-    expect(await arrives('tools/call', '"result":{}')).toBe(true);
+    await expectArrival('tools/call', '"result":{}');
   });
 });
