@@ -87,5 +87,7 @@ export function modernHeaders(method: string, params: string): Record<string, st
 export async function messagesOf(response: Response): Promise<Buffer[]> {
   const bytes = Buffer.from(await response.arrayBuffer());
   if (response.headers.get('content-type') === 'application/json') return [bytes];
-  return [...bytes.toString().matchAll(/^data: (.+)$/gm)].map((match) => Buffer.from(match[1]!));
+  // Not by a regular expression with `.` or `$`: U+2028 may occur in the data, and ends a line there.
+  const lines = bytes.toString().split('\n');
+  return lines.filter((line) => line.startsWith('data: ')).map((line) => Buffer.from(line.slice('data: '.length)));
 }
