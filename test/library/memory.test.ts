@@ -125,7 +125,7 @@ it('serves one client, between start and close', async () => {
   const transport = connectInMemory(gateway);
   await expect(transport.send({})).rejects.toThrow('not open');
   const client = await connect(transport);
-  await expect(transport.start()).rejects.toThrow('make another');
+  await expect(transport.start()).rejects.toThrow('create one for each client');
   await client.close();
   await expect(client.ping()).rejects.toThrow();
   await expect(transport.send({})).rejects.toThrow('not open');

@@ -123,7 +123,7 @@ describe('rules with mistakes', () => {
     [{ task_rules: [{ name: 'a' }] }, /task_rules\[0\]: adds nothing/],
     [{ task_rules: [{ name: 'a', tools: {}, keyword: ['x'] }] }, /unknown key. Did you mean "keywords"\?/],
     [{ task_rules: [{ name: 'a', profiles: ['none'] }] }, /there is no profile "none"/],
-    [{ task_rules: [{ name: 'a', tools: {}, keywords: ['-'] }] }, /keywords\[0\]: has no word in it/],
+    [{ task_rules: [{ name: 'a', tools: {}, keywords: ['-'] }] }, /keywords\[0\]: contains no word/],
     [{ task_rules: [1, 2].map(() => ({ name: 'a', tools: {} })) }, /another rule is called "a" already/],
     [{ task_profiles: { a: { tools: { git: 'x' } } } }, /task_profiles.a.tools.git: expected a list of strings/],
     [{ task_rule_files: ['more.toml'] }, /only "default" can be named in code/],
