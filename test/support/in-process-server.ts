@@ -39,17 +39,17 @@ const FIXTURES = [
   '../pass-through/upstream',
   '../upstreams/stdio-server',
 ];
-/** The `lib.mjs` that each imports, by its path. Those that are bundled share another one. */
+/** The `lib.mjs` that each fixture imports, by the path of the fixture. Bundled ones share one, and the others another. */
 const libraries = new Map(FIXTURES.map((name) => [fixture(name), fixture(name.startsWith('.') ? './lib' : 'lib')]));
 
 type Load = (url: string) => Promise<Record<string, unknown>>;
 const load = createRequire(import.meta.url)('./native-import.cjs') as Load;
-/** Those of the start: a test may replace them, and the clock of a server is not its own. */
+/** Kept, because a test may install a fake clock. Its servers must not stop with it. */
 const { setImmediate, setTimeout, setInterval, clearTimeout } = globalThis;
 
 /** As much as Linux keeps in a pipe. */
 const PIPE = 65_536;
-/** Linux gives no process a higher id than this. A signal to the id of a fixture reaches nothing, instead of the test itself. */
+/** The highest process id on Linux. Fixtures get higher ones, so that a signal to one of them never reaches a real process. */
 const MOST_PID = 2 ** 22;
 let lastRun = 0;
 /** By the ids that they have. */
