@@ -5,6 +5,7 @@ import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelco
 import { beforeAll, describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
 import { type HttpGateway, startHttp } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, serversToml } from '../support/server.ts';
 import { textOf } from '../upstreams/use.ts';
@@ -60,7 +61,7 @@ describe('a client of revision 2024-11-05', () => {
   it('loses its session and its running calls when its stream closes', async () => {
     const client = await connect();
     client.callTool({ name: 'slow_hang', arguments: { tag: 'left' } }).catch(() => {});
-    await client.ping();
+    await callsInFlight(gateway);
     await client.close();
     const other = await connect();
     await waitFor(async () => textOf(await other.callTool({ name: 'slow_cancelled' })).includes('left'));

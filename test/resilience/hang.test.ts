@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, it } from 'vitest';
 import { startHttp, startStdio } from '../support/gateway.ts';
+import { callsInFlight } from '../support/in-flight.ts';
 import { waitFor } from '../support/processes.ts';
 import { server, startHttpServer } from '../support/server.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -118,7 +119,7 @@ describe("a client's cancellation", () => {
     const gateway = await startHttp({ config: toml([{ namespace: 'h', command: server('hang') }]) });
     const [leaving, staying] = [await gateway.connect(), await gateway.connect()];
     leaving.client.callTool({ name: 'h_hang', arguments: { tag: 'left behind' } }).catch(() => {});
-    await callText(staying.client, 'h_ok');
+    await callsInFlight(gateway);
     await leaving.transport.terminateSession();
     const cancelled = await waitFor(async () => {
       const list = JSON.parse(await callText(staying.client, 'h_cancelled'));
