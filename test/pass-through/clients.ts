@@ -89,5 +89,7 @@ export async function messagesOf(response: Response): Promise<Buffer[]> {
   if (response.headers.get('content-type') === 'application/json') return [bytes];
   // Not by a regular expression with `.` or `$`: U+2028 may occur in the data, and ends a line there.
   const lines = bytes.toString().split('\n');
-  return lines.filter((line) => line.startsWith('data: ')).map((line) => Buffer.from(line.slice('data: '.length)));
+  const data = lines.filter((line) => line.startsWith('data: ')).map((line) => line.slice('data: '.length));
+  // The first event of a stream may be empty.
+  return data.filter((text) => text !== '').map((text) => Buffer.from(text));
 }
