@@ -38,7 +38,7 @@ import type { Source, SourceContext } from '../sources/source.ts';
 import { type Spawn, spawnServer } from '../sources/spawn.ts';
 import { createVault, type OpenVault } from '../sources/vault.ts';
 import { openEraStore } from '../store/eras.ts';
-import { openOfferStore } from '../store/offers.ts';
+import { type OfferStore, openOfferStore } from '../store/offers.ts';
 import type { ToolFolders } from './folders.ts';
 import { SourceSets } from './source-sets.ts';
 import { createStartupWindow, type StartupWindow } from './startup.ts';
@@ -100,6 +100,7 @@ export class Root {
   readonly views: Views;
   readonly defaults: DefaultSelection;
   readonly vault: OpenVault;
+  readonly offers: OfferStore;
   readonly fleet: Fleet;
   readonly sets: SourceSets | null;
   readonly limiters: Limiters;
@@ -159,6 +160,7 @@ export class Root {
       vault: () => this.config.vault,
       learn: (values) => this.redactor.learn([...this.config.secrets(), ...values]),
     });
+    this.offers = openOfferStore(dataDir);
     const context = this.#sourceContext(dataDir, options.spawn ?? spawnServer);
     this.fleet = new Fleet(context);
     this.sets =
@@ -216,7 +218,7 @@ export class Root {
       vault: this.vault,
       events: this.events,
       redact: this.redactor.redact,
-      offers: openOfferStore(dataDir),
+      offers: this.offers,
       eras: openEraStore(dataDir),
       limits: () => this.config.limits,
       changed: () => {
@@ -387,7 +389,7 @@ export class Root {
     await this.approvals.close();
     await Promise.all([this.fleet.close(), this.sets?.close()]);
     await this.limiters.close();
-    await this.audit.close();
+    await Promise.all([this.offers.close(), this.audit.close()]);
   }
 }
 

@@ -13,12 +13,30 @@ export interface OfferStore {
   read(launchHash: string): Offer | null;
   /** Fails silently: with a read-only folder the offer is forgotten when the process ends. */
   write(launchHash: string, offer: Offer): Promise<void>;
+  /** Resolves when everything is written, so that the next gateway in this folder finds it. */
+  close(): Promise<void>;
 }
 
 export function openOfferStore(dataDir: string): OfferStore {
   const fileOf = (launchHash: string) => join(dataDir, 'offers', `${launchHash}.json`);
   /** From launch hash to the fingerprint of what was written last. */
   const written = new Map<string, string>();
+  const writing = new Set<Promise<void>>();
+
+  async function save(launchHash: string, offer: Offer): Promise<void> {
+    const hashes = offer.items.map((item) => item.kind + item.hash);
+    const fingerprint = [...hashes, offer.instructions].join(' ');
+    if (written.get(launchHash) === fingerprint) return;
+    written.set(launchHash, fingerprint);
+    try {
+      await mkdir(dataDir, { recursive: true });
+      await writeFile(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {});
+      await replaceFile(fileOf(launchHash), print(offer));
+    } catch {
+      written.delete(launchHash);
+    }
+  }
+
   return {
     read(launchHash) {
       try {
@@ -32,18 +50,13 @@ export function openOfferStore(dataDir: string): OfferStore {
         return null;
       }
     },
-    async write(launchHash, offer) {
-      const hashes = offer.items.map((item) => item.kind + item.hash);
-      const fingerprint = [...hashes, offer.instructions].join(' ');
-      if (written.get(launchHash) === fingerprint) return;
-      written.set(launchHash, fingerprint);
-      try {
-        await mkdir(dataDir, { recursive: true });
-        await writeFile(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {});
-        await replaceFile(fileOf(launchHash), print(offer));
-      } catch {
-        written.delete(launchHash);
-      }
+    write(launchHash, offer) {
+      const saved = save(launchHash, offer).finally(() => writing.delete(saved));
+      writing.add(saved);
+      return saved;
+    },
+    async close() {
+      await Promise.all(writing);
     },
   };
 }
