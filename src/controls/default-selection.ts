@@ -23,6 +23,8 @@ export interface DefaultSelection {
   restore(): Promise<void>;
   /** Adapts the selection to a new configuration. */
   rebase(): void;
+  /** Resolves when the equipped toolset is saved for the next start. */
+  close(): Promise<void>;
 }
 
 export interface DefaultSelectionOptions {
@@ -38,10 +40,12 @@ export function createDefaultSelection({ events, env, config, changed }: Default
   const store = openToolsetStore(config().dataDir, userFolder(env));
   const library = openToolsetLibrary(() => config().toolsets, store);
   let selection = startSelection(basePatterns(config()));
+  /** One after the other, so that the last one counts. */
+  let saved: Promise<void> = Promise.resolve();
 
   function replace(next: Selection): void {
     const equipped = next.toolset?.name ?? null;
-    if (equipped !== (selection.toolset?.name ?? null)) void remember(equipped);
+    if (equipped !== (selection.toolset?.name ?? null)) saved = saved.then(() => remember(equipped));
     selection = next;
     changed();
   }
@@ -87,5 +91,6 @@ export function createDefaultSelection({ events, env, config, changed }: Default
     rebase() {
       selection = rebase(selection, basePatterns(config()));
     },
+    close: () => saved,
   };
 }

@@ -389,7 +389,7 @@ export class Root {
     await this.approvals.close();
     await Promise.all([this.fleet.close(), this.sets?.close()]);
     await this.limiters.close();
-    await Promise.all([this.offers.close(), this.audit.close()]);
+    await Promise.all([this.defaults.close(), this.offers.close(), this.audit.close()]);
   }
 }
 
