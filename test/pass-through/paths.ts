@@ -103,7 +103,7 @@ export function useRoutes(behind: readonly Upstream[] = upstreams, offer = plain
   beforeAll(async () => {
     const clients = await openClients(await upstreamsToml(behind, offer));
     all.push(...clients.flatMap((client) => behind.map((upstream) => routeOf(client, upstream))));
-  });
+  }, 60_000);
   return { all };
 }
 
@@ -142,10 +142,10 @@ export async function upstreamsToml(behind: readonly Upstream[], offer = plainOf
       carrier === 'stdio'
         ? `command = ${JSON.stringify(server('../pass-through/upstream', '--offer', file, '--era', era))}`
         : `url = "${origin}/${era}/${carrier.split(' ')[1]}?newline=${newline ?? 'lf'}"`;
-    return `[[servers]]\nnamespace = "${namespace}"\n${launch}\n`;
+    return `[[servers]]\nnamespace = "${namespace}"\nstart_timeout = "60s"\n${launch}\n`;
   });
   // A busy machine may be slow to start them all, and these tests are not about incomplete lists.
-  return `controls = []\nstart_wait = "30s"\n${servers.join('\n')}`;
+  return `controls = []\nstart_wait = "60s"\n${servers.join('\n')}`;
 }
 
 /**
