@@ -15,6 +15,7 @@ const WIDE = [
   'test/dock/faults-folder.test.ts',
   'test/dock/orphans.test.ts',
   'test/rest/schemathesis.test.ts',
+  'test/examples/folders.test.ts',
   'test/scripts/test-runner-faults.test.ts',
 ];
 /** These need a process of their own: they replace clocks that modules keep, or measure code that other tests have warmed up. */
@@ -36,7 +37,7 @@ export default defineConfig({
     setupFiles: 'test/support/each-file.ts',
     watch: false,
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 6,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // The provider warns that it is not for production.
